@@ -25,6 +25,16 @@ LIBRARIES = {
     },
 }  # fmt: skip
 
+#: Further libraries, of single modules and folders. The recorder imports coffea only in its own
+#: folder, and the analysis only to show a run below its cell.
+FURTHER = {
+    "roast_analyze.dask_cluster": {"distributed"},
+    "roast_analyze.batch_query": {"dask", "pandas"},
+    "roast_analyze.notebook": {"IPython"},
+    "roast_recorder.notebook": {"IPython", "roast_analyze"},
+    "roast_recorder.coffea": {"coffea", "uproot", "awkward", "fsspec_xrootd", "numpy"},
+}
+
 #: Libraries, and modules of roast_analyze, that a part of roast_analyze must not import.
 FORBIDDEN = {
     "open": [
@@ -69,6 +79,10 @@ def imported(path: Path, *, at_run_time: bool = True) -> frozenset[str]:
     return frozenset(names)
 
 
+def is_within(name: str, parent: str) -> bool:
+    return f"{name}.".startswith(f"{parent}.")
+
+
 @pytest.mark.parametrize("package", FOLDERS)
 def test_no_import_circle(package):
     known = modules(package)
@@ -82,32 +96,19 @@ def test_no_import_circle(package):
 
 @pytest.mark.parametrize("package", FOLDERS)
 def test_third_party_imports(package):
-    """The recorder imports coffea only in its own module, and the analysis only to show it."""
+    known = {"roast_schemas", package} | sys.stdlib_module_names | LIBRARIES[package]
     found = []
     for name, path in modules(package).items():
         if name.startswith(("roast_recorder.demo", "roast_recorder.commands")):
             continue
-        known = {"roast_schemas", package} | sys.stdlib_module_names | LIBRARIES[package]
-        if name == "roast_analyze.dask_cluster":
-            known |= {"distributed"}
-        if name == "roast_analyze.batch_query":  # each_lazily
-            known |= {"dask", "pandas"}
-        if name == "roast_recorder.notebook":  # the magic shows the run below its cell
-            known |= {"IPython", "roast_analyze"}
-        if name == "roast_analyze.notebook":
-            known |= {"IPython"}
-        if name.startswith("roast_recorder.coffea"):
-            known |= {"coffea", "uproot", "awkward", "fsspec_xrootd", "numpy"}
+        further = [names for module, names in FURTHER.items() if is_within(name, module)]
         top_level = {n.partition(".")[0] for n in imported(path, at_run_time=False)}
-        found += [(name, library) for library in top_level - known]
+        found += [(name, library) for library in top_level - known.union(*further)]
     assert not found
 
 
 @pytest.mark.parametrize("part", FORBIDDEN)
 def test_layers_of_the_analysis(part):
-    def is_within(name: str, parent: str) -> bool:
-        return f"{name}.".startswith(f"{parent}.")
-
     top = "roast_analyze"
     own = {m: path for m, path in modules(top).items() if is_within(m, f"{top}.{part}")}
     forbidden = [top + name if name.startswith(".") else name for name in FORBIDDEN[part]]

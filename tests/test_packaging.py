@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml
 
 import roast_recorder
+from roast_analyze.cli import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -42,9 +43,7 @@ def test_the_wheel_has_all_files_and_is_imported_outside_the_repository(tmp_path
         for path in (ROOT / folder / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    code = f"import {', '.join(PACKAGES.values())}\n" + "\n".join(
-        f"print({package}.__file__)" for package in PACKAGES.values()
-    )
+    code = "".join(f"import {name}; print({name}.__file__)\n" for name in PACKAGES.values())
     files = python("-c", code, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(site)})
     assert all(file.startswith(str(site)) for file in files.splitlines())
 
@@ -90,3 +89,8 @@ def test_github_files_are_valid_and_call_targets_that_exist():
     targets = [step["run"].removeprefix("make ") for step in steps if "run" in step]
     assert len(targets) == 4
     assert all(f"\n{target}:" in makefile for target in targets)
+
+    example = yaml.safe_load((ROOT / "examples" / "github-actions.yml").read_text())
+    [job] = example["jobs"].values()
+    script = "\n".join(step.get("run", "") for step in job["steps"])
+    assert set(re.findall(r"roast-analyze (\w+)", script)) == {"gate", "metrics"} <= {*COMMANDS}

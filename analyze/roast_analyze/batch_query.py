@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -15,8 +16,6 @@ from roast_analyze.open.discover import TraceFailure, readable_traces
 from roast_analyze.open.session import Session
 
 if TYPE_CHECKING:
-    import os
-
     import dask.dataframe
     import pandas as pd
 
@@ -105,36 +104,34 @@ def run_each(
 ) -> tuple[pl.DataFrame, list[TraceFailure]]:
     """Run a query as :func:`each`, and list the traces that cannot be read."""
     groups, failures = readable_traces([Path(trace) for trace in traces])
-    frames: dict[int, pl.DataFrame] = {}
-    numbered = list(enumerate(groups))
-    for (number, paths), frame, error in call_each(
-        partial(_run, query=query), numbered, client
-    ):
-        if isinstance(error, QueryError):
-            raise error
-        if isinstance(frame, pl.DataFrame):
-            frames[number] = frame
+    frames = {}
+    calls = call_each(partial(_run, query=query), groups, client)
+    for finished, (paths, result) in enumerate(calls, start=1):
+        # A wrong query is wrong for all traces.
+        if isinstance(result, QueryError):
+            raise result
+        if isinstance(result, pl.DataFrame):
+            frames[paths] = result
         else:
-            reason = frame or first_paragraph(error or TraceError("no result"))
+            reason = result if isinstance(result, str) else first_paragraph(result)
             failures.append(TraceFailure(str(paths[0]), reason))
-        listener("querying", (len(frames) + len(failures)) / len(numbered))
-    ordered = [frames[number] for number in sorted(frames)]
+        listener("querying", finished / len(groups))
+    ordered = [frames[paths] for paths in groups if paths in frames]
     # Of a trace without a value, a column can have another type than of the others.
     return pl.concat(ordered, how="vertical_relaxed") if ordered else pl.DataFrame(), failures
 
 
 def _partition(paths: tuple[Path, ...], query: str) -> pd.DataFrame:
     """Return the rows of a query over one trace."""
-    frame = _run((0, paths), query)
+    frame = _run(paths, query)
     if isinstance(frame, str):
         raise TraceError(f"{paths[0]}: {frame}")
     # Types of Arrow do not depend on whether values are missing.
     return frame.to_pandas(use_pyarrow_extension_array=True)
 
 
-def _run(numbered: tuple[int, tuple[Path, ...]], query: str) -> pl.DataFrame | str:
+def _run(paths: tuple[Path, ...], query: str) -> pl.DataFrame | str:
     """Return the rows of a query over one trace, or the reason why it cannot be read."""
-    _, paths = numbered
     try:
         trace = Session(*paths, memory_limit=MEMORY_LIMIT)
     except TraceError as error:

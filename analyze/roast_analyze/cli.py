@@ -37,6 +37,7 @@ COMMANDS: Final = (
 #: DuckDB turns Ctrl-C into a RuntimeError with this text.
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
 
+#: Libraries of the extra `analyze`, by the names of their modules.
 _EXTRA: Final = (
     "argcomplete", "duckdb", "jinja2", "numpy", "platformdirs", "plotly", "polars", "psutil",
     "pyarrow", "rich", "xxhash", "zstandard",
@@ -127,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             _discard_output(sys.stderr)
     except (KeyboardInterrupt, RuntimeError) as error:
+        # Any other error is a bug, which keeps its traceback.
         if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
             raise
         from roast_analyze.open.interrupt import INTERRUPTED
@@ -149,8 +151,7 @@ def _run(words: list[str]) -> int:
         _complete()
     from roast_analyze.open.interrupt import exit_on_interrupt
 
-    command = _command(name)
-    options = _parse(command, name, words[1:] if name else words)
+    options = _parse(name, words[1:] if name else words)
     if name is None and options.version:
         from importlib import metadata
 
@@ -162,8 +163,9 @@ def _run(words: list[str]) -> int:
         return SUCCESS
     try:
         with exit_on_interrupt():
-            return NO if command.run(options) is False else SUCCESS
+            return NO if options.run(options) is False else SUCCESS
     except ModuleNotFoundError as error:
+        # A missing module of roast itself is a bug.
         if error.name is None or error.name.partition(".")[0] not in _EXTRA:
             raise
         raise MissingExtra(
@@ -176,14 +178,6 @@ def _run(words: list[str]) -> int:
         from roast_analyze.open.database import as_trace_error
 
         raise as_trace_error(error) from error
-
-
-def _command(name: str | None) -> Any:
-    """Return the module of a command; without a name, of the summary."""
-    from importlib import import_module
-
-    # By name, so that only the libraries of this command are loaded.
-    return import_module(f"roast_analyze.commands.{(name or 'summary').replace('-', '_')}")
 
 
 def _complete() -> NoReturn:
@@ -204,16 +198,21 @@ def _complete() -> NoReturn:
         return [word for word in known if word.startswith(prefix)] + files(prefix)
 
     argcomplete.autocomplete(
-        _parser(_command(name), name),
+        _parser(name),
         always_complete_options=False,
         default_completer=traces_or_commands,  # type: ignore[arg-type]
     )
     raise AssertionError("autocomplete exits")
 
 
-def _parser(command: Any, name: str | None) -> argparse.ArgumentParser:
+def _parser(name: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a command; without a name, of the summary."""
     import argparse
+    from importlib import import_module
 
+    # By name, so that only the libraries of this command are loaded.
+    module = f"roast_analyze.commands.{(name or 'summary').replace('-', '_')}"
+    command: Any = import_module(module)
     parser = argparse.ArgumentParser(
         prog=f"roast-analyze {name}" if name else "roast-analyze",
         description=command.__doc__,
@@ -223,32 +222,32 @@ def _parser(command: Any, name: str | None) -> argparse.ArgumentParser:
     if name is None:
         parser.add_argument("--version", action="store_true")
     command.add_arguments(parser)
+    parser.set_defaults(run=command.run)
     return parser
 
 
-def _parse(command: Any, name: str | None, words: list[str]) -> argparse.Namespace:
-    parser = _parser(command, name)
+def _parse(name: str | None, words: list[str]) -> argparse.Namespace:
     joined: list[str] = []
     for word in words:
         is_negative = word[:1] == "-" and word[1:2] in "0123456789."
         if joined and joined[-1] in ("--from", "--to") and is_negative:
             joined[-1] += f"={word}"  # argparse would take a time such as -10m for an option
+        # For argparse, -- would end the options.
         elif name == "gate" and word == "--":
             joined.append("--new")
         else:
             joined.append(word)
     # Intermixed, because options can stand between several traces.
-    options = parser.parse_intermixed_args(joined)
+    options = _parser(name).parse_intermixed_args(joined)
     if name is None and len(options.traces) > 1:
         from pathlib import Path
 
         first = Path(options.traces[0])
-        is_word = not (first.exists() or first.suffix) and first.name == str(first) != "-"
         # What has a suffix or a folder is meant as a path, which may be misspelled itself.
-        if is_word:
-            import difflib
+        if not (first.exists() or first.suffix) and first.name == str(first) != "-":
+            from difflib import get_close_matches
 
-            near = difflib.get_close_matches(first.name, COMMANDS, n=1, cutoff=0.5)
+            near = get_close_matches(first.name, COMMANDS, n=1, cutoff=0.5)
             hint = (
                 f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(COMMANDS)}"
             )

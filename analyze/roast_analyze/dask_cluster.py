@@ -36,19 +36,10 @@ def connect(
 ) -> Iterator[Client | None]:
     """Yield a client of a cluster, or None if neither is given.
 
-    Parameters
-    ----------
-    scheduler : str, optional
-        Address of a scheduler, or a scheduler file (``.json``).
-    workers : int, optional
-        Number of worker processes of a new cluster on this machine.
-    tls : dict, optional
-        Files of certificates: parameters of Dask's ``Security``.
-
-    Raises
-    ------
-    NoCluster
-        If the scheduler cannot be reached.
+    `scheduler` is the address of a scheduler, or a scheduler file (``.json``), and `tls` has
+    the files of certificates, as parameters of Dask's ``Security``. `workers` is the number of
+    processes of a new cluster on this machine. Raise NoCluster if the scheduler cannot be
+    reached.
     """
     if scheduler is None and workers is None:
         yield None
@@ -64,12 +55,14 @@ def connect(
                 n_workers=workers,
                 threads_per_worker=1,
                 dashboard_address="127.0.0.1:0",
+                # The databases have a limit of their own, and spill to disk.
                 memory_limit=0,
             ) as cluster,
             Client(cluster) as client,
         ):
             yield client
         return
+    # Without files of the user, Dask's configuration decides.
     security = Security(**tls, require_encryption=True) if tls else Security()
     place = {"scheduler_file" if scheduler.endswith(".json") else "address": scheduler}
     try:
@@ -85,23 +78,25 @@ def connect(
 
 def call_each(
     function: Callable[[Item], Result], items: Sequence[Item], client: Client | None
-) -> Iterator[tuple[Item, Result | None, Exception | None]]:
-    """Call a function with each item; yield item, result and error, in the order of ending.
+) -> Iterator[tuple[Item, Result | Exception]]:
+    """Call a function with each item; yield item and result or error, in the order of ending.
 
     Without a client the calls are made in this process, and their errors are raised.
     """
     if client is None:
         for item in items:
-            yield item, function(item), None
+            yield item, function(item)
         return
     from distributed import as_completed
 
     waiting = iter(items)
+    # A few calls at a time: the scheduler would keep all results of a long list.
     running: dict[Future[Any], Item] = {}
 
     def submit() -> list[Future[Any]]:
         """Submit as many calls as the cluster needs at the moment."""
         threads = sum(client.nthreads().values())
+        # At least one call waits while the cluster has no worker yet.
         wanted = max(1, _CALLS_PER_THREAD * threads) - len(running)
         new = {
             client.submit(function, item, pure=False): item
@@ -115,6 +110,7 @@ def call_each(
         item = running.pop(future)
         completed.update(submit())
         try:
-            yield item, future.result(), None
+            result = future.result()
         except Exception as error:  # noqa: BLE001 - of the call, or of Dask if workers are lost
-            yield item, None, error
+            result = error
+        yield item, result

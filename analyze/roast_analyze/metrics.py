@@ -54,6 +54,7 @@ METRICS: Final[dict[str, tuple[str, str | None]]] = {
     "lost_records": ("records known to be missing from the trace", None),
 }
 
+#: `core_time` is computed once for all of its uses.
 _QUERY: Final = f"""
 WITH uses AS (
     SELECT
@@ -76,6 +77,7 @@ def read_metrics(trace: Session) -> dict[str, Any]:
     """Return the version, the identity of a trace, and its metrics by name."""
     relation = trace.sql(_QUERY)
     rows = relation.fetchall()
+    # Metrics of several runs would look like those of one.
     if len(rows) != 1:
         raise NotATrace(f"{str(trace.path)!r} contains {len(rows)} traces: name one of them")
     return {"metrics_version": VERSION, **dict(zip(relation.columns, rows[0], strict=True))}

@@ -1,15 +1,14 @@
-"""Check of output paths: no output may overwrite the trace that it is made from."""
+"""Errors of output paths: a file that cannot be written, or that is the trace itself."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
 
 from roast_analyze.errors import NotWritable
 from roast_analyze.open.discover import segment_paths
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 #: Name of standard input, which cannot be overwritten.
 STDIN: Final = "-"
@@ -21,3 +20,13 @@ def refuse_to_overwrite(traces: Iterable[Path], target: Path) -> None:
     for segment in files:
         if target.exists() and target.samefile(segment):
             raise NotWritable(f"{str(target)!r} is the trace itself: name another file")
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Raise NotWritable in place of an OSError of the block."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or error
+        raise NotWritable(f"cannot write {str(target)!r}: {reason}") from None

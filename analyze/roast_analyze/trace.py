@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,9 +13,6 @@ from roast_analyze.flamegraph import Flamegraph, stacks_of
 from roast_analyze.open.session import Session
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-
     import polars as pl
     from plotly.graph_objects import Figure
 

@@ -16,17 +16,18 @@ def runs(write_trace, task):
     ]
 
 
-def test_rows_of_all_traces_in_their_order(runs):
+def test_rows_of_all_traces_in_their_order(runs, tmp_path):
     frame = each("SELECT count(*) AS n FROM tasks", runs)
 
-    assert frame.rows() == [(1, "T1", str(runs[0])), (2, "T2", str(runs[1]))]
     assert frame.columns == ["n", "trace_id", "path"]
-
-
-def test_columns_without_a_value_in_some_traces(runs):
+    assert frame.rows() == [(1, "T1", str(runs[0])), (2, "T2", str(runs[1]))]
+    # A column can be without a value in some traces.
     frame = each("SELECT CASE WHEN count(*) > 1 THEN 0.5 END AS x FROM tasks", runs)
-
     assert frame["x"].to_list() == [None, 0.5]
+    with pytest.raises(QueryError, match="nothing"):
+        each("FROM nothing", runs)
+    with pytest.raises(TraceError, match=r"none\.jsonl"):
+        each("FROM tasks", [*runs, tmp_path / "none.jsonl"])
 
 
 def test_a_dask_dataframe_has_a_partition_for_each_trace(runs):
@@ -43,13 +44,3 @@ def test_a_dask_dataframe_has_a_partition_for_each_trace(runs):
         assert frame.dtypes.equals(frame.compute().dtypes)
     with pytest.raises(QueryError, match="nothing"):
         each_lazily("FROM nothing", runs)
-
-
-def test_an_invalid_query(runs):
-    with pytest.raises(QueryError, match="nothing"):
-        each("FROM nothing", runs)
-
-
-def test_a_trace_that_cannot_be_read(runs, tmp_path):
-    with pytest.raises(TraceError, match=r"none\.jsonl"):
-        each("FROM tasks", [*runs, tmp_path / "none.jsonl"])

@@ -7,6 +7,7 @@ import pytest
 
 from roast_analyze import Store, each
 from roast_analyze.dask_cluster import call_each, connect
+from roast_analyze.errors import QueryError
 
 pytestmark = pytest.mark.cluster
 
@@ -26,19 +27,16 @@ def fail_once(marker):
 
 
 def test_results_and_errors(client):
-    called = list(call_each(lambda n: 1 // n, range(3), client))
+    found = dict(call_each(lambda n: 1 // n, range(20), client))  # not all at once
 
-    assert sorted((n, result) for n, result, error in called if error is None) == [
-        (1, 1),
-        (2, 0),
-    ]
-    assert [type(error) for _, _, error in called if error] == [ZeroDivisionError]
+    assert type(found.pop(0)) is ZeroDivisionError
+    assert found == {1: 1, **dict.fromkeys(range(2, 20), 0)}
 
 
 def test_a_killed_worker(client, tmp_path):
-    [(_, result, error)] = call_each(fail_once, [tmp_path / "marker"], client)
+    [(_, result)] = call_each(fail_once, [tmp_path / "marker"], client)
 
-    assert (result, error) == ("done", None)
+    assert result == "done"
 
 
 def test_traces_on_a_cluster(client, write_trace, task, tmp_path):
@@ -50,3 +48,5 @@ def test_traces_on_a_cluster(client, write_trace, task, tmp_path):
     assert each("SELECT count(*) AS n FROM tasks", paths, client=client)["n"].to_list() == [
         1, 1, 1,
     ]  # fmt: skip
+    with pytest.raises(QueryError, match="nothing"):
+        each("FROM nothing", paths, client=client)

@@ -16,44 +16,27 @@ ROOT = Path(__file__).parents[2]
 SQL = ROOT / "analyze" / "roast_analyze" / "sql"
 
 
-@pytest.fixture(scope="module")
-def views():
-    return {view.name: view for view in documented_views()}
-
-
 # -- the views as a whole ----------------------------------------------------------------
 
 
 #: tests/schemas compares names and order of views and columns with docs/reference/views.md.
-def test_views(empty, views):
-    assert empty.views() == list(views.values())
-    assert set(views) == set(view_names())
-    for name, view in views.items():
-        columns = [column.name for column in view.columns]
-        assert empty.frame(name).columns == columns
-        assert columns[-1] == "trace_id"
-
-
-def test_every_view_and_column_has_a_comment(views):
-    comments = {(view.name, ""): view.comment for view in views.values()} | {
-        (view.name, column.name): column.comment
-        for view in views.values()
-        for column in view.columns
-    }
-
-    assert {k: c for k, c in comments.items() if not re.fullmatch(r"\S.{5,}\.", c)} == {}
-
-
-def test_units_in_names_determine_types(views):
+def test_views(empty):
+    views = documented_views()
+    assert empty.views() == views
+    assert [view.name for view in views] == list(view_names())
     double = re.compile(r".*(_seconds|_percent|_bps|_efficiency|_t)|t")
-    wrong = [
-        (view.name, column.name, column.type)
-        for view in views.values()
-        for column in view.columns
-        if (double.fullmatch(column.name) and column.type != "DOUBLE")
-        or (column.name.endswith("bytes") and column.type != "BIGINT")
-    ]
-    assert wrong == []
+    for view in views:
+        columns = [column.name for column in view.columns]
+        assert empty.frame(view.name).columns == columns
+        assert columns[-1] == "trace_id"
+        for name, comment in [("", view.comment), *((c.name, c.comment) for c in view.columns)]:
+            assert re.fullmatch(r"\S.{5,}\.", comment), (view.name, name)
+        # Units in names determine types.
+        for column in view.columns:
+            if double.fullmatch(column.name):
+                assert column.type == "DOUBLE", (view.name, column.name)
+            if column.name.endswith("bytes"):
+                assert column.type == "BIGINT", (view.name, column.name)
 
 
 def test_the_declared_needs_of_each_file():
@@ -81,17 +64,13 @@ def wrong_needs(path: Path) -> set[str]:
 # -- queries ------------------------------------------------------------------------------
 
 
-def test_frame(open_trace, run):
-    frame = open_trace(*run("a", 1.0, 3.0)).frame("task_runs")
+def test_frame_and_rows(open_trace, run):
+    trace = open_trace(*run("a", 1.0, 3.0))
 
+    frame = trace.frame("task_runs")
     assert frame.select("key", "outcome", "compute_seconds").rows() == [("a", "memory", 2.0)]
     assert frame.schema["compute_seconds"] == pl.Float64
-
-
-def test_rows(open_trace, run):
-    trace = open_trace(*run("a", 1.0, 3.0))
     query = "SELECT key, $factor * compute_seconds FROM task_runs"
-
     assert trace.rows(query, {"factor": 2}) == [("a", 4.0)]
     with pytest.raises(QueryError, match=r'line 1, column 8: .* "kye" not found'):
         trace.rows("SELECT kye FROM task_runs")
@@ -105,20 +84,17 @@ def empty(tmp_path_factory):
         yield trace
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_an_unknown_view_has_a_suggestion(empty):
+    for name, message in [
         ("task_run", "did you mean 'task_runs'?"),
         ("chunk", "did you mean 'chunks'?"),
         ("zzz", "choose from environment, events"),
         ('tasks"; DROP TABLE x', "unknown view"),
         ("_tasks", "did you mean 'tasks'?"),
         ("", "unknown view ''"),
-    ],
-)
-def test_an_unknown_view_has_a_suggestion(empty, name, message):
-    with pytest.raises(UnknownView, match=re.escape(message)):
-        empty.frame(name)
+    ]:
+        with pytest.raises(UnknownView, match=re.escape(message)):
+            empty.frame(name)
 
 
 # -- flame graphs ------------------------------------------------------------------------
@@ -203,12 +179,9 @@ def test_flame_graphs_are_compared(profiled):
 # -- the rest ----------------------------------------------------------------------------
 
 
-def test_every_error_is_a_trace_error():
+def test_names_and_errors():
     for name, value in vars(roast_analyze.errors).items():
         if isinstance(value, type) and issubclass(value, Exception):
             assert issubclass(value, TraceError | UserWarning), name
-
-
-def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Traec'"):
         roast_analyze.Traec  # noqa: B018

@@ -3,7 +3,6 @@
 import gzip
 import importlib.util
 import json
-import math
 import re
 import subprocess
 from collections import Counter
@@ -13,11 +12,11 @@ import duckdb
 import pytest
 import zstandard
 
+from nightly.comparison import Answer, differences
 from roast_analyze import Trace
 from roast_analyze.open.database import documented_views
 from roast_analyze.open.views import computed_view_names, view_names
 from roast_schemas import SCHEMA_VERSION
-from roast_schemas.describe import duckdb_columns, kinds
 from sealing import sealed
 
 ROOT = Path(__file__).parents[2]
@@ -36,8 +35,6 @@ TABLES = (
 #: DuckDB has no function that computes the checksum.
 UNCHANGED = "reason <> 'changed content'"
 
-Answer = tuple[list[str], list[tuple]]
-
 
 def literal(value: object) -> str:
     """Write a path, or a list of paths, in SQL."""
@@ -53,17 +50,12 @@ def run_shell(*commands: str, database: str = ":memory:") -> subprocess.Complete
     )
 
 
-def answer(connection: duckdb.DuckDBPyConnection, query: str) -> Answer:
-    relation = connection.sql(query)
-    return relation.columns, relation.fetchall()
-
-
 def library(trace: object, *queries: str) -> list[Answer]:
     """Return the answers of the library."""
     with duckdb.connect() as connection:
         connection.execute(f"SET VARIABLE trace = {literal(trace)}")
         connection.execute(SCRIPT)
-        return [answer(connection, query) for query in queries]
+        return [Answer.of(connection.sql(query)) for query in queries]
 
 
 @pytest.fixture
@@ -79,7 +71,7 @@ def shell(tmp_path):
         )
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         with duckdb.connect() as connection:
-            return [answer(connection, f"FROM {literal(file)}") for file in files]
+            return [Answer.of(connection.sql(f"FROM {literal(file)}")) for file in files]
 
     return shell
 
@@ -89,10 +81,10 @@ def different_views(ask, trace: object, path: object) -> list[str]:
     answers = ask(trace, *(f"FROM {name}" for name in VIEWS))
     different = []
     with Trace(path) as expected:
-        for name, (columns, rows) in zip(VIEWS, answers, strict=True):
+        for name, answer in zip(VIEWS, answers, strict=True):
             view = expected.view(name)
-            view = view.filter(UNCHANGED) if name == "loss" else view
-            if columns != view.columns or not equal(ordered(rows), ordered(view.fetchall())):
+            view = Answer.of(view.filter(UNCHANGED) if name == "loss" else view)
+            if answer.types != view.types or differences(answer, view.rows):
                 different.append(name)
     return different
 
@@ -104,45 +96,22 @@ def different_tables(trace: object) -> list[str]:
     views. The order of records counts.
     """
     different = []
+    [found] = library(trace, TABLES)
+    tables = [tuple(row.values()) for row in found.rows]
+    answers = library(trace, *(f'FROM "{schema}"."{table}"' for schema, table in tables))
     with Trace(trace) as expected:
-        [(_, tables)] = library(trace, TABLES)
         # A trace has views of the derived tables in their place.
-        recorded = [name for name in tables if name[0] == "raw"]
-        assert recorded == expected.sql(TABLES).fetchall()
-        queries = [f'FROM "{schema}"."{table}"' for schema, table in tables]
-        for (schema, table), (columns, rows) in zip(
-            tables, library(trace, *queries), strict=True
-        ):
+        assert [name for name in tables if name[0] == "raw"] == expected.rows(TABLES)
+        for (schema, table), answer in zip(tables, answers, strict=True):
             place = f'trace."{schema}".' if schema == "raw" else ""
             relation = expected.sql(f'FROM {place}"{table}"')
-            relation = relation.filter(UNCHANGED) if table == "damage" else relation
-            order = list if schema == "raw" and table != "damage" else ordered
-            if columns != relation.columns or not equal(
-                order(rows), order(relation.fetchall())
+            other = Answer.of(relation.filter(UNCHANGED) if table == "damage" else relation)
+            in_order = schema == "raw" and table != "damage"
+            if answer.types != other.types or differences(
+                answer, other.rows, in_order=in_order
             ):
                 different.append(f"{schema}.{table}")
     return different
-
-
-def equal(one: object, other: object) -> bool:
-    """Compare nested values, floats up to the error of adding them in another order."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=1e-9) or (math.isnan(one) and math.isnan(other))
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(equal, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
-    return type(one) is type(other) and one == other
-
-
-def ordered(rows: list[tuple]) -> list[tuple]:
-    """Sort rows, by floats last, since these can differ a little."""
-
-    def key(row: tuple) -> tuple[list[str], list[str]]:
-        numbers = [f"{value:.12g}" for value in row if isinstance(value, float)]
-        return [repr(value) for value in row if not isinstance(value, float)], numbers
-
-    return sorted(rows, key=key)
 
 
 @pytest.fixture(scope="module")
@@ -208,9 +177,11 @@ def test_records_keep_the_order_of_the_files(segment, tmp_path):
     segment(tmp_path / "run" / "1.jsonl", events[:50_000], 1)
     segment(tmp_path / "run" / "2.jsonl.zst", events[50_000:], 2)
 
-    [(_, rows)] = library(tmp_path / "run", "SELECT t, segment FROM raw.event ORDER BY rowid")
+    query = "SELECT t, segment FROM raw.event ORDER BY rowid"
+    [found] = library(tmp_path / "run", query)
 
-    assert rows == [(n, 1 if n < 50_000 else 2) for n in range(60_000)]
+    expected = [{"t": n, "segment": 1 if n < 50_000 else 2} for n in range(60_000)]
+    assert found.rows == expected
 
 
 def test_several_traces():
@@ -218,9 +189,11 @@ def test_several_traces():
     for traces in (str(ROOT / "sample_traces" / "coffea*"), SAMPLES[:2]):
         answers = library(traces, *(f"FROM {name}" for name in names))
         with Trace(SAMPLES[0]) as one, Trace(SAMPLES[1]) as other:
-            for name, (_, rows) in zip(names, answers, strict=True):
-                alone = one.view(name).fetchall() + other.view(name).fetchall()
-                assert equal(ordered(rows), ordered(alone)), name
+            for name, found in zip(names, answers, strict=True):
+                alone = [
+                    row for each in (one, other) for row in Answer.of(each.view(name)).rows
+                ]
+                assert differences(found, alone) == [], name
 
 
 def test_script_can_run_again_after_the_trace_has_grown(tmp_path, segment, records):
@@ -243,7 +216,7 @@ def test_database_file_keeps_the_views(tmp_path):
 
     def later(_trace: Path, *queries: str) -> list[Answer]:
         with duckdb.connect(database) as connection:
-            return [answer(connection, query) for query in queries]
+            return [Answer.of(connection.sql(query)) for query in queries]
 
     assert different_views(later, FAILURES, FAILURES) == []
 
@@ -296,15 +269,11 @@ def test_missing_headers(folder, records, tmp_path):
         assert different_tables(folder) == [], number
 
 
-@pytest.mark.parametrize("name", ["0.jsonl", "bad.jsonl"])
-def test_empty_file_and_missing_segment(folder, name):
-    (folder / name).write_bytes(b"")
+def test_empty_files_missing_segments_and_other_versions(folder, segment, records, tmp_path):
     (folder / "10.jsonl").unlink()
-
-    assert different_tables(folder) == []
-
-
-def test_other_schema_versions(segment, records, tmp_path):
+    for name in ("0.jsonl", "bad.jsonl"):
+        (folder / name).write_bytes(b"")
+        assert different_tables(folder) == [], name
     for version in ("2.7", "1.7", "one", "2.", "2.00000000001", ""):
         path = segment(tmp_path / "t.jsonl", records[:300], schema_version=version)
         assert different_tables(path) == [], version
@@ -337,7 +306,7 @@ def test_errors(folder, segment, records, tmp_path):
 
 
 def test_comments_of_views_and_columns(shell):
-    [(_, views), (_, columns)] = shell(
+    views, columns = shell(
         FAILURES,
         "SELECT view_name, comment FROM duckdb_views() "
         "WHERE NOT internal AND NOT starts_with(view_name, '_')",
@@ -346,37 +315,16 @@ def test_comments_of_views_and_columns(shell):
     )
 
     documented = [view for view in documented_views() if view.name in VIEWS]
-    assert dict(views) == {view.name: view.comment for view in documented}
-    assert {(view, column): comment for view, column, comment in columns} == {
-        (view.name, column.name): column.comment
+    assert dict(row.values() for row in views.rows) == {v.name: v.comment for v in documented}
+    assert {tuple(row.values()) for row in columns.rows} == {
+        (view.name, column.name, column.comment)
         for view in documented
         for column in view.columns
     }
 
 
-def test_types_of_records():
-    [(_, rows)] = library(
-        FAILURES,
-        "SELECT table_name, column_name, data_type FROM duckdb_columns() "
-        "WHERE schema_name = 'raw' AND table_name NOT IN ('segments', 'damage')",
-    )
-    types = {**duckdb_columns(), "segment": "BIGINT", "trace_id": "VARCHAR"}
-    declared = {
-        (kind.name, name): types[name]
-        for kind in kinds().values()
-        for name in [*(f.name for f in kind.fields if f.name != "kind"), "segment", "trace_id"]
-    }
-
-    def canonical(kind: str) -> str:
-        return str(duckdb.sql(f"SELECT NULL::{kind} AS value").types[0])
-
-    assert {(table, column): canonical(kind) for table, column, kind in rows} == {
-        key: canonical(kind) for key, kind in declared.items()
-    }
-
-
 def test_nothing_temporary_is_left():
-    [(_, variables), (_, functions), (_, tables)] = library(
+    variables, functions, tables = library(
         FAILURES,
         "SELECT name FROM duckdb_variables()",
         "SELECT function_name FROM duckdb_functions() "
@@ -384,7 +332,8 @@ def test_nothing_temporary_is_left():
         "SELECT table_name FROM duckdb_tables() WHERE temporary",
     )
 
-    assert (variables, functions, tables) == ([("trace",)], [], [])
+    assert variables.rows == [{"name": "trace"}]
+    assert functions.rows == tables.rows == []
 
 
 def test_command_in_the_head_of_the_script():

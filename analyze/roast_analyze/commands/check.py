@@ -6,8 +6,8 @@ Exits with 0 if they are, 1 if something is lost, and 2 if a trace cannot be rea
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from roast_analyze.commands.formats import add_json, print_json, rows
@@ -15,6 +15,7 @@ from roast_analyze.commands.trace_args import add_traces, open_trace
 from roast_analyze.report.quantities import count, counted
 from roast_schemas.documentation import docs
 
+#: What the trace contains, of all its segments.
 _COUNTS = """
 SELECT
     (SELECT sum(records)::BIGINT FROM trace_info) AS records,
@@ -42,11 +43,11 @@ def run(options: argparse.Namespace) -> bool:
         result = {"path": str(path), "is_complete": not losses, **counts, "loss": losses}
         checked.append(result)
         # The exit code must not depend on whether the output is read.
-        with contextlib.suppress(BrokenPipeError):
+        with suppress(BrokenPipeError):
             if not options.json:
                 _print(trace.path.name, result)
     if options.json:
-        with contextlib.suppress(BrokenPipeError):
+        with suppress(BrokenPipeError):
             print_json(checked)
     return all(result["is_complete"] for result in checked)
 
@@ -62,8 +63,6 @@ def _print(name: str, result: Mapping[str, Any]) -> None:
     )
     print_out(cell(f"{name}: {verdict}, {contents}"))
     if result["loss"]:
-        lost = [
-            (loss["reason"], count(loss["records"]), loss["detail"]) for loss in result["loss"]
-        ]
+        lost = [(row["reason"], count(row["records"]), row["detail"]) for row in result["loss"]]
         print_out("", table(["loss", ">records", "detail"], lost))
         print_out(docs("reference/trace-format"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from roast_analyze.commands.whole_numbers import whole_number
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers",
         metavar="N",
-        type=_worker_count,
+        type=partial(whole_number, what="number of workers", hint="4"),
         help="spread the work over N processes of this machine",
     )
     parser.add_argument(
@@ -48,15 +50,10 @@ def connected(options: argparse.Namespace) -> Iterator[Client | None]:
     """Yield a client of the cluster, or None without one."""
     if options.scheduler and options.workers:
         raise TraceError("--scheduler and --workers exclude each other: use one of them")
+    # Only here, because Dask takes long to import.
     from roast_analyze.dask_cluster import connect
 
-    names = (name for _, name, _ in TLS_FILES)
-    tls = {name: file for name in names if (file := getattr(options, name)) is not None}
+    files = {name: getattr(options, name) for _, name, _ in TLS_FILES}
+    tls = {name: file for name, file in files.items() if file is not None}
     with connect(options.scheduler, options.workers, tls) as client:
         yield client
-
-
-def _worker_count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"invalid number of workers {text!r}: use 4")
-    return int(text)

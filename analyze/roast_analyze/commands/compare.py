@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.commands.terminal import cell, table
@@ -10,10 +11,7 @@ from roast_analyze.report.comparison import sentences
 from roast_analyze.report.comparison.data import RATIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from rich.console import RenderableType
-    from rich.text import Text
 
     from roast_analyze.report.comparison.data import Comparison
 
@@ -48,10 +46,14 @@ def compare(comparison: Comparison) -> Iterator[RenderableType]:
     """Yield the parts of the comparison."""
     yield cell(sentences.verdict(comparison))
     for title, columns in _TABLES.items():
-        rows = [
-            (row["trace"], *(_value(row, name, write) for name, _, write in columns))
-            for row in comparison.totals.rows.iter_rows(named=True)
-        ]
+        rows = []
+        for row in comparison.totals.rows.iter_rows(named=True):
+            cells = [cell(row["trace"])]
+            for name, _, write in columns:
+                cells.append(cell(write(row[name])))
+                if (ratio := row.get(name + RATIO)) is not None:  # to the first trace
+                    cells[-1].append(f"\n{q.times(ratio)}", style="dim")
+            rows.append(cells)
         yield ""
         yield table(["trace", *(f">{heading}" for _, heading, _ in columns)], rows, title)
     if comparison.left_out:
@@ -59,12 +61,3 @@ def compare(comparison: Comparison) -> Iterator[RenderableType]:
         yield cell(sentences.left_out(comparison))
     yield ""
     yield cell("Details by prefix, dataset, file and over time: --html or --open")
-
-
-def _value(row: dict[str, Any], name: str, write: Callable[[Any], str]) -> Text:
-    """Format a value, and below it the ratio to the first trace."""
-    text = cell(write(row[name]))
-    ratio = row.get(name + RATIO)
-    if ratio is not None:
-        text.append(f"\n{q.times(ratio)}", style="dim")
-    return text

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from roast_analyze.commands.cluster_args import add_cluster, connected
-from roast_analyze.commands.formats import add_format, complete_options, write
+from roast_analyze.commands.formats import add_format, complete_options, write_frame
 from roast_analyze.commands.progress import progress
 from roast_analyze.errors import QueryError
 from roast_analyze.safe_text import visible
@@ -50,15 +50,12 @@ def run(options: argparse.Namespace) -> bool:
         progress(f"{len(traces)} traces", "querying") as listener,
         connected(options) as client,
     ):
-        import duckdb
-
         from roast_analyze.batch_query import run_each
 
         frame, failures = run_each(query, traces, client=client, listener=listener)
+    # Without columns, no trace could be read.
     if frame.width:
-        write(
-            duckdb.from_arrow(frame.to_arrow()), options.format, options.output, options.limit
-        )
+        write_frame(frame, options)
     for failure in failures:
         print(visible(f"roast-analyze: {failure.path}: {failure.reason}"), file=sys.stderr)
     return not failures

@@ -15,29 +15,24 @@ For example:
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.formats import add_json, print_json, rows
-from roast_analyze.commands.trace_args import (
-    TRACE_HELP,
-    add_reading,
-    add_time_range,
-    open_trace,
-)
+from roast_analyze.commands.trace_args import add_traces_and, open_trace
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import RenderableType
 
     from roast_analyze.open.session import Session
-    from roast_analyze.report.findings import Change, Finding
+    from roast_analyze.report.findings import Finding
 
 #: Rows of evidence that are printed.
 _EVIDENCE_ROWS: Final = 10
 
+#: What the threads were used for, the largest use first.
 _CORE_TIME: Final = """
 SELECT
     category,
@@ -52,52 +47,40 @@ ORDER BY sum(core_time.seconds) DESC
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("traces", metavar="TRACE", nargs="+", help=TRACE_HELP)
-    # argparse assigns all words to TRACE; ID is declared only for the help text.
-    parser.add_argument(
-        "id", metavar="ID", nargs="?", help="ID of a finding, such as slow-worker"
-    )
-    add_reading(parser)
-    add_time_range(parser)
+    add_traces_and(parser, "ID", "ID of a finding, such as slow-worker")
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the explanation of a run, of one finding, or of the difference of findings."""
-    from roast_analyze.commands.terminal import print_out, table
+    from roast_analyze.commands.terminal import print_out
     from roast_analyze.computed.rules import rules
     from roast_analyze.open.discover import group_by_trace
-    from roast_analyze.report.quantities import seconds
 
     words = list(options.traces)
     ids = [rule.id for rule in rules()]
     name = words.pop() if words[-1] in ids and not Path(words[-1]).exists() else None
     if not words:
         raise TraceError(f"no trace given for {name!r}: roast-analyze explain TRACE… [ID]")
+    # A word without a suffix is meant as an ID rather than as a file.
     if len(words) > 1 and not Path(words[-1]).exists() and "." not in words[-1]:
         raise TraceError(f"unknown finding {words[-1]!r}; choose from {', '.join(ids)}")
     traces = group_by_trace([Path(word) for word in words])
     if len(traces) > 1 and not name:
-        changes = _changes(traces, options)
-        if options.json:
-            names = ("change", "id", "entity", "before_core_seconds", "after_core_seconds")
-            print_json([dict(zip(names, change, strict=True)) for change in changes])
-        elif not changes:
-            print_out("No run has a finding.")
-        else:
-            print_out(
-                table(
-                    ["change", "finding", "entity", ">cost before", ">cost after"],
-                    [(*texts, seconds(old), seconds(new)) for *texts, old, new in changes],
-                    "Findings (cost in core time)",
-                )
-            )
+        _print_changes(traces, options)
         return
     with open_trace([path for paths in traces for path in paths], options) as trace:
-        if options.json:
-            print_json(_as_json(trace, name))
-        else:
+        if not options.json:
             print_out(*(_finding(trace, name) if name else _run(trace)))
+            return
+        found = rows(trace.sql("FROM findings ORDER BY rank"))
+        if name is None:
+            print_json({"findings": found, "core_time": rows(trace.sql(_CORE_TIME))})
+            return
+        found = [finding for finding in found if finding["id"] == name]
+        for finding in found:
+            finding["evidence_rows"] = rows(trace.sql(finding["evidence"]))
+        print_json({"findings": found})
 
 
 def _run(trace: Session) -> Iterator[RenderableType]:
@@ -110,19 +93,14 @@ def _run(trace: Session) -> Iterator[RenderableType]:
     for finding in found:
         yield from finding_lines(finding, detailed=True)
         yield ""
-    spent = trace.rows(_CORE_TIME)
     if not found:
         yield findings.NONE
         yield ""
-    if spent:
-        yield table(
-            ["category", "use", ">time", ">share"],
-            [
-                (category, USES[use].words, seconds(amount), share(part))
-                for category, use, amount, part in spent
-            ],
-            "Core time",
-        )
+    if spent := trace.rows(_CORE_TIME):
+        uses = [
+            (name, USES[use].words, seconds(n), share(part)) for name, use, n, part in spent
+        ]
+        yield table(["category", "use", ">time", ">share"], uses, "Core time")
     if found:
         yield ""
         yield cell(
@@ -153,29 +131,26 @@ def _finding(trace: Session, name: str) -> Iterator[RenderableType]:
         yield table(relation.columns, relation.limit(_EVIDENCE_ROWS).fetchall())
 
 
-def _as_json(trace: Session, name: str | None) -> dict[str, object]:
-    """Return the findings and the core time, or those of one rule with their evidence."""
-    found = rows(trace.sql("FROM findings ORDER BY rank"))
-    if name is None:
-        return {"findings": found, "core_time": rows(trace.sql(_CORE_TIME))}
-    return {
-        "findings": [
-            {**finding, "evidence_rows": rows(trace.sql(finding["evidence"]))}
-            for finding in found
-            if finding["id"] == name
-        ]
-    }
-
-
-def _changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> list[Change]:
+def _print_changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> None:
     """Compare the findings of the last trace with those of the others."""
+    from roast_analyze.commands.terminal import print_out, table
     from roast_analyze.report import findings
+    from roast_analyze.report.quantities import seconds
 
     costs = []
     for paths in traces:
         with open_trace(paths, options) as trace:
             costs.append(findings.query_costs(trace))
-    return findings.changes(costs[:-1], costs[-1])
+    changes = findings.changes(costs[:-1], costs[-1])
+    if options.json:
+        names = ("change", "id", "entity", "before_core_seconds", "after_core_seconds")
+        print_json([dict(zip(names, change, strict=True)) for change in changes])
+    elif not changes:
+        print_out("No run has a finding.")
+    else:
+        columns = ["change", "finding", "entity", ">cost before", ">cost after"]
+        shown = [(*texts, seconds(old), seconds(new)) for *texts, old, new in changes]
+        print_out(table(columns, shown, "Findings (cost in core time)"))
 
 
 def finding_lines(finding: Finding, *, detailed: bool = False) -> Iterator[RenderableType]:

@@ -57,6 +57,7 @@ def run(options: argparse.Namespace) -> None:
         raise TraceError(f"no format given: choose from {choices}")
     for name, target in targets.items():
         check_place(target, is_folder=FORMATS[name][0] == "DIR")
+        # A database and a folder cannot be streams.
         if target not in STDOUT:
             refuse_to_overwrite(options.traces, target)
         elif name in ("parquet", "duckdb"):

@@ -10,7 +10,6 @@ are null.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import itertools
 import json
@@ -18,14 +17,17 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from roast_analyze.commands.whole_numbers import whole_number
 from roast_analyze.errors import NotWritable
-from roast_analyze.output_paths import refuse_to_overwrite
+from roast_analyze.output_paths import refuse_to_overwrite, writing
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
+    import polars as pl
     from duckdb import DuckDBPyRelation
 
     from roast_analyze.open.session import Session
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 #: Default limit of the rows of a table in the terminal.
 TABLE_ROWS: Final = 1000
 
+#: Format of a file without --format.
 _BY_SUFFIX: Final = {
     ".csv": "csv",
     ".json": "json",
@@ -41,6 +44,7 @@ _BY_SUFFIX: Final = {
     ".md": "markdown",
 }
 
+#: Rows that are fetched from DuckDB at a time.
 _BATCH_ROWS: Final = 10_000
 
 Row = tuple[Any, ...]
@@ -56,20 +60,12 @@ def add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit",
         metavar="N",
-        type=_row_count,
+        type=partial(whole_number, what="number of rows", hint="20, or 0 for all", least=0),
         help=f"write at most N rows, 0 for all (default: {TABLE_ROWS} for a table, else all)",
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, help="write to FILE instead of stdout"
     )
-
-
-def _row_count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(
-            f"invalid number of rows {text!r}: use 20, or 0 for all"
-        )
-    return int(text)
 
 
 def complete_options(options: argparse.Namespace, traces: Sequence[Path]) -> None:
@@ -84,21 +80,14 @@ def complete_options(options: argparse.Namespace, traces: Sequence[Path]) -> Non
         options.format = _BY_SUFFIX.get(suffix, "table")
     if options.limit is None and options.format == "table":
         options.limit = TABLE_ROWS
+    # 0 means all rows.
     options.limit = options.limit or None
 
 
 def rows(relation: DuckDBPyRelation) -> list[dict[str, Any]]:
     """Return all rows of a relation as values that JSON can represent."""
     written = _writable_columns(relation)
-    return [
-        dict(zip(written.columns, map(_plain, row), strict=True)) for row in written.fetchall()
-    ]
-
-
-def print_json(value: Any) -> None:
-    """Print a value as JSON."""
-    file: Any = _VisibleTerminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
-    print(json.dumps(value, ensure_ascii=False, indent=2), file=file)
+    return [_plain_row(written.columns, row) for row in written.fetchall()]
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -110,22 +99,32 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    print(json.dumps(value, ensure_ascii=False, indent=2), file=_stdout())
+
+
 def write_result(
     trace: Session, relation: DuckDBPyRelation, options: argparse.Namespace, query: str = ""
 ) -> None:
-    """Write the rows of a relation of a trace with completed options."""
+    """Write a relation of a trace as :func:`write`; explain an error of its query."""
     import duckdb
 
     try:
-        write(relation, options.format, options.output, options.limit)
+        write(relation, options)
     except duckdb.Error as error:
         raise trace.explain(error, query) from None
 
 
-def write(
-    relation: DuckDBPyRelation, name: str, output: Path | None, limit: int | None = None
-) -> None:
-    """Write at most `limit` rows of a relation in a format, to stdout without `output`.
+def write_frame(frame: pl.DataFrame, options: argparse.Namespace) -> None:
+    """Write a frame as :func:`write`."""
+    import duckdb
+
+    write(duckdb.from_arrow(frame.to_arrow()), options)
+
+
+def write(relation: DuckDBPyRelation, options: argparse.Namespace) -> None:
+    """Write the rows of a relation with completed options.
 
     Raises
     ------
@@ -134,6 +133,7 @@ def write(
     NotWritable
         If the file cannot be written.
     """
+    name, output, limit = options.format, options.output, options.limit
     relation = _writable_columns(relation)
     if limit is not None:
         relation = relation.limit(limit + 1)  # one more, to detect that rows are omitted
@@ -141,7 +141,7 @@ def write(
         if output is None:
             raise NotWritable("parquet cannot be written to stdout: use -o FILE")
         frame = relation.pl()
-        with _errors_named(output):
+        with writing(output):
             frame[:limit].write_parquet(output)
         is_cut = limit is not None and len(frame) > limit
     else:
@@ -152,13 +152,9 @@ def write(
             rows = itertools.chain([first], rows)
         wanted = itertools.islice(rows, limit)
         if output is None:
-            file: Any = _VisibleTerminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
-            _write_text(name, relation.columns, wanted, file)
+            _write_text(name, relation.columns, wanted, _stdout())
         else:
-            with (
-                _errors_named(output),
-                output.open("w", encoding="utf-8", newline="") as file,
-            ):
+            with writing(output), output.open("w", encoding="utf-8", newline="") as file:
                 _write_text(name, relation.columns, wanted, file)
         is_cut = limit is not None and next(rows, None) is not None
     if is_cut:
@@ -176,6 +172,10 @@ class _VisibleTerminal:
         return self._terminal.write(visible(text))
 
 
+def _stdout() -> Any:
+    return _VisibleTerminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
+
+
 def _writable_columns(relation: DuckDBPyRelation) -> DuckDBPyRelation:
     """Make the names of columns unique, and convert times with a zone to text."""
     from roast_analyze.open.load import quoted
@@ -183,23 +183,12 @@ def _writable_columns(relation: DuckDBPyRelation) -> DuckDBPyRelation:
     columns: dict[str, str] = {}
     for i, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True), 1):
         # JSON objects and Parquet files cannot have two columns of one name.
-        unique = name
-        for number in itertools.count(1):
-            if unique.casefold() not in columns:
-                break
-            unique = f"{name}_{number}"
+        names = itertools.chain([name], (f"{name}_{n}" for n in itertools.count(1)))
+        unique = next(n for n in names if n.casefold() not in columns)
         # DuckDB returns these as Python objects only with the library pytz.
         cast = "::VARCHAR" if str(type_) == "TIMESTAMP WITH TIME ZONE" else ""
         columns[unique.casefold()] = f"#{i}{cast} AS {quoted(unique)}"
     return relation.project(", ".join(columns.values()))
-
-
-@contextlib.contextmanager
-def _errors_named(output: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise NotWritable(f"cannot write {str(output)!r}: {error.strerror}") from None
 
 
 def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
@@ -213,6 +202,7 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
     room = terminal.width() if file.isatty() else math.inf
     lines: list[str] = []
     if sum(widths) + 2 * len(widths) <= room:
+        # Numbers, and only numbers, are aligned by their last digit.
         right = [
             all(isinstance(row[i], int | float) for row in shown) for i in range(len(names))
         ]
@@ -233,6 +223,7 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
 
 def _write_text(name: str, columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
     # Except in a table, rows are written as they come: they can be larger than the memory.
+    objects = (json.dumps(_plain_row(columns, row), ensure_ascii=False) for row in rows)
     match name:
         case "table":
             _write_table(columns, rows, file)
@@ -242,13 +233,13 @@ def _write_text(name: str, columns: list[str], rows: Iterator[Row], file: IO[str
             writer.writerows([_text(value) for value in row] for row in rows)
         case "json":
             separator = "[\n"
-            for row in rows:
-                file.write(separator + _json_object(columns, row))
+            for text in objects:
+                file.write(separator + text)
                 separator = ",\n"
             file.write("[]\n" if separator == "[\n" else "\n]\n")
         case "jsonl":
-            for row in rows:
-                file.write(_json_object(columns, row) + "\n")
+            for text in objects:
+                file.write(text + "\n")
         case "markdown":
             rule = "|" + " --- |" * len(columns) + "\n"
             for cells in itertools.chain([columns], rows):
@@ -261,14 +252,14 @@ def _write_text(name: str, columns: list[str], rows: Iterator[Row], file: IO[str
 def _text(value: Any) -> str:
     if value is None:
         return ""
+    # CSV and Markdown have no structures.
     if isinstance(value, dict | list | tuple):
         return json.dumps(_plain(value), ensure_ascii=False)
     return str(_plain(value)) if isinstance(value, bytes) else str(value)
 
 
-def _json_object(columns: list[str], row: Row) -> str:
-    named = dict(zip(columns, map(_plain, row), strict=True))
-    return json.dumps(named, ensure_ascii=False)
+def _plain_row(columns: list[str], row: Row) -> dict[str, Any]:
+    return dict(zip(columns, map(_plain, row), strict=True))
 
 
 def _plain(value: Any) -> Any:

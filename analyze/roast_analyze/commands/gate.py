@@ -23,14 +23,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from roast_analyze.commands.formats import add_format, complete_options, write
+from roast_analyze.commands.formats import add_format, complete_options, write_frame
 from roast_analyze.commands.trace_args import add_reading, open_trace
 from roast_analyze.errors import NotATrace, TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from roast_analyze.algorithms.regression import Change, Rule
+    from roast_analyze.algorithms.regression import Change
 
 #: Rule without --fail-if.
 DEFAULT_RULE: Final = "wall_seconds > +10%"
@@ -72,20 +70,34 @@ def run(options: argparse.Namespace) -> bool:
         for name in METRICS
         if all(isinstance(metrics.get(name), int | float) for metrics in (*bases, *news))
     }
+    # A rule about what was not measured must not pass in silence.
     unknown = next((rule.metric for rule in rules if rule.metric not in changes), None)
     if unknown is not None:
         raise TraceError(f"{unknown!r} was not measured in all runs: use another metric")
     failed = [rule.text for rule in rules if rule.fails(changes[rule.metric])]
     outcome = f"failed: {', '.join(failed)}" if failed else "passed"
-    if options.format in ("table", "markdown"):
-        rows = [_texts(change, rules) for change in changes.values()]
-    else:
-        rows = [_values(change, rules) for change in changes.values()]
+    is_read = options.format in ("table", "markdown")
+    rows = []
+    for change in changes.values():
+        fails = [rule.fails(change) for rule in rules if rule.metric == change.metric]
+        if fails:
+            verdict = "failed" if any(fails) else "passed"
+        else:
+            # What no rule mentions is only marked if it left the spread of the bases.
+            verdict = "changed" if change.is_expected is False else ""
+        cells = _texts(change) if is_read else _values(change)
+        rows.append({"metric": change.metric, **cells, "verdict": verdict})
     if options.format != "table" or options.output:
-        _write(rows, options)
+        import polars as pl
+
+        # A column can begin with nulls.
+        write_frame(pl.DataFrame(rows, infer_schema_length=None), options)
         print(f"roast-analyze: {outcome}", file=sys.stderr)
     else:
-        _print(rows, outcome)
+        from roast_analyze.commands.terminal import cell, print_out, table
+
+        columns = ["metric", ">base", ">expected", ">new", ">change", "verdict"]
+        print_out(table(columns, [list(row.values()) for row in rows]), cell(outcome))
     return not failed
 
 
@@ -111,63 +123,31 @@ def _metrics(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     return dict(metrics)
 
 
-def _verdict(change: Change, rules: Sequence[Rule]) -> str:
-    own = [rule for rule in rules if rule.metric == change.metric]
-    if any(rule.fails(change) for rule in own):
-        return "failed"
-    if own:
-        return "passed"
-    return "changed" if change.is_expected is False else ""
+def _texts(change: Change) -> dict[str, Any]:
+    """Return the cells of a change for readers."""
+    from roast_analyze.report import quantities as q
 
+    def shown(value: float) -> str:
+        if change.metric.endswith("_seconds"):
+            return q.seconds(value)
+        if "bytes" in change.metric.split("_"):
+            return q.byte_size(value)
+        return q.count(value) if value == int(value) else q.number(value)
 
-def _texts(change: Change, rules: Sequence[Rule]) -> dict[str, Any]:
-    """Return the row of a change to be read."""
-    reach = None if change.reach is None else f"± {_shown(change.metric, change.reach)}"
     return {
-        "metric": change.metric,
-        "base": _shown(change.metric, change.base),
-        "expected": reach,
-        "new": _shown(change.metric, change.new),
+        "base": shown(change.base),
+        "expected": None if change.reach is None else f"± {shown(change.reach)}",
+        "new": shown(change.new),
         "change": f"{change.relative_change:+.1%}" if change.base else None,
-        "verdict": _verdict(change, rules),
     }
 
 
-def _values(change: Change, rules: Sequence[Rule]) -> dict[str, Any]:
-    """Return the row of a change for programs."""
+def _values(change: Change) -> dict[str, Any]:
+    """Return the cells of a change for programs."""
     return {
-        "metric": change.metric,
         "base": float(change.base),
         "expected_change": change.reach,
         "new": float(change.new),
         "change": float(change.change),
         "relative_change": change.relative_change if change.base else None,
-        "verdict": _verdict(change, rules),
     }
-
-
-def _shown(metric: str, value: float) -> str:
-    from roast_analyze.report import quantities as q
-
-    if metric.endswith("_seconds"):
-        return q.seconds(value)
-    if "bytes" in metric.split("_"):
-        return q.byte_size(value)
-    return q.count(value) if value == int(value) else q.number(value)
-
-
-def _print(rows: list[dict[str, Any]], outcome: str) -> None:
-    from roast_analyze.commands.terminal import cell, print_out, table
-
-    columns = ["metric", ">base", ">expected", ">new", ">change", "verdict"]
-    print_out(table(columns, [list(row.values()) for row in rows]), cell(outcome))
-
-
-def _write(rows: list[dict[str, Any]], options: argparse.Namespace) -> None:
-    import duckdb
-    import polars as pl
-
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    with duckdb.connect() as connection:
-        relation = connection.from_arrow(frame.to_arrow())
-        write(relation, options.format, options.output, options.limit)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.progress import progress
 from roast_analyze.commands.summary_tables import summarize
 from roast_analyze.commands.terminal import cell, print_out, table
-from roast_analyze.errors import NotWritable, TraceError
+from roast_analyze.errors import TraceError
 from roast_analyze.export.files import check_place
+from roast_analyze.output_paths import writing
 from roast_analyze.report import quantities as q
 from roast_analyze.report import write_history, write_report
 from roast_analyze.report.history import sentences
@@ -18,9 +21,6 @@ from roast_analyze.report.history.reports import report_name
 from roast_analyze.store.store import Store
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-
     from rich.console import RenderableType
 
     from roast_analyze.report.history.data import History
@@ -46,21 +46,18 @@ def write_page(options: argparse.Namespace) -> Path:
     path = Path(store.path)
     if isinstance(options.html, Path):
         target = options.html
+    # An object store has no folder beside it.
     elif "://" in store.path:
         raise TraceError(f"{store.path!r} is not a folder: name the page with --html FILE")
     else:
         target = path.parent / report_name(store.path, *trace_ids)
     check_place(target)
     title = options.title or " ".join(trace_ids) or None
-    try:
-        with progress(store.path, "writing the report", measured=False):
-            if trace_ids:
-                return write_report(store.trace(*trace_ids), target, title=title)
-            session = store.session_for("FROM runs")
-            return write_history(options.traces[0], session, target, title=title)
-    except OSError as error:
-        reason = error.strerror or error
-        raise NotWritable(f"cannot write {str(target)!r}: {reason}") from None
+    with writing(target), progress(store.path, "writing the report", measured=False):
+        if trace_ids:
+            return write_report(store.trace(*trace_ids), target, title=title)
+        session = store.session_for("FROM runs")
+        return write_history(options.traces[0], session, target, title=title)
 
 
 def _open(options: argparse.Namespace) -> tuple[Store, list[str]]:
@@ -81,6 +78,7 @@ def parts(history: History) -> Iterator[RenderableType]:
     if history.runs.is_empty():
         return
     yield cell(sentences.verdict(history))
+    # Programs that became slower come first.
     ranked = sorted(history.changes, key=lambda change: not change.is_worse)
     for change in ranked[:_ROWS]:
         yield ""
@@ -89,12 +87,11 @@ def parts(history: History) -> Iterator[RenderableType]:
         ("Files that are slow in run after run", history.files, "filename"),
         ("Hosts that are slow in run after run", history.hosts, "host"),
     ):
-        slow: list[tuple[object, ...]] = [
+        if slow := [
             (row[name], f"{q.count(row['slow_runs'])} of {q.count(row['runs'])}",
              q.times(row["median_relative_duration"]))
             for row in listing.rows.head(_ROWS).iter_rows(named=True)
-        ]  # fmt: skip
-        if slow:
+        ]:  # fmt: skip
             yield ""
             yield table([name, ">slow runs", ">relative duration"], slow, title)
     for title, listing, name in (
@@ -103,17 +100,16 @@ def parts(history: History) -> Iterator[RenderableType]:
     ):
         yield ""
         headings = [name, ">runs", ">core-hours", ">without kept result", ">failures"]
-        rows = [_totals(row, name) for row in listing.rows.head(_ROWS).iter_rows(named=True)]
+        rows = [
+            (
+                row[name] or q.UNKNOWN,
+                q.count(row["runs"]),
+                q.number(row["core_hours"]),
+                q.share(row["wasted_share"]),
+                q.count(row["failures"]),
+            )
+            for row in listing.rows.head(_ROWS).iter_rows(named=True)
+        ]
         yield table(headings, rows, title)
     yield ""
     yield cell("All runs, and figures over time: --html or --open")
-
-
-def _totals(row: dict[str, Any], name: str) -> tuple[object, ...]:
-    return (
-        row[name] or q.UNKNOWN,
-        q.count(row["runs"]),
-        q.number(row["core_hours"]),
-        q.share(row["wasted_share"]),
-        q.count(row["failures"]),
-    )

@@ -78,13 +78,12 @@ def run(options: argparse.Namespace) -> None:
                 raise TraceError(f"ambiguous worker {options.worker!r}: {hint}")
             [worker] = found
         read = partial(yappi.read, worker=worker, clock=options.clock)
-    for added in append_import.append_files(options.into, options.files, read):
-        counts = sorted(added.records_by_kind.items())
-        contents = " and ".join(counted(n, _NOUNS[kind]) for kind, n in counts)
-        if added.already_imported:
-            _print(f"{added.path.name}: already imported, skipped")
-        else:
-            _print(f"{added.path.name}: imported {contents or 'nothing: no matching records'}")
+    for path, counts in append_import.append_files(options.into, options.files, read):
+        if counts is None:
+            _print(f"{path.name}: already imported, skipped")
+            continue
+        contents = " and ".join(counted(n, _NOUNS[kind]) for kind, n in sorted(counts.items()))
+        _print(f"{path.name}: imported {contents or 'nothing: no matching records'}")
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -99,6 +98,7 @@ def _check_options(options: argparse.Namespace) -> None:
     for name in ("into", "output", "worker", "clock"):
         if name not in allowed and getattr(options, name) is not None:
             raise TraceError(f"--{name} is not an option of {tool}: use --{required}")
+    # A trace is replaced as a whole when the import is complete, which a stream cannot be.
     if str(getattr(options, required)) == "-":
         raise TraceError(f"--{required} cannot be stdout: name a file")
     if tool == "dump" and len(options.files) > 1:

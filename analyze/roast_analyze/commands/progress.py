@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from roast_analyze.open.database import Listener
 
 #: A shorter wait needs no progress bar.
@@ -39,6 +38,7 @@ def progress(name: str, stage: str, *, measured: bool = True) -> Iterator[Listen
     def listener(stage: str, share: float) -> None:
         bars.update(bar, description=escape(visible(f"{name}: {stage}")), completed=share)
 
+    # A bar that appears and vanishes at once would only flicker.
     timer = threading.Timer(DELAY_SECONDS, bars.start)
     timer.daemon = True
     timer.start()

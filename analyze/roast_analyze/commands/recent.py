@@ -7,18 +7,16 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
 from roast_analyze.errors import TraceError
 from roast_analyze.open.discover import SUFFIXES, read_segment, segment_paths
 from roast_analyze.report.quantities import byte_size
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 #: Number of traces that are listed.
 SHOWN: Final = 10
 
+#: What to do next with the newest trace.
 _NEXT: Final = (
     ("roast-analyze {}", "summary in the terminal"),
     ("roast-analyze {} --open", "report in the browser"),
@@ -28,54 +26,26 @@ _NEXT: Final = (
 )
 
 
-class Recent(NamedTuple):
-    """A file or folder that begins with the header of a trace."""
-
-    path: Path
-    nbytes: int
-    changed_t: float
-
-
 def print_recent() -> None:
-    """Print the newest traces in the working directory.
+    """Print the newest traces in the working directory; raise TraceError without one."""
+    from roast_analyze.commands.terminal import print_out, table
 
-    Raises
-    ------
-    TraceError
-        If there is none.
-    """
-    from roast_analyze.commands.terminal import print_out
-
-    found = list(islice(_newest_first(Path()), SHOWN))
-    if not found:
+    rows = list(islice(_newest_first(Path()), SHOWN))
+    if not rows:
         raise TraceError(
             "no trace given, and none is in this folder: roast-analyze TRACE; to record one: "
             "roast-record run -o trace.jsonl.zst -- python analysis.py"
         )
-    print_out(*_parts(found))
+    newest = shlex.quote(str(rows[0][0]))
+    commands = [(command.format(newest), result) for command, result in _NEXT]
+    columns = ["trace", ">size", "last change"]
+    print_out(table(columns, rows, "Newest traces in this folder"), "")
+    print_out(table(["command", "result"], commands))
 
 
-def _parts(found: list[Recent]) -> Iterator[RenderableType]:
-    from roast_analyze.commands.terminal import table
-
-    rows = [
-        (
-            trace.path,
-            byte_size(trace.nbytes),
-            f"{datetime.fromtimestamp(trace.changed_t):%F %R}",
-        )
-        for trace in found
-    ]
-    yield table(["trace", ">size", "last change"], rows, "Newest traces in this folder")
-    yield ""
-    newest = shlex.quote(str(found[0].path))
-    yield table(
-        ["command", "result"], [(command.format(newest), result) for command, result in _NEXT]
-    )
-
-
-def _newest_first(folder: Path) -> Iterator[Recent]:
-    candidates = []
+def _newest_first(folder: Path) -> Iterator[tuple[Path, str, str]]:
+    """Yield the path, the size and the last change of each trace in a folder."""
+    found = []
     for path in folder.iterdir():
         if path.name.startswith(".") or not (path.is_dir() or path.name.endswith(SUFFIXES)):
             continue
@@ -84,19 +54,12 @@ def _newest_first(folder: Path) -> Iterator[Recent]:
             states = [file.stat() for file in files]
         except (TraceError, OSError):
             continue  # not a trace, or just removed
-        candidates.append(
-            (
-                Recent(
-                    path,
-                    sum(state.st_size for state in states),
-                    max(state.st_mtime for state in states),
-                ),
-                files[0],
-            )
-        )
-    for trace, first in sorted(candidates, key=lambda each: -each[0].changed_t):
+        nbytes = sum(state.st_size for state in states)
+        found.append((max(state.st_mtime for state in states), path, nbytes, files[0]))
+    for changed_t, path, nbytes, first in sorted(found, reverse=True):
         try:
-            if read_segment(first, first).schema_version is not None:
-                yield trace
+            is_trace = read_segment(first, first).schema_version is not None
         except TraceError:
             continue
+        if is_trace:  # its first file begins with a header
+            yield path, byte_size(nbytes), f"{datetime.fromtimestamp(changed_t):%F %R}"

@@ -31,30 +31,14 @@ from pathlib import Path
 
 from roast_analyze.commands.formats import add_format, complete_options, write_result
 from roast_analyze.commands.progress import progress
-from roast_analyze.commands.trace_args import (
-    TRACE_HELP,
-    add_reading,
-    add_time_range,
-    add_views,
-    is_store,
-    open_trace,
-)
+from roast_analyze.commands.trace_args import add_traces_and, add_views, is_store, open_trace
 from roast_analyze.errors import QueryError
 from roast_analyze.output_paths import STDIN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("traces", metavar="TRACE", nargs="+", help=TRACE_HELP)
-    # argparse assigns all words to TRACE; QUERY is declared only for the help text.
-    parser.add_argument(
-        "query",
-        metavar="QUERY",
-        nargs="?",
-        help="a statement that returns rows, or - for stdin",
-    )
-    add_reading(parser)
-    add_time_range(parser)
+    add_traces_and(parser, "QUERY", "a statement that returns rows, or - for stdin")
     parser.add_argument(
         "-f", "--file", metavar="FILE", help="read the query from FILE, or - for stdin"
     )
@@ -101,6 +85,7 @@ def run(options: argparse.Namespace) -> None:
             parsed = json.loads(value, parse_constant=str)
         except (ValueError, RecursionError):
             parsed = value
+        # As a structure of DuckDB, an object would have a type of its own.
         parameters[name] = value if isinstance(parsed, dict) else parsed
     query = _read_query(options, traces)
     if is_store(words[0]):
@@ -114,6 +99,7 @@ def run(options: argparse.Namespace) -> None:
 
         store = Store(words[0], memory_limit=options.memory_limit)
         with progress(store.path, "querying", measured=False):
+            # Of a query of some traces, only their files are opened.
             session = store.session_for(query, parameters)
             write_result(session, session.sql(query, parameters), options, query)
         return

@@ -80,6 +80,7 @@ def run(options: argparse.Namespace) -> bool:
         raise TraceError(f"store {action} needs {hint}")
     if action in ("list", "compact", "check") and len(options.names) > 1:
         raise TraceError(f"expected one store, got {len(options.names)}")
+    # Only here, because the libraries of a store take long to import.
     from roast_analyze.open.memory_limit import size_bytes
     from roast_analyze.store.store import Store
 
@@ -90,13 +91,14 @@ def run(options: argparse.Namespace) -> bool:
         case "list":
             _list(store)
         case "remove":
-            most_bytes = None if options.most is None else size_bytes(options.most)
-            limits = {"before_t": options.before, "most_bytes": most_bytes}
-            given = any(limit is not None for limit in limits.values())
-            if not given and not options.names[1:]:
+            removed = options.names[1:]
+            if options.before is not None or options.most is not None:
+                most_bytes = None if options.most is None else size_bytes(options.most)
+                removed += store.expired(before_t=options.before, most_bytes=most_bytes)
+            elif not removed:
                 raise TraceError("store remove needs STORE TRACE_ID…, --before or --most")
-            expired = store.expired(**limits) if given else []
-            removed = list(dict.fromkeys([*options.names[1:], *expired]))
+            # A trace can be named and expired, too.
+            removed = list(dict.fromkeys(removed))
             store.remove(removed)
             print(f"{len(removed)} traces removed")
         case "compact":
@@ -104,7 +106,18 @@ def run(options: argparse.Namespace) -> bool:
             with progress(store.path, "compacting") as listener:
                 store.compact(**grace, listener=listener)
         case "check":
-            return _check(store)
+            from roast_analyze.commands.terminal import print_out, table
+
+            problems = store.check()
+            wrong = [problem for problem in problems if not problem.is_harmless]
+            verdict = f"{len(wrong)} differences" if wrong else "all rows are there"
+            print(visible(f"{store.path}: {verdict}"))
+            if problems:
+                rows = [(p.table, p.trace_id or "", p.detail) for p in problems]
+                print_out("", table(["table", "trace_id", "detail"], rows))
+                if len(wrong) < len(problems):
+                    print("roast-analyze store compact removes rows that are not used")
+            return not wrong
     return True
 
 
@@ -148,40 +161,10 @@ def _list(store: Store) -> None:
 
     rows = []
     for run in store.runs().iter_rows(named=True):
-        start = run["start_t"]
-        rows.append(
-            (
-                run["trace_id"],
-                "" if start is None else f"{datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M}",
-                run["label"] or run["program"],
-                run["owner"],
-                seconds(run["wall_seconds"]),
-                count(run["task_runs"]),
-                count(run["failures"]),
-            )
-        )
-    columns = [
-        ">trace_id",
-        "start (UTC)",
-        "program",
-        "owner",
-        ">time",
-        ">attempts",
-        ">failures",
-    ]
-    print_out(table(columns, rows))
-
-
-def _check(store: Store) -> bool:
-    from roast_analyze.commands.terminal import print_out, table
-
-    problems = store.check()
-    wrong = [problem for problem in problems if not problem.is_harmless]
-    verdict = f"{len(wrong)} differences" if wrong else "all rows are there"
-    print(visible(f"{store.path}: {verdict}"))
-    if problems:
-        rows = [(p.table, p.trace_id or "", p.detail) for p in problems]
-        print_out("", table(["table", "trace_id", "detail"], rows))
-        if len(wrong) < len(problems):
-            print("roast-analyze store compact removes rows that are not used")
-    return not wrong
+        t = run["start_t"]
+        start = "" if t is None else f"{datetime.fromtimestamp(t, UTC):%F %R}"
+        name = run["label"] or run["program"]
+        amounts = seconds(run["wall_seconds"]), count(run["task_runs"]), count(run["failures"])
+        rows.append((run["trace_id"], start, name, run["owner"], *amounts))
+    columns = [">trace_id", "start (UTC)", "program", "owner"]
+    print_out(table([*columns, ">time", ">attempts", ">failures"], rows))

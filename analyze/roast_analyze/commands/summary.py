@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from roast_analyze.commands.formats import add_json
+from roast_analyze.commands.formats import add_json, print_json, rows
 from roast_analyze.commands.progress import progress
 from roast_analyze.commands.trace_args import (
     add_reading,
@@ -32,7 +32,7 @@ from roast_analyze.commands.trace_args import (
 from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.export.files import check_place
 from roast_analyze.open.discover import SUFFIXES, group_by_trace, trace_name
-from roast_analyze.output_paths import STDIN, refuse_to_overwrite
+from roast_analyze.output_paths import STDIN, refuse_to_overwrite, writing
 from roast_analyze.safe_text import visible
 
 #: Views whose rows are the summary as JSON.
@@ -97,6 +97,7 @@ def run(options: argparse.Namespace) -> None:
     elif len(options.traces) > 1:
         raise TraceError("stdin cannot be compared with other traces: write it to a file")
     else:
+        # Standard input has no header to group by before it is read.
         traces = [(options.traces[0],)]
     if options.html is not None:
         _show(_write_report(traces, options), options)
@@ -115,8 +116,6 @@ def run(options: argparse.Namespace) -> None:
 
     with open_trace(traces[0], options) as trace:
         if options.json:
-            from roast_analyze.commands.formats import print_json, rows
-
             print_json({view: rows(trace.sql(f"FROM {view}")) for view in _JSON_VIEWS})
         else:
             print_out(*summarize(trace))
@@ -156,7 +155,7 @@ def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -
         )
     refuse_to_overwrite(options.traces, target)
     opener = partial(open_trace, options=options)
-    try:
+    with writing(target):
         if len(traces) > 1:
             return write_comparison(traces, target, title=options.title, opener=opener)
         with (
@@ -164,6 +163,3 @@ def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -
             progress(trace.path.name, "writing the report", measured=False),
         ):
             return write_report(trace, target, title=options.title)
-    except OSError as error:
-        reason = error.strerror or error
-        raise NotWritable(f"cannot write {str(target)!r}: {reason}") from None

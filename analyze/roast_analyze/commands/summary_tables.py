@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,12 +25,11 @@ from roast_analyze.report.quantities import (
 from roast_analyze.report.run import query_unattempted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from rich.console import RenderableType
 
     from roast_analyze.open.session import Session
 
+#: Columns of `run` in the order in which they are shown.
 _OUTCOMES: Final = (
     "memory", "erred", "retried", "lost", "rescheduled", "cancelled", "unfinished",
 )  # fmt: skip
@@ -45,27 +45,17 @@ def _long_cell(value: object) -> Text:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of the summary.
-
-    Parameters
-    ----------
-    title : str
-    query : str
-        Returns all rows; the first `limit` are shown. Its column names are the headings.
-    formats : tuple of callable
-        Formatter of each column. Columns of text are left-aligned.
-    limit : int
-    source : str
-        Where to find the other rows.
-    optional : str
-        Heading of a column that is left out if all its values are null.
-    """
+    """A table of the summary."""
 
     title: str
+    #: Returns all rows; its column names are the headings.
     query: str
+    #: Formatter of each column. Columns of text are left-aligned.
     formats: tuple[Callable[[Any], object], ...]
+    #: Number of rows that are shown, and where to find the others.
     limit: int = 5
     source: str = ""
+    #: Heading of a column that is left out if all its values are null.
     optional: str = ""
 
 
@@ -88,6 +78,7 @@ _TABLES: Final = (
         "the view prefixes",
     ),
     _Table(
+        # Only what ran in a task took time of a thread.
         "Activities",
         "SELECT activity, context, sum(delta) AS time, "
         "time / (SELECT sum(core_seconds) FROM _cluster_size WHERE context = 'execute') "
@@ -121,6 +112,7 @@ _TABLES: Final = (
         "the view datasets",
     ),
     _Table(
+        # Datasets whose cost is unknown are counted by the reason.
         "Chunk cost (sizes in events)",
         'SELECT dataset, fixed_seconds AS fixed, 1000 * seconds_per_event AS "per 1,000", '
         "relative_error AS error, median_events AS size, recommended_events AS recommended, "
@@ -133,6 +125,7 @@ _TABLES: Final = (
         "the view chunk_costs",
     ),
     _Table(
+        # Of a worker that stayed, the time until the end of the recording counts.
         "Workers",
         "SELECT name, worker, nthreads AS threads, task_runs AS tasks, "
         "compute_seconds AS compute, compute_seconds / "
@@ -146,6 +139,7 @@ _TABLES: Final = (
         optional="left after",
     ),
     _Table(
+        # Both, because each can be the cause of what looks like the other.
         "Slow files and workers",
         "SELECT printf('%.2f ± %.2f', relative_duration, relative_duration_error) "
         'AS "× median", what, chunks, name FROM ('
@@ -170,6 +164,7 @@ _TABLES: Final = (
         (seconds, _per_second, lambda ends: "–".join(map(count, ends)), cell, cell),
     ),
     _Table(
+        # By rate, because large files take long without being slow.
         "Slowest files",
         'SELECT events_per_second AS "events/s", compute_seconds AS compute, events, '
         "failed_attempts AS failed, filename AS file FROM files "
@@ -177,6 +172,7 @@ _TABLES: Final = (
         (_per_second, seconds, count, count, cell),
     ),
     _Table(
+        # Read times are null unless they were measured; then the size decides.
         "Branches by read time",
         'SELECT sum(read_seconds) AS "read time", sum(read_share) AS share, '
         "sum(compressed_bytes) AS size, sum(byte_share) AS share, branch FROM branches "
@@ -227,11 +223,10 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
         rows = relation.fetchall()
         if not rows:
             continue
+        named = zip(relation.columns, definition.formats, strict=True)
         columns = [
             (i, name if write in (cell, _long_cell) else f">{name}", write)
-            for i, (name, write) in enumerate(
-                zip(relation.columns, definition.formats, strict=True)
-            )
+            for i, (name, write) in enumerate(named)
             if name != definition.optional or any(row[i] is not None for row in rows)
         ]
         yield ""
@@ -246,6 +241,7 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
 
 def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     run = trace.view("run").to_dicts()[0]
+    # Several segments of one run have the same versions.
     first = trace.view("trace_info").to_dicts()[0]
     for time_range in trace.time_ranges[:1]:
         omissions = time_ranges.describe_omissions(time_range)
@@ -254,6 +250,7 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
     if first["dask_version"]:
         yield "Versions", f"dask {first['dask_version']}, Python {first['python_version']}"
+    # Not all losses are counted in records.
     losses, records = trace.rows(
         "SELECT count(*), coalesce(sum(records), 0)::BIGINT FROM loss"
     )[0]
@@ -267,6 +264,7 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         core_time = f"{seconds(run['core_seconds'])} of core time"
         efficiency = share(run["core_efficiency"])
         yield "Compute", f"{seconds(run['compute_seconds'])} in {core_time}: {efficiency}"
+    # A run without a cluster has chunks and no tasks.
     if run["task_runs"] or not run["chunk_attempts"]:
         outcomes = ", ".join(f"{count(run[name])} {name}" for name in _OUTCOMES if run[name])
         attempts = counted(run["task_runs"], "attempt") + (f": {outcomes}" if outcomes else "")

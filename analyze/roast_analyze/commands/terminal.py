@@ -7,10 +7,12 @@ characters, which a terminal would obey, and markup, which rich would.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -18,9 +20,7 @@ from rich.text import Text
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from rich.console import RenderableType
+    from rich.console import JustifyMethod, RenderableType
 
 #: Length limit of the text of a cell, which can have several lines.
 CELL_LIMIT: Final = 400
@@ -41,21 +41,54 @@ def table(
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
-        padding=(0, 1, 0, 0),
         show_edge=False,
     )
     for name in columns:
-        right = name.startswith(">")
-        # Numbers and addresses are compared and copied, so they are not wrapped.
-        result.add_column(
-            Text(name.removeprefix(">")),
-            justify="right" if right else "left",
-            no_wrap=right or name == "worker",
-            overflow="fold",
-        )
+        justify: JustifyMethod = "right" if name.startswith(">") else "left"
+        result.add_column(Text(name.removeprefix(">")), justify=justify, overflow="fold")
     for row in rows:
         result.add_row(*(value if isinstance(value, Text) else cell(value) for value in row))
+    # Numbers and addresses are compared and copied, so they are the last to be wrapped.
+    _fit(result, [name.startswith(">") or name == "worker" for name in columns])
     return result
+
+
+def _fit(table: Table, is_whole: Sequence[bool]) -> None:
+    """Set widths with which a table fits into the terminal.
+
+    First texts are wrapped, then the headers of columns whose cells stay whole; then the space
+    between columns is reduced, and last these cells are wrapped, too. Words of headers stay
+    whole unless they alone do not fit.
+    """
+    # Rich would wrap all cells of a column before it wraps the headers of others, and break
+    # the words of headers.
+    natural, headed, whole, words = [], [], [], []
+    for column, stays_whole in zip(table.columns, is_whole, strict=True):
+        head = cast("Text", column.header)
+        lines = [line for text in column.cells for line in cast("Text", text).split("\n")]
+        content = max((line.cell_len for line in lines), default=0)
+        word = max((cell_len(word) for word in head.plain.split()), default=0)
+        natural.append(max(head.cell_len, content))
+        headed.append(natural[-1] if stays_whole else word)
+        whole.append(max(word, content) if stays_whole else word)
+        words.append(word)
+    for gap, widths, least in (
+        (2, natural, headed),
+        (2, natural, whole),
+        (1, natural, whole),
+        (1, whole, words),
+        (1, natural, [1] * len(words)),
+    ):
+        room = width() - gap * (len(widths) - 1)
+        if sum(least) <= room:
+            break
+    table.padding = (0, gap - 1, 0, 0)
+    last = len(widths) - 1  # without a gap behind it
+    for _ in range(sum(widths) - room):
+        spare = [place for place, size in enumerate(widths) if size > least[place]]
+        widths[max(spare, key=lambda place: widths[place] + (place < last))] -= 1
+    for column, size in zip(table.columns, widths, strict=True):
+        column.width = size
 
 
 def width() -> int:

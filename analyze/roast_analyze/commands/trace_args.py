@@ -37,6 +37,17 @@ def add_traces(parser: argparse.ArgumentParser) -> None:
     add_reading(parser)
 
 
+def add_traces_and(
+    parser: argparse.ArgumentParser, metavar: str, meaning: str, *, nargs: str = "+"
+) -> None:
+    """Declare TRACE… followed by another word, the options of reading and the time range."""
+    parser.add_argument("traces", metavar="TRACE", nargs=nargs, help=TRACE_HELP)
+    # argparse assigns all words to TRACE; the other one is declared only for the help text.
+    parser.add_argument(metavar.lower(), metavar=metavar, nargs="?", help=meaning)
+    add_reading(parser)
+    add_time_range(parser)
+
+
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Declare the options of reading."""
     parser.add_argument(
@@ -103,6 +114,7 @@ def open_trace(
         copied: Path | None = None
         if STDIN in map(str, paths):
             # To a file, because the trace is read more than once and in no fixed order.
+            # Removed at exit, because the trace is read until then.
             folder = TemporaryDirectory(prefix="roast-")
             atexit.register(folder.cleanup)
             copied = Path(folder.name) / "stdin.jsonl"

@@ -15,19 +15,17 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.commands.formats import add_format, complete_options, write, write_result
-from roast_analyze.commands.trace_args import (
-    TRACE_HELP,
-    add_reading,
-    add_time_range,
-    add_views,
-    open_trace,
+from roast_analyze.commands.formats import (
+    add_format,
+    complete_options,
+    write_frame,
+    write_result,
 )
+from roast_analyze.commands.trace_args import add_traces_and, add_views, open_trace
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
@@ -41,11 +39,7 @@ _CLAUSE_END: Final = re.compile(r"[.:;](?=\s|$)")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("traces", metavar="TRACE", nargs="*", help=TRACE_HELP)
-    # argparse assigns all words to TRACE; NAME is declared only for the help text.
-    parser.add_argument("name", metavar="NAME", nargs="?", help="name of the view")
-    add_reading(parser)
-    add_time_range(parser)
+    add_traces_and(parser, "NAME", "name of the view", nargs="*")
     parser.add_argument(
         "--describe",
         action="store_true",
@@ -58,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Write the view, the list of views, or a description."""
     words = list(options.traces)
+    # A file that exists is a trace, whatever its name.
     named = words and _NAME.fullmatch(words[-1]) and not Path(words[-1]).exists()
     name = words.pop() if named else None
     traces = [Path(word) for word in words]
@@ -75,26 +70,32 @@ def run(options: argparse.Namespace) -> None:
         with open_trace(traces, options, views=options.views, limited=False) as trace:
             views = trace.views()
     else:
+        # The list needs no trace, but then it has no views of the user.
         views = documented_views()
     if name:
         check_view_name(name, [view.name for view in views])
         views = [view for view in views if view.name == name]
-    is_printed = options.format == "table" and not options.output
-    if is_printed and options.describe:
+    if options.format == "table" and not options.output:
         from roast_analyze.commands.terminal import cell, print_out, table
 
+        if not options.describe:
+            _print_list(views)
+            return
         for view in views:
             print_out(f"{view.name} ({view.topic})", cell(view.comment, limit=10_000), "")
             described = [(column.name, column.type, column.comment) for column in view.columns]
             print_out(table(["column", "type", "meaning"], described), "")
-    elif is_printed:
-        _print_list(views)
-    elif options.describe:
-        columns = [(v.name, c.name, c.type, c.comment) for v in views for c in v.columns]
-        _write_rows(["view", "column", "type", "meaning"], columns, options)
+        return
+    import polars as pl
+
+    rows: list[tuple[str, ...]]
+    if options.describe:
+        columns = ["view", "column", "type", "meaning"]
+        rows = [(v.name, c.name, c.type, c.comment) for v in views for c in v.columns]
     else:
+        columns = ["view", "topic", "meaning"]
         rows = [(view.name, view.topic, view.comment) for view in views]
-        _write_rows(["view", "topic", "meaning"], rows, options)
+    write_frame(pl.DataFrame(rows, schema=columns, orient="row"), options)
 
 
 def _print_list(views: list[View]) -> None:
@@ -113,15 +114,3 @@ def _print_list(views: list[View]) -> None:
             print_out(f"  {view.name.ljust(margin)}  {short}")
         print_out("")
     print_out("`roast-analyze view --describe NAME` describes a view and its columns.")
-
-
-def _write_rows(
-    columns: list[str], rows: Sequence[tuple[str, ...]], options: argparse.Namespace
-) -> None:
-    import duckdb
-    import polars as pl
-
-    frame = pl.DataFrame(rows, schema=columns, orient="row")
-    with duckdb.connect() as connection:
-        relation = connection.from_arrow(frame.to_arrow())
-        write(relation, options.format, options.output, options.limit)

@@ -21,14 +21,11 @@ For example:
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
-from roast_analyze.commands.formats import add_format, complete_options, write
+from roast_analyze.commands.formats import add_format, complete_options, write_frame
 from roast_analyze.commands.trace_args import add_time_range, add_traces, open_trace
+from roast_analyze.commands.whole_numbers import whole_number
 from roast_analyze.errors import NothingToExport
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,21 +33,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_traces(parser)
     add_time_range(parser)
     parser.add_argument(
-        "--workers", metavar="N,…", type=_counts, default=[], help="numbers of workers"
+        "--workers", metavar="N,…", type=_numbers, default=[], help="numbers of workers"
     )
     parser.add_argument(
         "--threads",
         metavar="N,…",
-        type=_counts,
+        type=_numbers,
         default=[],
         help="numbers of threads per worker",
     )
     parser.add_argument(
         "--chunk-size",
         metavar="N,…",
-        type=lambda text: [
-            size if size == "auto" else _counts(size)[0] for size in text.split(",")
-        ],
+        type=lambda text: _numbers(text, "auto"),
         default=[],
         help="events per chunk of a coffea Runner; auto is the size that the view chunk_costs "
         "recommends",
@@ -65,16 +60,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
 
 
-def _counts(text: str) -> list[int]:
-    numbers = text.split(",")
-    if not all(number.isdecimal() and int(number) for number in numbers):
-        raise argparse.ArgumentTypeError(f"invalid numbers {text!r}: use 4, or 2,4,8")
-    return [int(number) for number in numbers]
+def _numbers(text: str, *words: str) -> list[int | str]:
+    """Parse whole numbers, or some words, that are separated by commas."""
+    return [
+        part if part in words else whole_number(part, what="numbers", hint="4, or 2,4,8")
+        for part in text.split(",")
+    ]
 
 
 def run(options: argparse.Namespace) -> None:
     """Write a row per scenario."""
     complete_options(options, options.traces)
+    import polars as pl
+
     from roast_analyze.what_if import predict
 
     with open_trace(options.traces, options) as trace:
@@ -83,33 +81,19 @@ def run(options: argparse.Namespace) -> None:
         )
     if frame.is_empty():
         raise NothingToExport("no task ran on a worker: there is nothing to simulate")
-    import duckdb
-
-    with duckdb.connect() as connection:
-        shown = _readable(frame) if options.format == "table" else frame
-        relation = connection.from_arrow(shown.to_arrow())
-        write(relation, options.format, options.output, options.limit)
-
-
-def _readable(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the frame with rounded numbers, shorter names, and no columns without values."""
-    import polars as pl
-
-    share = pl.format("{} %", (100 * pl.col("change")).round(1))
-    errors = pl.format("{} %", (100 * pl.col("replay_error")).round(1))
-    rounded = frame.with_columns(
-        pl.col("wall_seconds", "core_seconds").round(2),
-        critical_path=pl.col("critical_path_seconds").round(2),
-        total_work=pl.col("total_work_seconds").round(2),
-        change=share,
-        replay_error=errors,
-    )
-    columns = [
-        "workers", "threads", "chunk_size", "without", "wall_seconds", "core_seconds", "change",
-        "critical_path", "total_work", "replay_error", "note", "trace_id",
-    ]  # fmt: skip
-    optional = ("chunk_size", "without", "note")
-    empty = [name for name in optional if rounded[name].null_count() == len(rounded)]
-    if rounded["trace_id"].n_unique() == 1:
-        empty.append("trace_id")
-    return rounded.select(name for name in columns if name not in empty)
+    if options.format == "table":
+        # Rounded numbers, shorter names, and no columns without values.
+        percents = [
+            pl.format("{} %", (100 * pl.col(name)).round(1)).alias(name)
+            for name in ("change", "replay_error")
+        ]
+        frame = frame.with_columns(pl.col("^.*_seconds$").round(2), *percents).rename(
+            {"critical_path_seconds": "critical_path", "total_work_seconds": "total_work"}
+        )
+        optional = ("chunk_size", "without", "note")
+        empty = [name for name in optional if frame[name].null_count() == len(frame)]
+        # Of a single trace, the identity is known.
+        if frame["trace_id"].n_unique() == 1:
+            empty.append("trace_id")
+        frame = frame.drop(empty)
+    write_frame(frame, options)

@@ -19,13 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from roast_analyze.commands.formats import add_format, complete_options, write
+from roast_analyze.commands.formats import add_format, complete_options, write_frame
 from roast_analyze.commands.trace_args import add_reading, add_time_range, open_trace
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from roast_analyze.report.comparison.data import Comparison
     from roast_analyze.report.comparison.reasons import Reasons
 
@@ -61,11 +59,12 @@ def run(options: argparse.Namespace) -> None:
         raise TraceError("one trace has no difference: roast-analyze why BASE… NEW")
     if len(traces) > TRACE_LIMIT:
         raise TraceError(f"{len(traces)} traces given: compare at most {TRACE_LIMIT}")
+    # One after the other, so that only one database takes memory at a time.
     comparison = query(traces, partial(open_trace, options=options))
     runs = [(trace.label, trace.amounts) for trace in comparison.traces]
     reasons = Reasons.of(runs[:-1], runs[-1])
     if options.format != "table" or options.output:
-        _write(reasons.details if options.details else reasons.terms, options)
+        write_frame(reasons.details if options.details else reasons.terms, options)
     else:
         _print(reasons, comparison, details=options.details)
 
@@ -101,11 +100,3 @@ def _print(reasons: Reasons, comparison: Comparison, *, details: bool) -> None:
         facts = comparison.facts.rows.select(names).rows()
         columns = ["section", "fact", *map(sentences.trace_label, comparison.labels)]
         print_out("", table(columns, facts, "Differences in the environment"))
-
-
-def _write(terms: pl.DataFrame, options: argparse.Namespace) -> None:
-    import duckdb
-
-    with duckdb.connect() as connection:
-        relation = connection.from_arrow(terms.to_arrow())
-        write(relation, options.format, options.output, options.limit)

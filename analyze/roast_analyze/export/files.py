@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
 from roast_analyze.errors import NotWritable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 #: Names of standard output.
 STDOUT: Final = (Path("-"), Path("/dev/stdout"))
@@ -20,10 +18,7 @@ STDOUT: Final = (Path("-"), Path("/dev/stdout"))
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path, whose file finally replaces the one at `path`.
 
-    Raises
-    ------
-    NotWritable
-        If the file cannot be written; the older file is then unchanged.
+    Raise :class:`NotWritable` if it cannot be written; the older file is then unchanged.
     """
     # In the same folder, because only a rename within a file system is atomic.
     unfinished = path.with_name(path.name + ".part")
@@ -54,13 +49,9 @@ def text(path: Path) -> Iterator[IO[str]]:
 
 
 def check_place(path: Path, *, is_folder: bool = False) -> None:
-    """Check that a target can be written, before the trace is read.
+    """Raise :class:`NotWritable` if a target is certain to fail, before the trace is read.
 
-    Raises
-    ------
-    NotWritable
-        If its parent folder does not exist, or if it is a file where a folder is expected
-        or the reverse.
+    Its parent folder must exist, and it must not be a file in place of a folder or the reverse.
     """
     with _writing(path):
         if is_folder and (path in STDOUT or (path.exists() and not path.is_dir())):

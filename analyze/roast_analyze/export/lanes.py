@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,13 +20,9 @@ class Slice:
 def assign_lanes(slices: Iterable[Slice], tolerance: int = 0) -> Iterator[tuple[int, Slice]]:
     """Yield each slice with the number of a lane on which it overlaps no other slice.
 
-    Parameters
-    ----------
-    slices : iterable of Slice
-        In order of their starts.
-    tolerance : int
-        Overlap up to which a slice of lane 0 is cut at the start of the next slice. A
-        slice that overlaps by more is assigned to another lane.
+    The slices are in order of their starts. An overlap on lane 0 of up to `tolerance` is cut
+    off at the start of the next slice; a slice that overlaps by more is assigned to another
+    lane.
     """
     last: Slice | None = None  # of lane 0; not yielded before the next one may cut it
     others: list[tuple[int, int]] = []  # stop and number of further lanes, as a heap
@@ -38,6 +32,7 @@ def assign_lanes(slices: Iterable[Slice], tolerance: int = 0) -> Iterator[tuple[
                 yield 0, replace(last, stop=min(last.stop, slice_.start))
             last = slice_
             continue
+        # The lane that has been free for longest.
         if others and others[0][0] <= slice_.start:
             _, lane = heapq.heappop(others)
         else:

@@ -14,18 +14,16 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from roast_analyze.export.lanes import Slice, assign_lanes
 from roast_analyze.export.scope import MOVES_PREFIX, recording_start, rows
 from roast_analyze.safe_text import one_line, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import IO
-
     from roast_analyze.export.scope import Scope
     from roast_analyze.open.session import Session
 
@@ -46,6 +44,7 @@ _COLORS: Final = (
     "cq_build_attempt_runnig",  # spelled like this in its list of colors
     "generic_work",
 )  # fmt: skip
+#: Reserved colors: failures must not look like a prefix.
 _COLOR_OF_FAILURE: Final = "terrible"
 _COLOR_OF_TRANSFER: Final = "grey"
 
@@ -54,6 +53,7 @@ _PLACE: Final = ("worker", "thread", "start", "stop", "chunks")
 #: Times further from the start than this, in seconds, are clipped as invalid.
 _LONGEST: Final = 1e9
 
+#: Computed tasks, with the chunks that they read, which can be several.
 _TASKS: Final = """
 WITH picked AS (
     SELECT
@@ -78,6 +78,7 @@ FROM picked LEFT JOIN read ON picked.key = read.key AND picked.attempt = read.at
 ORDER BY worker, thread, start, stop, picked.key
 """
 
+#: Chunks of runs without a cluster.
 _CHUNKS_ALONE: Final = """
 SELECT
     key, worker, thread, outcome, exception, dataset, filename, treename, entry_start,
@@ -88,6 +89,7 @@ WHERE start_t IS NOT NULL AND key NOT IN (SELECT key FROM task_runs) AND {condit
 ORDER BY worker, thread, start, stop, key
 """
 
+#: Recorded transfers, which also include those that no task waited for.
 _TRANSFERS: Final = """
 SELECT
     destination AS worker, source, bytes, cardinality(keys)::BIGINT AS results,
@@ -106,6 +108,7 @@ WHERE action = 'transfer' AND start_t IS NOT NULL AND {condition}
 ORDER BY worker, start, stop
 """
 
+#: Samples of workers, which are drawn as counters.
 _SAMPLES: Final = """
 SELECT
     t, worker, memory_bytes, managed_bytes, spilled_bytes, cpu_percent, processing, executing,
@@ -136,6 +139,7 @@ def write(trace: Session, scope: Scope, file: IO[str]) -> None:
 
 def events(trace: Session, scope: Scope) -> Iterator[Event]:
     """Yield the trace events in a scope of a trace, not ordered by time."""
+    # The scheduler runs no tasks.
     if scope.scheduler:
         return
     workers = dict(trace.rows("SELECT worker, name FROM workers"))
@@ -143,6 +147,7 @@ def events(trace: Session, scope: Scope) -> Iterator[Event]:
     prefixes = trace.rows(
         "SELECT prefix FROM prefixes ORDER BY compute_seconds DESC NULLS LAST, prefix"
     )
+    # The prefixes that take most time differ most in color.
     colors = {prefix: _COLORS[rank % len(_COLORS)] for rank, (prefix,) in enumerate(prefixes)}
     task = partial(_task, colors=colors)
     [(recorded,)] = trace.rows("SELECT count(*) FROM transfers")
@@ -152,6 +157,8 @@ def events(trace: Session, scope: Scope) -> Iterator[Event]:
         # Without a task, a chunk has no prefix.
         alone = group.condition(prefix="$prefix IS NULL", begin="start_t", end="stop_t")
         yield from processes.slices("thread", rows(trace, _CHUNKS_ALONE, alone), task, JITTER)
+        # Fetches of inputs have the prefix of the task that waits; recorded transfers, that of
+        # the data.
         moved = group.condition(begin="start_t", end="stop_t")
         if recorded:
             moved = group.condition(

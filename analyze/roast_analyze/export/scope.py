@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,8 +13,6 @@ from roast_analyze.open.time_range import parse_range
 from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from roast_analyze.open.session import Session
@@ -54,7 +53,7 @@ class Scope:
 
     @property
     def scheduler(self) -> bool:
-        """True to select the scheduler's profile."""
+        """True for the scheduler's profile."""
         return self.workers == ()
 
     def condition(
@@ -67,15 +66,10 @@ class Scope:
     ) -> Condition:
         """Return the SQL condition for a table's rows in this scope.
 
-        Parameters
-        ----------
-        workers : tuple of str
-            Columns of worker addresses, one of which must match; empty if the table has
-            none.
-        prefix : str, optional
-            Expression over ``$prefix`` that is true for the rows of a prefix.
-        begin, end : str, optional
-            Columns with the start and the end of a row; null is open-ended.
+        One of the columns `workers` must have the address of a worker. `prefix` is an
+        expression over ``$prefix`` that is true for the rows of a prefix. `begin` and `end` are
+        columns with the start and the end of a row, open-ended if null. What a table does not
+        have is not limited.
         """
         parts: list[str] = []
         parameters: dict[str, object] = {}
@@ -125,19 +119,8 @@ def find_scope(
 ) -> Scope:
     """Find the scope that a user's names and times select.
 
-    Parameters
-    ----------
-    trace : Session
-    worker : str, optional
-        Address or name, or ``scheduler``.
-    prefix : str, optional
-    start, stop : float or str, optional
-        Times of the run, as :func:`roast_analyze.open.time_parsing.parse_time` takes them.
-
-    Raises
-    ------
-    TraceError
-        If there is no such worker, prefix or time range.
+    Parameters are those of :meth:`roast_analyze.Trace.flamegraph`. Raise TraceError if there is
+    no such worker, prefix or time range.
     """
     start_t, stop_t = -math.inf, math.inf
     if start is not None or stop is not None:
@@ -146,6 +129,7 @@ def find_scope(
             "(SELECT coalesce(any_value(utc_offset_seconds), 0) FROM trace_info) FROM run"
         )
         start_t, stop_t = parse_range(start, stop, *run)
+    # A profile can have a prefix whose tasks were not recorded.
     if prefix is not None:
         found = trace.rows(
             "SELECT prefix FROM prefixes WHERE prefix IS NOT NULL "
@@ -154,12 +138,8 @@ def find_scope(
         prefixes = [name for (name,) in found]
         if prefix not in prefixes:
             raise TraceError(f"unknown prefix {prefix!r}: {_hint(prefix, prefixes)}")
-    return Scope(
-        workers=None if worker is None else find_workers(trace, worker),
-        prefix=prefix,
-        start_t=start_t,
-        stop_t=stop_t,
-    )
+    workers = None if worker is None else find_workers(trace, worker)
+    return Scope(workers, prefix, start_t, stop_t)
 
 
 def recording_start(trace: Session) -> float:
@@ -169,13 +149,7 @@ def recording_start(trace: Session) -> float:
 
 
 def find_workers(trace: Session, worker: str) -> tuple[str, ...]:
-    """Return the addresses of the workers with an address or name; none for the scheduler.
-
-    Raises
-    ------
-    TraceError
-        If there is no such worker.
-    """
+    """Return the addresses of the workers with an address or name; none for the scheduler."""
     known = trace.rows(
         "SELECT worker, name FROM workers UNION SELECT worker, NULL FROM raw.profile "
         "WHERE worker IS NOT NULL AND worker NOT IN (SELECT worker FROM workers) ORDER BY ALL"
@@ -215,6 +189,7 @@ def check_profiles(trace: Session, scope: Scope) -> None:
 def _hint(name: str, names: list[str]) -> str:
     if not names:
         return "the trace has none"
+    # Of many names, the one that was misspelled is the best hint.
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"

@@ -12,14 +12,13 @@ import itertools
 import json
 import shutil
 import tempfile
+from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from roast_analyze.export.scope import rows
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from roast_analyze.export.scope import Scope
     from roast_analyze.open.session import Session
 
@@ -35,10 +34,12 @@ FROM (
 )
 WHERE counted > 0
 """
+#: In the order of time, as speedscope draws the samples.
 _STACKS: Final = f"""
 SELECT worker, _folded_frames(frames) AS frames, counted, seconds {_SELECTED}
 ORDER BY worker NULLS LAST, start_t, stop_t, prefix, stack
 """
+#: True if the sampling interval of all samples is known.
 _HAS_SECONDS: Final = f"SELECT coalesce(bool_and(seconds IS NOT NULL), true) AS all {_SELECTED}"
 
 
@@ -47,6 +48,7 @@ def write(trace: Session, scope: Scope, file: IO[str]) -> None:
     condition = scope.condition(begin="start_t", end="stop_t")
     names = dict(trace.rows("SELECT worker, name FROM workers"))
     [row] = rows(trace, _HAS_SECONDS, condition)
+    # Times and numbers of samples cannot be added up in one profile.
     unit, weight = ("seconds", "seconds") if row["all"] else ("none", "counted")
     numbers: dict[tuple[Any, ...], int] = {}  # of the functions, by their fields
 

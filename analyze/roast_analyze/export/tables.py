@@ -8,6 +8,7 @@ full. The comments of views and columns are included.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import duckdb
@@ -18,8 +19,6 @@ from roast_analyze.export.scope import MOVES_PREFIX, Condition, batches
 from roast_analyze.open.load import quoted, transaction
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
 
     from roast_analyze.export.scope import Scope
@@ -40,22 +39,11 @@ _TIMES: Final = (
 
 
 def write_parquet(trace: Session, scope: Scope, folder: Path) -> None:
-    """Write each view to a Parquet file of its name.
+    """Write each view to a Parquet file of its name in a folder, which is created if missing.
 
     The file's metadata contains the view's comment as ``comment``, and those of its columns
-    as ``column_comments``, a JSON object. The Arrow fields contain them, too.
-
-    Parameters
-    ----------
-    trace : Session
-    scope : Scope
-    folder : Path
-        Created if missing; files of these names are replaced.
-
-    Raises
-    ------
-    NotWritable
-        If it cannot be written.
+    as ``column_comments``, a JSON object. The Arrow fields contain them, too. Raise
+    :class:`NotWritable` if a file cannot be written.
     """
     import pyarrow.parquet as pq
 
@@ -75,13 +63,7 @@ def write_parquet(trace: Session, scope: Scope, folder: Path) -> None:
 
 
 def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
-    """Write the views as tables of a database; an older file is replaced.
-
-    Raises
-    ------
-    NotWritable
-        If it cannot be written.
-    """
+    """Write the views as tables of a database, or raise :class:`NotWritable`."""
     with replacing(path) as unfinished:
         _remove(unfinished)  # left by a killed process
         try:
@@ -90,7 +72,9 @@ def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
                 # DuckDB 1 cannot open the format that DuckDB 2 writes by default.
                 config={"storage_compatibility_version": "v1.0.0"},
             ) as database:
+                # DuckDB would draw on the terminal.
                 database.execute("SET enable_progress_bar = false")
+                # A commit per table would wait for the disk.
                 with transaction(database):
                     for view in trace.views():
                         _create_table(database, view)
@@ -127,6 +111,7 @@ def _rows_of(trace: Session, scope: Scope, view: View) -> pa.RecordBatchReader:
     if view.name == "transfers":
         workers, prefix = ("source", "destination"), MOVES_PREFIX
     condition = scope.condition(workers=workers, prefix=prefix, begin=begin, end=end)
+    # They describe the recording, whatever part of it is exported.
     if view.name in _WHOLE:
         condition = Condition("true", {})
     query = f"SELECT * FROM {quoted(view.name)} WHERE {{condition}}"  # noqa: S608
@@ -153,11 +138,9 @@ def _create_table(database: duckdb.DuckDBPyConnection, view: View) -> None:
     name = quoted(view.name)
     columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in view.columns)
     database.execute(f"CREATE TABLE {name} ({columns})")
-    database.execute(f"COMMENT ON TABLE {name} IS {_literal(view.comment)}")
-    for column in view.columns:
-        place = f"{name}.{quoted(column.name)}"
-        database.execute(f"COMMENT ON COLUMN {place} IS {_literal(column.comment)}")
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    comments = {f"TABLE {name}": view.comment} | {
+        f"COLUMN {name}.{quoted(column.name)}": column.comment for column in view.columns
+    }
+    for place, comment in comments.items():
+        escaped = comment.replace("'", "''")
+        database.execute(f"COMMENT ON {place} IS '{escaped}'")

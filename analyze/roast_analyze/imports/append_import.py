@@ -16,7 +16,9 @@ import shutil
 import stat
 import zlib
 from collections import Counter
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from tempfile import TemporaryFile
 from time import time
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
@@ -26,15 +28,11 @@ import zstandard
 
 from roast_analyze.errors import NotATrace, NotWritable, TraceError
 from roast_analyze.open.block_reader import MAX_LINE_BYTES
-from roast_analyze.open.decompress import Content, open_for_content
+from roast_analyze.open.decompress import SUFFIX, Content, open_for_content
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
     from roast_analyze.open.discover import Segment
 
 #: Length of the digest that identifies an imported file.
@@ -60,43 +58,37 @@ class ImportData(NamedTuple):
     records: Iterable[dict[str, Any]]  # without ``t`` and ``source``, possibly read on demand
 
 
-class ImportResult(NamedTuple):
-    """Result of importing a file."""
-
-    path: Path
-    records_by_kind: dict[str, int]  # number of imported records
-    already_imported: bool = False  # the file was skipped because the trace contains it
-
-
 def append_files(
     trace: Path,
     files: Sequence[Path],
     read: Callable[[Path], AbstractContextManager[ImportData]],
-) -> list[ImportResult]:
-    """Import files into a trace file or a folder of segments; return a result per file.
+) -> list[tuple[Path, dict[str, int] | None]]:
+    """Import files into a trace file or a folder of segments.
 
-    Raises TraceError if a file cannot be read or the trace cannot be written; the trace is then
-    unchanged.
+    Return each file with the numbers of its records by kind, or None if it was skipped because
+    the trace contains it. Raise TraceError if a file cannot be read or the trace cannot be
+    written; the trace is then unchanged.
     """
     with _last_segment(trace) as segment, TemporaryFile() as lines:
         with Session(trace) as opened:
             known = {source for (source,) in opened.rows("SELECT source FROM imports")}
             [(stop_t, is_complete)] = opened.rows(_END, {"segment": segment.identity.segment})
+        # Imported records get the last time of the trace.
         if stop_t is None:
             raise NotATrace(
                 f"{str(trace)!r} has no readable records: nothing can be imported into it"
             )
-        results = []
+        results: list[tuple[Path, dict[str, int] | None]] = []
         for file in files:
             source = digest(file)[:_DIGITS]
-            if source in known:
-                results.append(ImportResult(file, {}, already_imported=True))
-                continue
-            known.add(source)
-            with read(file) as data:
-                counts = _write_import(lines, data, file, source, stop_t)
-            results.append(ImportResult(file, counts))
-        if not all(result.already_imported for result in results):
+            counts = None
+            if source not in known:
+                # The same file can be named twice in one call.
+                known.add(source)
+                with read(file) as data:
+                    counts = _write_import(lines, data, file, source, stop_t)
+            results.append((file, counts))
+        if any(counts is not None for _, counts in results):
             _append(segment, lines, is_complete=is_complete)
     return results
 
@@ -120,6 +112,7 @@ def _last_segment(trace: Path) -> Iterator[Segment]:
             except OSError:
                 # Some network file systems have no locks; the recorder needs none either.
                 pass
+            # Another import may have replaced the file between opening and locking it.
             if segment.path.stat().st_ino == os.fstat(file.fileno()).st_ino:
                 # Its content can have changed before it was locked.
                 yield find_inputs([trace]).segments[-1]
@@ -145,6 +138,7 @@ def _write_import(
         for record in data.records:
             kind = record["kind"]
             line = as_line({"kind": kind, "t": t, "source": source, **record})
+            # A longer line could not be read again.
             if len(line) > MAX_LINE_BYTES:
                 raise TraceError(
                     f"{str(path)!r} has a record of {len(line)} bytes, more than the limit of "
@@ -154,7 +148,8 @@ def _write_import(
             counts[kind] += 1
             nbytes += len(line)
             crc32 = zlib.crc32(line, crc32)
-        facts: dict[str, Any] = {
+        # Size and checksum of the lines that follow: a cut or changed import is a loss.
+        facts = {
             "kind": "import",
             "t": t,
             "name": data.name,
@@ -164,8 +159,8 @@ def _write_import(
             "records_by_kind": dict(counts),
             "nbytes": nbytes,
             "crc32": crc32,
+            "value": {"imported_t": time(), **data.facts.get("value", {})},
         }
-        facts["value"] = {"imported_t": time(), **facts.get("value", {})}
         target.write(as_line(facts))
         lines.seek(0)
         shutil.copyfileobj(lines, target, _PIECE_BYTES)
@@ -184,6 +179,7 @@ def _append(segment: Segment, lines: IO[bytes], *, is_complete: bool) -> None:
     with replacing(path, "; it is unchanged") as file:
         with path.open("rb") as recorded:
             shutil.copyfileobj(recorded, file, _PIECE_BYTES)
+        # The copy takes the place of the file, with its permissions.
         os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
         if segment.compression == "uncompressed":
             # A trailer that lost only its newline is not detected as truncated.
@@ -203,6 +199,7 @@ def _remove_truncated_frame(file: IO[bytes], segment: Segment) -> bytes:
     complete_nbytes, rest = 0, b""
     with open_for_content(segment.path) as recorded:
         content = Content(recorded, segment.compression, 0, segment.nbytes)
+        # Without an end, a piece is what a truncated frame still contains.
         for piece in content:
             if piece.end is None:
                 rest += piece.data
@@ -241,6 +238,11 @@ def replacing(path: Path, note: str = "") -> Iterator[IO[bytes]]:
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def compression_of(name: str) -> str:
+    """Return the compression of a trace file by its name."""
+    return next((c for c, suffix in SUFFIX.items() if name.endswith(suffix)), "uncompressed")
 
 
 @contextmanager

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 #: Modules whose records have counters, and the prefix of the counters' names.
 _WITH_COUNTERS: Final = {
@@ -59,6 +57,7 @@ def main() -> None:
     job = darshan.log_get_job(log)
     begin_t = job["start_time_sec"] + job["start_time_nsec"] / 1e9
     modules = darshan.log_get_modules(log)
+    # The library opens some files that are no logs without an error.
     if not modules and not job["start_time_sec"]:
         sys.exit("Error: it has neither a job nor a module")
     command = darshan.log_get_exe(log).split()
@@ -102,6 +101,7 @@ def _file(
     record: dict[str, Any], module: str, names: dict[int, str], begin_t: float
 ) -> dict[str, Any]:
     """Return the record of a file, from a module that has counters."""
+    # Counters are named by their module, as in POSIX_OPENS.
     begin = len(_WITH_COUNTERS[module]) + 1
     counters: dict[str, float] = {name: int(n) for name, n in record["counters"].items()}
     counters |= {name: float(n) for name, n in record["fcounters"].items()}
@@ -115,6 +115,18 @@ def _file(
     starts = (n for name, n in times if name.endswith("_START_TIMESTAMP"))
     stops = (n for name, n in times if name.endswith("_END_TIMESTAMP"))
     start, stop = min(starts, default=None), max(stops, default=None)
+    sums = {}
+    for name, parts in _SUMS.items():
+        # A missing counter and a count below 0 were not measured.
+        known = [
+            short[part]
+            for part in parts
+            if part in short
+            and (part.startswith("F_") or short[part] >= 0)
+            and not (module == "DFS" and part.startswith("NB_"))
+        ]
+        if known and math.isfinite(sum(known)):
+            sums[name] = sum(known)
     values: dict[str, Any] = {n: it for n, it in counters.items() if it and math.isfinite(it)}
     if "file_rec_id" in record:
         values["file"] = names.get(record["file_rec_id"], str(record["file_rec_id"]))
@@ -123,7 +135,7 @@ def _file(
         "filename": names.get(record["id"], str(record["id"])),
         "start_t": None if start is None else begin_t + start,
         "stop_t": None if stop is None else begin_t + stop,
-        "measured": {"module": module, "rank": int(record["rank"]), **_sums(module, short)},
+        "measured": {"module": module, "rank": int(record["rank"]), **sums},
         "value": values,
     }
 
@@ -145,22 +157,6 @@ def _segments(
                 "nbytes": segment["length"],
                 "measured": {**measured, "offset_bytes": segment["offset"]},
             }
-
-
-def _sums(module: str, counters: dict[str, float]) -> dict[str, float]:
-    """Add up counters; a missing counter and a count below 0 were not measured."""
-    sums = {}
-    for name, parts in _SUMS.items():
-        values = [
-            counters[part]
-            for part in parts
-            if part in counters
-            and (part.startswith("F_") or counters[part] >= 0)
-            and not (module == "DFS" and part.startswith("NB_"))
-        ]
-        if values and math.isfinite(sum(values)):
-            sums[name] = sum(values)
-    return sums
 
 
 if __name__ == "__main__":

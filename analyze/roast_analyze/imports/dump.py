@@ -5,26 +5,25 @@ from __future__ import annotations
 import importlib.util
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any
 
 import orjson
 
 from roast_analyze.errors import MissingExtra, NotWritable
-from roast_analyze.imports.append_import import as_line, compressing, digest, replacing
+from roast_analyze.imports.append_import import (
+    as_line,
+    compressing,
+    compression_of,
+    digest,
+    replacing,
+)
 from roast_analyze.imports.subprocess_reader import read_lines
 from roast_analyze.open.discover import SUFFIXES
 from roast_analyze.report.quantities import counted
 from roast_schemas import SCHEMA_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-#: Command that installs the readers of dumps.
-_INSTALL: Final = "pip install -U 'roast-trace[analyze,dump]'"
-
-_COMPRESSIONS: Final = {".jsonl": "uncompressed", ".jsonl.zst": "zstd", ".jsonl.gz": "gzip"}
 
 
 def convert(dump: Path, target: Path) -> str:
@@ -33,31 +32,29 @@ def convert(dump: Path, target: Path) -> str:
     An older trace is replaced when the new one is complete. Raises TraceError if the file is
     not a dump, if the trace cannot be written, or if msgpack or PyYAML is not installed.
     """
-    ending = next((s for s in SUFFIXES if target.name.endswith(s)), None)
-    if ending is None:
+    if not target.name.endswith(SUFFIXES):
         raise NotWritable(f"invalid trace name {str(target)!r}: use {', '.join(SUFFIXES)}")
     # `samefile` fails if the target does not exist yet.
     with suppress(OSError):
         if target.samefile(dump):
             raise NotWritable(f"{str(target)!r} is the dump itself: name another file")
+    # Checked here: an error of the process that reads the dump is one of the dump.
     for library in ("msgpack", "yaml"):
         if importlib.util.find_spec(library) is None:
-            raise MissingExtra(f"reading cluster dumps needs {library}: {_INSTALL}")
+            raise MissingExtra(
+                f"reading cluster dumps needs {library}: "
+                "pip install -U 'roast-trace[analyze,dump]'"
+            )
     # Converting a dump again results in the same trace.
     identity = digest(dump)[:32]
     with (
         read_lines(dump, "dump_state", "a Dask cluster dump") as lines,
         replacing(target) as file,
-        compressing(file, _COMPRESSIONS[ending]) as segment,
+        compressing(file, compression_of(target.name)) as segment,
     ):
         counts = _write(segment, map(orjson.loads, lines), dump, identity)
-    nouns = {
-        "task": "task",
-        "worker_added": "worker",
-        "transition": "transition",
-        "event": "event",
-    }
-    return ", ".join(counted(counts[kind], noun) for kind, noun in nouns.items())
+    kinds = ("task", "worker_added", "transition", "event")
+    return ", ".join(counted(counts[kind], kind.removesuffix("_added")) for kind in kinds)
 
 
 def _write(
@@ -70,9 +67,12 @@ def _write(
         if "kind" not in record:  # the last line is the summary
             break
         if record["kind"] == "header":
-            settings = {"imported_from": "cluster dump", "filename": dump.name}
-            about = {"schema_version": SCHEMA_VERSION, "trace_id": trace_id, "segment": 1}
-            record |= {**about, "settings": settings}
+            record |= {
+                "schema_version": SCHEMA_VERSION,
+                "trace_id": trace_id,
+                "segment": 1,
+                "settings": {"imported_from": "cluster dump", "filename": dump.name},
+            }
         line = as_line(record)
         segment.write(line)
         crc32 = zlib.crc32(line, crc32)

@@ -17,19 +17,17 @@ import re
 import sys
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Final, get_args, get_origin, get_type_hints, is_typeddict
 
 import orjson
 
 from roast_schemas.records import KINDS, Json
 from roast_schemas.redact import MARK, Redactor, names_a_secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Record = dict[str, Any]
 
@@ -42,6 +40,7 @@ _HOST: Final = ("python", "python-bits", "OS", "OS-release", "machine", "byteord
 #: Text settings that are imported: sizes, durations and the like.
 _SIZE: Final = re.compile(r"[0-9]+(\.[0-9]+)? ?[a-zA-Zμµ%]{0,12}")
 
+#: Texts of Dask's objects, which a dump has in place of the objects.
 _TASK: Final = re.compile(r"<TaskState (?P<key>.*) [a-z-]+>", re.DOTALL)
 _WORKER: Final = re.compile(r"<WorkerState '(?P<worker>[^']*)'")
 _PREFIX: Final = re.compile(r"<(?:TaskPrefix )?(?P<name>.*?)(?:: [a-z-]+: \d|: >|>)")
@@ -85,6 +84,7 @@ def main() -> None:
         sys.exit(f"Error: {error}")
 
 
+#: Dumps contain numbers as keys, and values of NumPy.
 _OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 )
@@ -256,14 +256,9 @@ class Dump:
         self._losses.append({**loss, "records": records, "detail": detail})
 
     def _environment(self) -> Iterator[Record]:
-        facts: list[tuple[str, Any, Any]] = []
         packages = _mapping(self._versions, "scheduler", "packages")
-        facts += [("scheduler versions", *item) for item in packages.items()]
-        host = _mapping(self._versions, "scheduler", "host")
-        facts += [("scheduler machine", name, host[name]) for name in _HOST if name in host]
-        for name in ("address", "id", "status"):
-            if isinstance(value := self._scheduler.get(name), str):
-                facts.append(("scheduler", name, value))
+        host = _picked(_mapping(self._versions, "scheduler", "host"), *_HOST)
+        scheduler = _picked(self._scheduler, "address", "id", "status")
         # Workers usually share their configuration.
         first = next(iter(self._answers.values()), {})
         settings = list(_leaves(_mapping(first, "config"), ()))
@@ -277,10 +272,15 @@ class Dump:
                 or (isinstance(value, str) and _SIZE.fullmatch(value))
             )
         ]
-        facts += [("config", *item) for item in harmless]
-        for section, name, value in facts:
-            fact = {"section": section, "name": str(name), "value": value}
-            yield {"kind": "environment", "t": self.start_t, **fact}
+        for section, facts in (
+            ("scheduler versions", packages.items()),
+            ("scheduler machine", host.items()),
+            ("scheduler", [item for item in scheduler.items() if isinstance(item[1], str)]),
+            ("config", harmless),
+        ):
+            for name, value in facts:
+                fact = {"section": section, "name": str(name), "value": value}
+                yield {"kind": "environment", "t": self.start_t, **fact}
         if left_out := len(settings) - len(harmless):
             detail = (
                 f"{left_out} values: only switches, numbers, sizes and durations are imported, "
@@ -329,6 +329,7 @@ class Dump:
             }
 
     def _graph(self) -> Iterator[Record]:
+        # The oldest entry about a task has the state in which the log finds it.
         first: dict[str, list[Any]] = {}
         for logged in self._log:
             first.setdefault(_key(logged[0]), logged)
@@ -359,10 +360,12 @@ class Dump:
             yield record
 
     def _transitions(self) -> Iterator[Record]:
+        # The log is a deque of a limited length; the counter counts all.
         count = _integer(self._scheduler.get("transition_counter")) or 0
         if count > len(self._log):
             detail = f"the scheduler's transition log keeps the last {len(self._log):,}"
             self._lose("older transitions", detail, "transition", count - len(self._log))
+        # Fields of the dump describe the last transition of a task only.
         last = {_key(entry[0]): place for place, entry in enumerate(self._log)}
         gone: Counter[str] = Counter()
         for place, entry in enumerate(self._log):
@@ -400,6 +403,7 @@ class Dump:
             return self._result(key, task)
         if finish != "erred":
             return {}
+        # Of several workers, it is unknown on which the last attempt failed.
         failed_on = [str(worker) for worker in _list(task.get("erred_on"))]
         gone.update(one for one in failed_on if one not in self._workers)
         pickled = task.get("exception")
@@ -433,6 +437,7 @@ class Dump:
                 and _is_time(part.get("stop"))
                 and "action" in part
             ]
+            # Only the worker that computed the result has these times; others have a copy.
             if any(part["action"] == "compute" for part in parts):
                 return {**known, "worker": self._known_worker(worker), "startstops": parts}
         if len(holders) == 1:
@@ -456,6 +461,7 @@ class Dump:
         address = about["worker"]
         for way in ("incoming", "outgoing"):
             transfers = _list(answer.get(f"transfer_{way}_log"))
+            # A full log may have lost older entries.
             if len(transfers) >= _TRANSFERS:
                 detail = (
                     f"the log of {way} transfers of {address} keeps the last {len(transfers):,}"
@@ -465,6 +471,7 @@ class Dump:
                 if not (_is_time(it.get("start")) and _is_time(it.get("stop"))):
                     continue
                 ends = address, it.get("who")
+                # The worker of the log is the destination of what came in.
                 destination, source = ends if way == "incoming" else ends[::-1]
                 yield {
                     "kind": "transfer",
@@ -488,6 +495,7 @@ class Dump:
         for level, text in imported:
             message = _cut(_ARGUMENTS.sub(r"\1: (not imported)", text))
             payload = {"level": level, "message": message}
+            # A worker's log has no times.
             event = {"topic": "worker-log", "worker": about["worker"], "payload": payload}
             yield {"kind": "event", "t": self.stop_t, **event}
         if skipped := len(lines) - len(imported):
@@ -636,6 +644,7 @@ def _leaves(settings: dict[Any, Any], path: tuple[str, ...]) -> Iterator[tuple[s
     """Yield the settings with their full names."""
     for name, value in settings.items():
         inner = (*path, str(name))
+        # A dict without items is a value; a limit, because YAML can refer to itself.
         if isinstance(value, dict) and value and len(path) < 20:
             yield from _leaves(value, inner)
         else:

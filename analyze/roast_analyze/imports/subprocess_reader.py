@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
 from roast_analyze.errors import TraceError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 #: Limits of the subprocess.
 SECONDS: Final = 600
@@ -36,6 +34,8 @@ def read_lines(path: Path, module: str, expected: str) -> Iterator[IO[bytes]]:
         try:
             done = subprocess.run(  # noqa: S603 - this interpreter and package
                 [sys.executable, "-m", f"roast_analyze.imports.{module}", str(path)],
+                # A reader must not wait for input, and threads would count against the memory
+                # limit.
                 stdin=subprocess.DEVNULL,
                 stdout=lines,
                 stderr=subprocess.PIPE,
@@ -52,20 +52,20 @@ def read_lines(path: Path, module: str, expected: str) -> Iterator[IO[bytes]]:
         # Darshan's library reports errors on stderr and continues.
         errors = [line for line in stderr if "error" in line.lower()]
         if done.returncode or errors:
+            if any("MemoryError" in line for line in errors):
+                reason = f"reading it needs more than {MEMORY_BYTES // 2**30} GiB of memory"
+            elif errors:
+                reason = errors[0].strip().removeprefix("Error:").strip().rstrip(".")[:300]
+            elif done.returncode < 0:
+                reason = f"its reader died of signal {-done.returncode}"
+            else:
+                reason = f"its reader ended ({done.returncode})"
             raise TraceError(
-                f"{str(path)!r} is not {expected}, or is truncated: "
-                f"{_reason(done.returncode, errors)}; nothing was imported"
+                f"{str(path)!r} is not {expected}, or is truncated: {reason}; "
+                "nothing was imported"
             )
         lines.seek(0)
         yield lines
-
-
-def _reason(code: int, errors: list[str]) -> str:
-    if any("MemoryError" in line for line in errors):
-        return f"reading it needs more than {MEMORY_BYTES // 2**30} GiB of memory"
-    if errors:
-        return errors[0].strip().removeprefix("Error:").strip().rstrip(".")[:300]
-    return f"its reader died of signal {-code}" if code < 0 else f"its reader ended ({code})"
 
 
 def _limit_resources() -> None:

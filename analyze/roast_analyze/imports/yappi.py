@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import orjson
 
 from roast_analyze.errors import TraceError
 from roast_analyze.imports.append_import import ImportData
 from roast_analyze.imports.subprocess_reader import read_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @contextmanager
@@ -24,6 +22,7 @@ def read(path: Path, *, worker: str | None, clock: str | None) -> Iterator[Impor
     """
     with read_lines(path, "yappi_stats", "a file saved by Yappi") as lines:
         facts: dict[str, Any] = orjson.loads(lines.readline())
+        # A file that names its clock is right; the option is for the others.
         recorded = facts["value"].setdefault("clock", clock)
         if clock not in (None, recorded):
             raise TraceError(

@@ -22,13 +22,11 @@ import pickle
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
+from typing import IO, Any, Final, NoReturn
 
 import orjson
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: Name, file name and values of a function, with its callees.
 _Function = dict[str, Any]
@@ -37,6 +35,7 @@ _Function = dict[str, Any]
 _PICKLE: Final = b"\x80"
 _MARSHAL: Final = (b"{", b"\xfb")
 
+#: Unit of times in callgrind files.
 _MICROSECOND: Final = 1e-6
 
 
@@ -74,6 +73,7 @@ def validated(function: _Function) -> _Function:
     for part in (value, *value["callees"]):
         for name in ("index", "line_number", "calls", "actual_calls", "code_flags"):
             number = part.get(name)
+            # A number that JSON or DuckDB cannot hold would fail much later.
             if number is not None and (type(number) is not int or abs(number) >= 2**62):
                 raise NotStats(_unexpected(name, number))
         for name in ("self_seconds", "total_seconds"):
@@ -174,6 +174,7 @@ def _numbers(it: Mapping[str, Any]) -> dict[str, Any]:
 def _pstat(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
     try:
         statistics = marshal.load(file)  # noqa: S302 - it cannot contain code that runs
+        # Functions refer to each other by number, as in the other formats.
         index = {function: place for place, function in enumerate(statistics)}
         callees: dict[Any, list[dict[str, Any]]] = defaultdict(list)
         for function, (*_, callers) in statistics.items():
@@ -210,6 +211,7 @@ def _values_of_profile(index: int, numbers: tuple[Any, ...]) -> dict[str, Any]:
 
 # -- callgrind ---------------------------------------------------------------------------
 
+#: Yappi first names all functions, and then refers to them by number.
 _NAMED: Final = re.compile(r"fn=\((\d{1,18})\) (.*) (.*):(-?\d{1,9})$")
 _COMPRESSED: Final = re.compile(r"(c?fn)=\((\d{1,18})\)$")
 _CALLS: Final = re.compile(r"calls=(\d{1,18}) ")
@@ -241,6 +243,7 @@ def _callgrind(file: IO[bytes]) -> tuple[dict[str, Any], list[_Function]]:
                 raise NotStats("it has times without a function")
             seconds = int(found[1]) * _MICROSECOND
             if callee is None:
+                # A function has a line of costs for each line of its source.
                 function["self_seconds"] = function.get("self_seconds", 0.0) + seconds
             else:
                 function["callees"].append(

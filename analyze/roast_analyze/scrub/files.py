@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -22,19 +24,17 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import orjson
 
 from roast_analyze.errors import NotATrace, NotWritable, TraceError
-from roast_analyze.imports.append_import import compressing
+from roast_analyze.imports.append_import import compressing, compression_of
 from roast_analyze.open.block_reader import MAX_LINE_BYTES, group_lines, read_blocks
 from roast_analyze.open.checksum import Checksum
 from roast_analyze.open.decompress import SUFFIX, Content, open_for_content
 from roast_analyze.open.discover import SUFFIXES, Segment, read_segment, segment_paths
-from roast_analyze.output_paths import refuse_to_overwrite
+from roast_analyze.output_paths import refuse_to_overwrite, writing
 from roast_analyze.scrub.pseudonyms import Dictionary, open_dictionary
-from roast_analyze.scrub.records import Scrubber, kept_texts, texts_in
+from roast_analyze.scrub.records import Scrubber, contents_of, kept_texts, texts_in
 from roast_analyze.scrub.words import names_in, words_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from roast_analyze.open.database import Listener
     from roast_schemas.units import Content as FieldContent
 
@@ -44,7 +44,7 @@ _UNREADABLE: Final = b"{\n"
 #: Size of the content of a compressed frame.
 _FRAME_BYTES: Final = 2**22
 
-#: Number of texts that are remembered because their words were read.
+#: Number of texts that are remembered, because most occur many times.
 _REMEMBERED: Final = 100_000
 
 
@@ -93,37 +93,37 @@ def scrub(
     is_folder = len(segments) > 1 or trace.is_dir()
     files = _output_names(segments, output, is_folder=is_folder)
     summary = Summary()
-    try:
-        with (
-            open_dictionary(names) as dictionary,
-            TemporaryDirectory(prefix=".scrub-", dir=output.absolute().parent) as temporary,
+    with (
+        writing(output),
+        open_dictionary(names) as dictionary,
+        TemporaryDirectory(prefix=".scrub-", dir=output.absolute().parent) as temporary,
+    ):
+        folder = Path(temporary)
+        # Until it is checked, the output can contain names.
+        folder.chmod(0o700)
+        checksums = [
+            _read_words(lines, dictionary, keep)
+            for lines in _read(segments, listener, "reading names")
+        ]
+        scrubber = Scrubber(dictionary, keep)
+        for lines, name, checksum in zip(
+            _read(segments, listener, "writing"), files, checksums, strict=True
         ):
-            folder = Path(temporary)
-            folder.chmod(0o700)
-            checksums = [
-                _read_words(segment, dictionary, keep, _part(listener, "reading names", i))
-                for i, segment in _numbered(segments)
-            ]
-            scrubber = Scrubber(dictionary, keep)
-            for (i, segment), name, checksum in zip(
-                _numbered(segments), files, checksums, strict=True
-            ):
-                with (folder / name).open("wb") as file:
-                    lines = _Lines(segment, _part(listener, "writing", i))
-                    writer = _Writer(file, _compression(name))
-                    _write_segment(lines, writer, scrubber, checksum, summary)
-            if not summary.records:
-                raise NotATrace(f"{str(trace)!r} has no readable records: name a trace")
-            for i, segment in _numbered([read_segment(folder / n, folder) for n in files]):
-                _prove(segment, dictionary, _part(listener, "checking", i))
-            summary.words = dictionary.word_count()
-            dictionary.commit()
-            if is_folder:
-                output.mkdir(exist_ok=True)
-            for name in files:
-                (folder / name).replace(output / name if is_folder else output)
-    except OSError as error:
-        raise NotWritable(f"cannot write {str(output)!r}: {error.strerror or error}") from None
+            with (folder / name).open("wb") as file:
+                writer = _Writer(file, compression_of(name))
+                _write_segment(lines, writer, scrubber, checksum, summary)
+        # Before the check, which would find nothing wrong with an empty file.
+        if not summary.records:
+            raise NotATrace(f"{str(trace)!r} has no readable records: name a trace")
+        written = [read_segment(folder / name, folder) for name in files]
+        for lines in _read(written, listener, "checking"):
+            _prove(lines, dictionary)
+        summary.words = dictionary.word_count()
+        dictionary.commit()
+        if is_folder:
+            output.mkdir(exist_ok=True)
+        for name in files:
+            (folder / name).replace(output / name if is_folder else output)
     return summary
 
 
@@ -144,28 +144,23 @@ def _output_names(segments: list[Segment], output: Path, *, is_folder: bool) -> 
     return [output.name]
 
 
-def _compression(name: str) -> str:
-    return next((c for c, suffix in SUFFIX.items() if name.endswith(suffix)), "uncompressed")
-
-
-def _numbered(segments: list[Segment]) -> Iterator[tuple[tuple[float, float], Segment]]:
-    """Yield segments with the shares of the work that begin and end with them."""
+def _read(segments: list[Segment], listener: Listener, stage: str) -> Iterator[_Lines]:
+    """Yield the lines of each segment; they report the finished share of the stage."""
     total = sum(segment.nbytes for segment in segments) or 1
     done = 0
     for segment in segments:
-        yield (done / total, segment.nbytes / total), segment
+
+        def report(nbytes: int, begin: int = done) -> None:
+            listener(stage, (begin + nbytes) / total)
+
+        yield _Lines(segment, report)
         done += segment.nbytes
-
-
-def _part(listener: Listener, stage: str, part: tuple[float, float]) -> Callable[[float], None]:
-    begin, share = part
-    return lambda finished: listener(stage, begin + share * finished)
 
 
 class _Lines:
     """The lines of a segment, and the damage found on the way."""
 
-    def __init__(self, segment: Segment, report: Callable[[float], None]) -> None:
+    def __init__(self, segment: Segment, report: Callable[[int], None]) -> None:
         self._segment = segment
         self._report = report
         self.damaged = 0  # places where the compression is damaged
@@ -185,7 +180,7 @@ class _Lines:
                 self.checksum.add(block.data, trailers, imports)
                 yield from [None] * block.too_long
                 yield from io.BytesIO(block.data)
-                self._report(file.tell() / max(segment.nbytes, 1))
+                self._report(file.tell())
             self.damaged = content.breaks.damaged + (content.breaks.cut_at is not None)
 
 
@@ -202,52 +197,41 @@ def _parse(line: bytes | None) -> dict[str, Any] | None:
 
 
 def _read_words(
-    segment: Segment,
-    dictionary: Dictionary,
-    keep: frozenset[FieldContent],
-    report: Callable[[float], None],
+    lines: _Lines, dictionary: Dictionary, keep: frozenset[FieldContent]
 ) -> Checksum:
     """Add the words of a segment to the dictionary; return its checksum."""
-    lines, texts = _Lines(segment, report), _NewTexts()
+
+    @lru_cache(_REMEMBERED)
+    def add_words(text: str) -> None:
+        dictionary.add_words(words_in(text))
+
     for line in lines:
         record = _parse(line)
         if record is not None:
-            dictionary.add_words(word for text in texts.of(record) for word in words_in(text))
-            for text in kept_texts(record, keep):
-                dictionary.keep(words_in(text))
+            for text in texts_in(record):
+                add_words(text)
+            if keep:
+                for text in kept_texts(record, contents_of(record), keep):
+                    dictionary.keep(words_in(text))
     return lines.checksum
 
 
-def _prove(segment: Segment, dictionary: Dictionary, report: Callable[[float], None]) -> None:
+def _prove(lines: _Lines, dictionary: Dictionary) -> None:
     """Raise if a word of the trace is left in a scrubbed segment."""
-    texts = _NewTexts()
-    for line in _Lines(segment, report):
-        if line is None or line == _UNREADABLE:
-            continue
-        found = dictionary.left_over(
-            word for text in texts.of(orjson.loads(line)) for word in names_in(text)
-        )
+
+    @lru_cache(_REMEMBERED)
+    def check(text: str) -> None:
+        found = dictionary.left_over(names_in(text))
         if found is not None:
             raise TraceError(
                 f"{found!r} of the trace would be left in the output, so nothing was written: "
                 "if you use --map, it may be a pseudonym of another trace; use another map"
             )
 
-
-class _NewTexts:
-    """Texts whose words were read, because most texts occur many times."""
-
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-
-    def of(self, record: dict[str, Any]) -> Iterator[str]:
-        """Yield the texts of a record that are new."""
-        for text in texts_in(record):
-            if text not in self._known:
-                if len(self._known) > _REMEMBERED:
-                    self._known.clear()
-                self._known.add(text)
-                yield text
+    for line in lines:
+        if line is not None and line != _UNREADABLE:
+            for text in texts_in(orjson.loads(line)):
+                check(text)
 
 
 class _Writer:
@@ -279,22 +263,22 @@ class _Import:
     record: dict[str, Any]
     awaited_bytes: int
     crc32: int = 0  # of the lines as they were
+    scrubbed_crc32: int = 0
     lines: IO[bytes] = field(default_factory=TemporaryFile)
 
-    def add(self, line: bytes) -> None:
+    def add(self, line: bytes, scrubbed: bytes) -> None:
         self.awaited_bytes -= len(line)
         self.crc32 = zlib.crc32(line, self.crc32)
+        self.scrubbed_crc32 = zlib.crc32(scrubbed, self.scrubbed_crc32)
+        self.lines.write(scrubbed)
 
     def write(self, writer: _Writer) -> None:
         """Write the record with the checksum of the scrubbed lines, and then these."""
-        crc32 = nbytes = 0
-        self.lines.seek(0)
-        for line in self.lines:
-            crc32, nbytes = zlib.crc32(line, crc32), nbytes + len(line)
         # What is missing or changed must stay so.
         missing = max(self.awaited_bytes, 0)
         is_changed = not missing and self.crc32 != self.record["crc32"]
-        self.record |= {"nbytes": nbytes + missing, "crc32": crc32 ^ is_changed}
+        self.record["nbytes"] = self.lines.tell() + missing
+        self.record["crc32"] = self.scrubbed_crc32 ^ is_changed
         writer.write(orjson.dumps(self.record, option=orjson.OPT_APPEND_NEWLINE))
         self.lines.seek(0)
         for line in self.lines:
@@ -307,15 +291,16 @@ def _write_segment(
 ) -> None:
     current: _Import | None = None
     for line in lines:
+        # Blank lines are no damage, and are not counted.
         if line is not None and not line.strip():
             continue
         record = _parse(line)
+        # The checksum of a trailer is that of the scrubbed lines before it.
         scrubbed = _scrub_line(record, writer, scrubber, checksum)
         summary.records += scrubbed is not _UNREADABLE
         summary.unreadable += scrubbed is _UNREADABLE
         if current is not None:
-            current.add(line or b"")
-            current.lines.write(scrubbed)
+            current.add(line or b"", scrubbed)
             if current.awaited_bytes <= 0:
                 current.write(writer)
                 current = None
@@ -341,6 +326,7 @@ def _scrub_line(
         return _UNREADABLE
     try:
         scrubbed = scrubber.record(record)
+    # JSON that is nested more deeply than Python can follow.
     except RecursionError:
         return _UNREADABLE
     has_checksum = record["kind"] == "trailer" and scrubbed.pop("crc32", None) is not None

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sqlite3
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.scrub.words import field_words, form_of
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 #: Identifies a map among SQLite databases: "rost".
 _APPLICATION_ID: Final = 0x726F7374
@@ -33,6 +31,7 @@ PRAGMA user_version = {_VERSION};
 COMMIT;
 """
 
+#: In files, because a trace can have more words than the memory holds.
 _TEMPORARY: Final = """
 PRAGMA temp_store = FILE;
 CREATE TEMP TABLE words (word TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -42,25 +41,22 @@ CREATE TEMP TABLE kept (word TEXT PRIMARY KEY) WITHOUT ROWID;
 #: Number of words in memory, from which on they are written to disk.
 _BATCH: Final = 100_000
 
+#: A consonant and a vowel, so that pseudonyms can be spoken.
 _SYLLABLES: Final = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
 
 
 class Dictionary:
-    """Pseudonyms of names.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        Database with the table ``names``.
-    """
+    """Pseudonyms of names, in a database with the table ``names``."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         connection.executescript(_TEMPORARY)
         [(known,)] = connection.execute("SELECT count(*) FROM names")
+        # With a map, numbers go on where the last trace ended.
         self._numbers = count(known)
         self._cache: dict[str, str] = {}
         self._new: dict[str, set[str]] = {"words": set(), "kept": set()}
+        # One transaction: the map is written when the output is complete, or not at all.
         connection.execute("BEGIN")
 
     def add_words(self, words: Iterable[str]) -> None:
@@ -82,14 +78,10 @@ class Dictionary:
     def left_over(self, words: Iterable[str]) -> str | None:
         """Return one of the words that is a word of the trace but not kept, or None."""
         self._flush()
-        return next(
-            (
-                word
-                for word in words
-                if self._has("words", word) and not self._has("kept", word)
-            ),
-            None,
-        )
+        for word in words:
+            if self._has("words", word) and not self._has("kept", word):
+                return word
+        return None
 
     def word_count(self) -> int:
         """Return the number of different words of the trace that are not kept."""
@@ -130,23 +122,19 @@ class Dictionary:
             "SELECT pseudonym FROM names WHERE name = ?",
             (name, name),
         ).fetchone()
-        pseudonym: str = found[0] if found else self._create(name, form)
+        pseudonym: str | None = found[0] if found else None
+        while pseudonym is None:
+            new = _spell(next(self._numbers), form, name)
+            # None of the trace's own words, and none of another name.
+            if new not in field_words() and not self._has("words", new):
+                created = self._connection.execute(
+                    "INSERT OR IGNORE INTO names VALUES (?, ?)", (name, new)
+                )
+                pseudonym = new if created.rowcount else None
         if len(self._cache) > _BATCH:
             self._cache.clear()
         self._cache[name] = pseudonym
         return pseudonym
-
-    def _create(self, name: str, form: str) -> str:
-        for number in self._numbers:
-            pseudonym = _spell(number, form, name)
-            if pseudonym in field_words() or self._has("words", pseudonym):
-                continue
-            created = self._connection.execute(
-                "INSERT OR IGNORE INTO names VALUES (?, ?)", (name, pseudonym)
-            )
-            if created.rowcount:
-                return pseudonym
-        raise AssertionError  # count() has no end
 
 
 @contextmanager
@@ -169,11 +157,8 @@ def open_dictionary(path: Path | None) -> Iterator[Dictionary]:
             ]
             if found != [_APPLICATION_ID, _VERSION]:
                 raise TraceError(f"{str(path)!r} is not a map of names: name another file")
-            is_committed = False
-            dictionary = Dictionary(connection)
-            yield dictionary
-            is_committed = not connection.in_transaction
-            is_new = is_new and not is_committed
+            yield Dictionary(connection)
+            is_new = is_new and connection.in_transaction  # not committed
     except sqlite3.DatabaseError as error:
         if path is None or is_new:
             raise NotWritable(f"cannot store names: {error}") from None

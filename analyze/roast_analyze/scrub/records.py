@@ -7,17 +7,17 @@ JSON values of any structure, names and values are replaced alike.
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, get_args, is_typeddict
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
-from roast_analyze.scrub.words import NUMBER_LINE, WORD, field_words, is_kept
-from roast_schemas.describe import fields_of, kinds
+from roast_analyze.scrub.words import NUMBER_LINE, WORD, field_words, is_kept, nested_fields
+from roast_schemas.describe import kinds
 from roast_schemas.units import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from roast_analyze.scrub.pseudonyms import Dictionary
+    from roast_schemas.describe import FieldDescription
 
 #: Names of JSON values with free text.
 _FREE_TEXT: Final = {
@@ -34,30 +34,18 @@ _REMEMBERED: Final = 100_000
 
 
 class Scrubber:
-    """Replaces names in records.
-
-    Parameters
-    ----------
-    dictionary : Dictionary
-        Their pseudonyms.
-    keep : set of Content
-        Contents of fields that are kept as they are.
-    """
+    """Replaces names in records, except in fields with contents to keep."""
 
     def __init__(self, dictionary: Dictionary, keep: frozenset[Content]) -> None:
         self._dictionary = dictionary
         self._keep = keep
-        self._remembered: dict[str, str] = {}
+        # Most texts occur many times.
+        self._words = lru_cache(_REMEMBERED)(self._replace)
 
     def record(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a record with pseudonyms in place of names."""
-        contents = _contents_of(record)
-        return {
-            field if field in contents else self._words(field): self._field(
-                value, contents.get(field)
-            )
-            for field, value in record.items()
-        }
+        scrubbed: dict[str, Any] = self._field(record, contents_of(record))
+        return scrubbed
 
     def _field(self, value: Any, content: Any) -> Any:
         if isinstance(content, dict):
@@ -94,17 +82,9 @@ class Scrubber:
             line if _is_number(line, name) else self._words(line) for line in value.split("\n")
         )
 
-    def _words(self, text: str) -> str:
-        replaced = self._remembered.get(text)
-        if replaced is None:
-            pseudonym = self._dictionary.pseudonym
-            replaced = WORD.sub(
-                lambda word: word[0] if is_kept(word) else pseudonym(word), text
-            )
-            if len(self._remembered) > _REMEMBERED:
-                self._remembered.clear()
-            self._remembered[text] = replaced
-        return replaced
+    def _replace(self, text: str) -> str:
+        pseudonym = self._dictionary.pseudonym
+        return WORD.sub(lambda word: word[0] if is_kept(word) else pseudonym(word), text)
 
     def _lines(self, text: str) -> str:
         """Return a text with a pseudonym for each line; space around it stays."""
@@ -130,13 +110,8 @@ def texts_in(value: Any) -> Iterator[str]:
             yield from texts_in(item)
 
 
-def kept_texts(record: dict[str, Any], keep: frozenset[Content]) -> Iterator[str]:
-    """Yield the texts of a record in fields with some contents."""
-    if keep:
-        yield from _kept_texts(record, _contents_of(record), keep)
-
-
-def _kept_texts(value: Any, content: Any, keep: frozenset[Content]) -> Iterator[str]:
+def kept_texts(value: Any, content: Any, keep: frozenset[Content]) -> Iterator[str]:
+    """Yield the texts in a record with these contents, in fields with contents to keep."""
     if not isinstance(content, dict):
         if content in keep:
             yield from texts_in(value)
@@ -144,7 +119,7 @@ def _kept_texts(value: Any, content: Any, keep: frozenset[Content]) -> Iterator[
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, dict):
             for name, part in item.items():
-                yield from _kept_texts(part, content.get(name), keep)
+                yield from kept_texts(part, content.get(name), keep)
 
 
 def _is_number(line: str, name: str) -> bool:
@@ -155,21 +130,14 @@ def _is_number(line: str, name: str) -> bool:
     return not _IDENTITY.fullmatch(name) and (not match["name"] or name in field_words())
 
 
-def _contents_of(record: dict[str, Any]) -> dict[str, Any]:
+def contents_of(record: dict[str, Any]) -> dict[str, Any]:
     """Return the content of each declared field, and a mapping for a structure."""
-    kind = record.get("kind")
-    return _contents(kind) if isinstance(kind, str) and kind in kinds() else _contents(None)
+    return _contents().get(record["kind"], {"kind": Content.WORDS, "t": None})
 
 
 @cache
-def _contents(kind: str | None) -> dict[str, Any]:
-    return _by_name(kinds()[kind].fields) if kind else {"kind": Content.WORDS, "t": None}
+def _contents() -> dict[str, dict[str, Any]]:
+    def by_name(fields: Iterable[FieldDescription]) -> dict[str, Any]:
+        return {field.name: by_name(nested_fields(field)) or field.content for field in fields}
 
-
-def _by_name(fields: Iterable[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for field in fields:
-        parts = (field.type, *get_args(field.type))
-        structure = next((part for part in parts if is_typeddict(part)), None)
-        found[field.name] = _by_name(fields_of(structure)) if structure else field.content
-    return found
+    return {kind.name: by_name(kind.fields) for kind in kinds().values()}

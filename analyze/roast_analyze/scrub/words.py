@@ -8,14 +8,15 @@ Numbers, sizes, durations and the field words of :func:`field_words` are kept.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, get_args, is_typeddict
+from typing import TYPE_CHECKING, Final, get_args, is_typeddict
 
 from roast_schemas.describe import fields_of, kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from roast_schemas.describe import FieldDescription
 
 _LETTER: Final = r"[0-9A-Za-z_\u0080-\U0010ffff]"
 
@@ -51,8 +52,10 @@ _COUNTER: Final = re.compile(
     r"|SYNC|FILENO|CONSEC|SEQ|RENAME|FLUSH|COLL|INDEP|SPLIT|NB|HINT|VIEW|RANK)[A-Z0-9_]{0,60}"
 )
 
+#: Addresses that every machine has.
 _KEPT_ADDRESSES: Final = frozenset({"127.0.0.1", "0.0.0.0"})  # noqa: S104 - compared with
 
+#: At least one digit, because words of these letters can be words of a language: effaced.
 _HEX: Final = re.compile(r"(?=[a-f]*[0-9])[0-9a-f]{7,}|[0-9a-f]{32}")
 
 #: Comments and results of a view, which are not compared with the trace.
@@ -75,11 +78,11 @@ def field_words() -> frozenset[str]:
     """
     found = set(kinds())
     for kind in kinds().values():
-        found |= set(_field_names(kind.fields))
+        found.update(_field_names(kind.fields))
     listed = (files("roast_analyze.scrub") / "words.txt").read_text("utf-8")
     for line in listed.splitlines():
         if not line.startswith("#"):
-            found |= set(line.split())
+            found.update(line.split())
     # Views do not compare anything with the sentences of findings.
     folders = [f for f in (files("roast_analyze") / "sql").iterdir() if f.name != "rules"]
     for file in (file for folder in folders if folder.is_dir() for file in folder.iterdir()):
@@ -87,20 +90,19 @@ def field_words() -> frozenset[str]:
             sql = _SQL_RESULT.sub("", file.read_text("utf-8"))
             for text in _SQL_TEXT.findall(sql):
                 if not _SENTENCE.match(text):
-                    found |= {match[0] for match in WORD.finditer(text)}
+                    found.update(match[0] for match in WORD.finditer(text))
     return frozenset(found)
 
 
 def words_in(text: str) -> Iterator[str]:
     """Yield the words of a text that are not kept."""
-    for match in WORD.finditer(text):
-        if not is_kept(match):
-            yield match[0]
+    return (match[0] for match in WORD.finditer(text) if not is_kept(match))
 
 
 def names_in(text: str) -> Iterator[str]:
     """Yield the words of a text that are not kept, without those of lines of numbers."""
     for line in text.split("\n"):
+        # They are kept in some fields and replaced in others, so that they prove nothing.
         if not NUMBER_LINE.fullmatch(line):
             yield from words_in(line)
 
@@ -134,9 +136,13 @@ def form_of(match: re.Match[str]) -> str:
     return "letters" if word.isalpha() else "mixed"
 
 
-def _field_names(fields: Any) -> Iterator[str]:
+def nested_fields(field: FieldDescription) -> tuple[FieldDescription, ...]:
+    """Return the fields of the structure that is the type of a field, or of its items."""
+    parts = (field.type, *get_args(field.type))
+    return next((fields_of(part) for part in parts if is_typeddict(part)), ())
+
+
+def _field_names(fields: Iterable[FieldDescription]) -> Iterator[str]:
     for field in fields:
         yield field.name
-        for part in (field.type, *get_args(field.type)):
-            if is_typeddict(part):
-                yield from _field_names(fields_of(part))
+        yield from _field_names(nested_fields(field))

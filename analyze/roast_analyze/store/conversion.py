@@ -31,7 +31,6 @@ from roast_analyze.open.session import Session
 from roast_analyze.store.delta import DataFile, Location
 from roast_analyze.store.layout import (
     ADDITION,
-    CATALOG,
     MONTH,
     RAW,
     RECORD_NUMBER,
@@ -44,8 +43,6 @@ from roast_analyze.store.layout import (
 from roast_schemas.describe import kinds
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyRelation
-
     from roast_analyze.open.database import Listener
 
 #: Memory limit of the database of a batch; it spills to disk beyond it.
@@ -54,6 +51,7 @@ MEMORY_LIMIT: Final = "512MiB"
 #: Most rows of a row group of a Parquet file.
 GROUP_ROWS: Final = 2**16
 
+#: Size of a read for the digest.
 _DIGEST_BYTES: Final = 2**20
 
 #: Least rows of a row group that ends with its trace.
@@ -71,6 +69,19 @@ class Source:
     addition: int
     #: Fingerprints of traces in the store that can be equal to it.
     known: frozenset[str] = frozenset()
+
+    def files(self) -> list[Path]:
+        """Return the files of the trace."""
+        return [path for name in self.paths for path in segment_paths(name)]
+
+    def fingerprint(self) -> str:
+        """Return a digest of the files."""
+        digest = xxhash.xxh3_128()
+        for path in self.files():
+            with path.open("rb", buffering=0) as file:
+                while data := file.read(_DIGEST_BYTES):
+                    digest.update(data)
+        return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -93,43 +104,35 @@ class Converted:
 
 def convert(sources: Sequence[Source], store: Location) -> Converted:
     """Write the rows of traces that the store does not have to files of its tables."""
-    changed, digests, unchanged = [], {}, []
-    failures: list[TraceFailure] = []
+    changed: dict[Source, str] = {}  # with their fingerprints
+    done = Converted()
     for source in sources:
         try:
-            digest = fingerprint(source.paths)
+            digest = source.fingerprint()
         except (TraceError, OSError) as error:
-            failures.append(TraceFailure(str(source.paths[0]), first_paragraph(error)))
+            done += _failed(source, error)
             continue
         if digest in source.known:
-            unchanged.append(str(source.paths[0]))
+            done += Converted(unchanged=(str(source.paths[0]),))
         else:
-            changed.append(source)
-            digests[source.addition] = digest
-    done = Converted(unchanged=tuple(unchanged), failures=tuple(failures))
+            changed[source] = digest
     if not changed:
         return done
     try:
-        return done + _convert(changed, digests, store)
+        return done + _convert(changed, store)
     except (TraceError, duckdb.Error, OSError) as error:
         if len(changed) == 1:
-            failure = TraceFailure(str(changed[0].paths[0]), first_paragraph(error))
-            return replace(done, failures=(*done.failures, failure))
+            [source] = changed
+            return done + _failed(source, error)
     # One of the traces cannot be read; the others are read alone.
     for source in changed:
         done += convert([replace(source, known=frozenset())], store)
     return done
 
 
-def fingerprint(paths: Sequence[Path]) -> str:
-    """Return a digest of the files of a trace."""
-    digest = xxhash.xxh3_128()
-    for name in paths:
-        for path in segment_paths(name):
-            with path.open("rb", buffering=0) as file:
-                while data := file.read(_DIGEST_BYTES):
-                    digest.update(data)
-    return digest.hexdigest()
+def _failed(source: Source, error: Exception) -> Converted:
+    failure = TraceFailure(str(source.paths[0]), first_paragraph(error))
+    return Converted(failures=(failure,))
 
 
 class _UnkeptSession(Session):
@@ -143,99 +146,81 @@ class _UnkeptSession(Session):
         )
 
 
-@dataclass
-class _Additions:
-    """The traces of a session, in its order, and the numbers of their additions."""
-
-    sources: Mapping[str, Source]
-    months: Mapping[str, str]
-
-    def parameters(self, month: str) -> dict[str, object]:
-        wanted = [name for name in self.sources if self.months[name] == month]
-        return {
-            "trace_ids": wanted,
-            "additions": [self.sources[name].addition for name in wanted],
-        }
-
-
-def _convert(
-    sources: Sequence[Source], digests: Mapping[int, str], store: Location
-) -> Converted:
-    names = [path for source in sources for path in source.paths]
+def _convert(digests: Mapping[Source, str], store: Location) -> Converted:
+    names = [path for source in digests for path in source.paths]
     with _UnkeptSession(*names, memory_limit=MEMORY_LIMIT, views=()) as trace:
-        additions = _find_additions(trace, sources)
+        by_path = {str(path): source for source in digests for path in source.files()}
+        found = trace.rows(
+            "SELECT trace_id, min_by(path, rowid), min(start_t) FROM raw.segments "
+            "GROUP BY trace_id ORDER BY min(rowid)"
+        )
+        if len(found) < len(digests):
+            raise TraceError("two files have the same trace and segment: name one of them")
+        sources = {trace_id: by_path[path] for trace_id, path, _ in found}
+        by_month: dict[str, dict[str, int]] = {}  # additions of the traces of each month
+        for trace_id, _, t in found:
+            month = _NO_MONTH if t is None else f"{datetime.fromtimestamp(t, UTC):%Y-%m}"
+            by_month.setdefault(month, {})[trace_id] = sources[trace_id].addition
         # Of the columns of each table; the comment of the table itself is that of no column.
         comments = {
             kind.name: {"": kind.meaning} | {field.name: field.meaning for field in kind.fields}
             for kind in kinds().values()
+        } | {
+            view.name: {"": view.comment} | {c.name: c.comment for c in view.columns}
+            for view in trace.views()
+            if view.name in VIEWS
         }
-        for view in trace.views():
-            if view.name in VIEWS:
-                comments[view.name] = {"": view.comment} | {
-                    column.name: column.comment for column in view.columns
-                }
+        # Most traces lack some kinds: no query for each of their tables.
         filled = trace.rows(
             "SELECT table_name FROM duckdb_tables() "
             "WHERE schema_name = 'raw' AND estimated_size > 0 ORDER BY ALL"
         )
-        files = [
-            file
-            for month in sorted(set(additions.months.values()))
-            for table in (*(name for (name,) in filled), *VIEWS)
-            if (file := _write_table(trace, table, month, additions, comments, store))
-        ]
-        return Converted(tuple(files), (_runs(trace, additions, digests, files),))
-
-
-def _find_additions(trace: Session, sources: Sequence[Source]) -> _Additions:
-    """Find which trace of a session each source is."""
-    by_path = {
-        str(path): source
-        for source in sources
-        for name in source.paths
-        for path in segment_paths(name)
-    }
-    rows = trace.rows(
-        "SELECT trace_id, min_by(path, rowid), min(start_t) FROM raw.segments "
-        "GROUP BY trace_id ORDER BY min(rowid)"
-    )
-    found = {trace_id: by_path[path] for trace_id, path, _ in rows}
-    if len(found) < len(sources):
-        raise TraceError("two files have the same trace and segment: name one of them")
-    months = {
-        trace_id: _NO_MONTH if t is None else f"{datetime.fromtimestamp(t, UTC):%Y-%m}"
-        for trace_id, _, t in rows
-    }
-    return _Additions(found, months)
+        files = []
+        for month, additions in sorted(by_month.items()):
+            for table in (*(name for (name,) in filled), *VIEWS):
+                of_table = comments.get(table, {})
+                if file := _write_table(trace, table, month, additions, of_table, store):
+                    files.append(file)
+        return Converted(tuple(files), (_runs(trace, sources, digests, files),))
 
 
 def _write_table(
     trace: Session,
     table: str,
     month: str,
-    additions: _Additions,
-    comments: Mapping[str, Mapping[str, str]],
+    additions: Mapping[str, int],
+    comments: Mapping[str, str],
     store: Location,
 ) -> DataFile | None:
-    """Write the rows of a table to a file, if there are any."""
+    """Write the rows of a table to a file, if there are any.
+
+    `additions` has the number of the addition of each trace to write.
+    """
     number = "rowid" if table in RAW else "row_number() OVER () - 1"
     source = relation(table)
-    columns = _columns(trace.sql(f"FROM {source} LIMIT 0"))
+    empty = trace.sql(f"FROM {source} LIMIT 0")
+    columns = ", ".join(
+        # Delta Lake has no type for JSON.
+        f"{quoted(name)}::VARCHAR AS {quoted(name)}" if str(type_) == "JSON" else quoted(name)
+        for name, type_ in zip(empty.columns, empty.types, strict=True)
+    )
     rows = trace.sql(
         f"SELECT $additions[list_position($trace_ids, trace_id)] AS {ADDITION}, "  # noqa: S608
         f"{number} AS {RECORD_NUMBER}, {columns} "
         f"FROM {source} WHERE list_contains($trace_ids, trace_id)",
-        additions.parameters(month),
+        {"trace_ids": [*additions], "additions": [*additions.values()]},
     )
     reader = rows.to_arrow_reader(GROUP_ROWS)
-    schema = _with_comments(reader.schema, table, comments.get(table, {}))
+    schema = _with_comments(reader.schema, table, comments)
     counts: Counter[int] = Counter()
     batches = (batch for batch in reader if batch.num_rows)
+    # A file without rows would cost each query that opens the table.
     first = next(batches, None)
     if first is None:
         return None
     path = f"{MONTH}={month}/{uuid.uuid4().hex}.parquet"
     filesystem = store.filesystem(table)
+    # Object stores have no folders.
     with suppress(NotImplementedError):
         filesystem.create_dir(f"{MONTH}={month}", recursive=True)
     with (
@@ -246,6 +231,7 @@ def _write_table(
     ):
         for batch in chain([first], batches):
             written = previous = 0
+            # The rows of a trace follow each other.
             runs = pc.run_end_encode(batch.column(0))
             for addition, end in zip(
                 runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True
@@ -259,14 +245,6 @@ def _write_table(
                     written = end
     nbytes = filesystem.get_file_info(path).size
     return DataFile(table, path, nbytes, month, dict(counts), schema)
-
-
-def _columns(rows: DuckDBPyRelation) -> str:
-    """Return the columns of a relation; Delta Lake has no type for JSON."""
-    return ", ".join(
-        f"{quoted(name)}::VARCHAR AS {quoted(name)}" if str(type_) == "JSON" else quoted(name)
-        for name, type_ in zip(rows.columns, rows.types, strict=True)
-    )
 
 
 def _with_comments(schema: pa.Schema, table: str, comments: Mapping[str, str]) -> pa.Schema:
@@ -283,45 +261,50 @@ def _with_comments(schema: pa.Schema, table: str, comments: Mapping[str, str]) -
 
 def _runs(
     trace: Session,
-    additions: _Additions,
-    digests: Mapping[int, str],
+    sources: Mapping[str, Source],
+    digests: Mapping[Source, str],
     files: Sequence[DataFile],
 ) -> pa.Table:
     """Return the rows of ``runs`` of the traces of a session."""
     [view, *_] = store_views()
     rows = trace.sql(f"SELECT * FROM ({view.query}) ORDER BY trace_id").to_arrow_table()  # noqa: S608
-    catalog: dict[str, list[object]] = {name: [] for name in CATALOG}
+    entries = []
     for trace_id in rows["trace_id"].to_pylist():
-        source = additions.sources[trace_id]
-        paths = [path for name in source.paths for path in segment_paths(name)]
+        source = sources[trace_id]
+        own = [file for file in files if source.addition in file.rows]
+        paths = source.files()
         try:
             owner = paths[0].owner()
         except (KeyError, OSError, NotImplementedError):  # a user without a name
             owner = None
-        values = {
-            ADDITION: source.addition,
-            "added_t": time.time(),
-            "paths": [str(name.absolute()) for name in source.paths],
-            "owner": owner,
-            "trace_bytes": sum(path.stat().st_size for path in paths),
-            "fingerprint": digests[source.addition],
-            "table_rows": [
-                (file.table, file.rows[source.addition])
-                for file in files
-                if source.addition in file.rows
-            ],
-            MONTH: additions.months[trace_id],
-        }
-        for name, value in values.items():
-            catalog[name].append(value)
-    for name, column in catalog.items():
-        rows = rows.append_column(name, pa.array(column, _CATALOG_TYPES.get(name)))
-    comments = {"": view.comment, **view.columns}
-    return rows.cast(_with_comments(rows.schema, RUNS, comments))
+        entries.append(
+            {
+                ADDITION: source.addition,
+                "added_t": time.time(),
+                "paths": [str(name.absolute()) for name in source.paths],
+                "owner": owner,
+                "trace_bytes": sum(path.stat().st_size for path in paths),
+                "fingerprint": digests[source],
+                "table_rows": [(file.table, file.rows[source.addition]) for file in own],
+                MONTH: own[0].month,
+            }
+        )
+    catalog = pa.Table.from_pylist(entries, _CATALOG)
+    for name in _CATALOG.names:
+        rows = rows.append_column(name, catalog[name])
+    return rows.cast(_with_comments(rows.schema, RUNS, {"": view.comment, **view.columns}))
 
 
-_CATALOG_TYPES: Final = {
-    "table_rows": pa.map_(pa.string(), pa.int64()),
-    "paths": pa.list_(pa.string()),
-    "owner": pa.string(),
-}
+#: Types of the columns of :data:`~roast_analyze.store.layout.CATALOG`.
+_CATALOG: Final = pa.schema(
+    {
+        ADDITION: pa.int64(),
+        "added_t": pa.float64(),
+        "paths": pa.list_(pa.string()),
+        "owner": pa.string(),
+        "trace_bytes": pa.int64(),
+        "fingerprint": pa.string(),
+        "table_rows": pa.map_(pa.string(), pa.int64()),
+        MONTH: pa.string(),
+    }
+)

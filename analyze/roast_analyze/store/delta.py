@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import pyarrow as pa
+
 from roast_analyze.errors import MissingExtra, NotAStore
-from roast_analyze.store.layout import ADDITION, MONTH, RUNS
+from roast_analyze.store.layout import ADDITION, MONTH, RUNS, literal
 
 try:
     import deltalake
@@ -28,9 +31,6 @@ except ModuleNotFoundError as error:
     ) from None
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    import pyarrow as pa
     import pyarrow.fs as pafs
 
 _Result = TypeVar("_Result")
@@ -59,6 +59,7 @@ class DataFile:
 
     def action(self) -> AddAction:
         """Return the entry of the file in Delta Lake's log."""
+        # Readers skip files that cannot have an addition.
         stats = {
             "numRecords": sum(self.rows.values()),
             "minValues": {ADDITION: min(self.rows)},
@@ -83,20 +84,20 @@ class Location:
     """
 
     uri: str
-    options: Mapping[str, str] | None = None
+    options: dict[str, str] | None = None
 
     @classmethod
-    def of(cls, path: str | Path, options: Mapping[str, str] | None = None) -> Location:
+    def of(cls, path: str, options: Mapping[str, str] | None = None) -> Location:
         """Return the place that a user named."""
-        text = str(path)
-        if text.startswith("file://"):
-            text = text.removeprefix("file://")
+        # A local store is a folder for pyarrow and DuckDB.
+        text = path.removeprefix("file://")
         is_url = "://" in text
-        return cls(text.rstrip("/") if is_url else str(Path(text).absolute()), options)
+        uri = text.rstrip("/") if is_url else str(Path(text).absolute())
+        return cls(uri, dict(options) if options else None)
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder."""
+        """True for a folder."""
         return "://" not in self.uri
 
     def table(self, name: str) -> str:
@@ -113,12 +114,12 @@ class Location:
             return pafs.SubTreeFileSystem(str(folder), pafs.LocalFileSystem())
         from deltalake.fs import DeltaStorageHandler
 
-        return pafs.PyFileSystem(DeltaStorageHandler(self.table(table), self._options()))
+        return pafs.PyFileSystem(DeltaStorageHandler(self.table(table), self.options))
 
     def open(self, name: str) -> deltalake.DeltaTable | None:
         """Open a table; return None if it does not exist."""
         try:
-            return deltalake.DeltaTable(self.table(name), storage_options=self._options())
+            return deltalake.DeltaTable(self.table(name), storage_options=self.options)
         except TableNotFoundError:
             return None
 
@@ -127,7 +128,8 @@ class Location:
         try:
             runs = self.open(RUNS)
         except (DeltaError, OSError) as error:
-            raise NotAStore(f"cannot read {self.uri!r}: {first_line(error)}") from None
+            reason = str(error).partition("\n")[0]
+            raise NotAStore(f"cannot read {self.uri!r}: {reason}") from None
         if runs is None:
             raise NotAStore(
                 f"{self.uri!r} is not a store: create it with roast-analyze store add"
@@ -136,26 +138,21 @@ class Location:
 
     def create(self, name: str, schema: pa.Schema) -> deltalake.DeltaTable:
         """Open a table, after creating it or adding the columns that it lacks."""
-        import pyarrow as pa
-
         table = self.open(name)
         if table is None:
             partition = pa.field(MONTH, pa.string())
-            whole = schema if MONTH in schema.names else schema.append(partition)
-            try:
-                table = deltalake.DeltaTable.create(
+            with suppress(CommitFailedError):  # another process has just created it
+                deltalake.DeltaTable.create(
                     self.table(name),
-                    whole,
+                    # Parquet files do not contain the column that is in the name of their
+                    # folder.
+                    schema if MONTH in schema.names else schema.append(partition),
                     mode="ignore",
                     partition_by=[MONTH],
                     description=(schema.metadata or {}).get(b"comment", b"").decode(),
-                    storage_options=self._options(),
+                    storage_options=self.options,
                 )
-            except CommitFailedError:  # another process has just created it
-                table = None
-            table = table or deltalake.DeltaTable(
-                self.table(name), storage_options=self._options()
-            )
+            table = deltalake.DeltaTable(self.table(name), storage_options=self.options)
         known = {field.name for field in table.schema().fields}
         wanted = deltalake.Schema.from_arrow(schema).fields
         if new := [field for field in wanted if field.name not in known]:
@@ -178,8 +175,6 @@ class Location:
 
     def reserve(self, count: int) -> int:
         """Return the first of `count` numbers that no other addition has or will have."""
-        import pyarrow as pa
-
         # The other columns are added with the first rows.
         types = {"trace_id": pa.string(), "fingerprint": pa.string()}
         schema = pa.schema([(name, types.get(name, pa.int64())) for name in _IDENTITY])
@@ -191,6 +186,7 @@ class Location:
                 app_transactions=[deltalake.Transaction(_NUMBERS, used + count)]
             )
             table.create_write_transaction(
+                # The commit has no files: only the counter changes, and conflicts are detected.
                 [],
                 mode="append",
                 schema=table.schema(),
@@ -210,20 +206,20 @@ class Location:
         addition, records and fingerprint, and returns the indices of the new ones to use. It
         is called again if another process has changed the table in between.
         """
-        import pyarrow as pa
 
         def merge() -> None:
             # The rows are read from the version on which the merge is based, so that Delta
             # Lake detects any commit since.
             table = self.create(RUNS, new.schema)
             trace_ids = new["trace_id"].to_pylist()
-            chosen = choose(self.read_runs(table, _IDENTITY, trace_ids).to_pylist())
+            chosen = choose(self.read_runs(_IDENTITY, trace_ids, table).to_pylist())
             if chosen:
                 table.merge(
                     new.take(pa.array(chosen, pa.int64())),
                     "old.trace_id = new.trace_id",
                     source_alias="new",
                     target_alias="old",
+                    # A stream has no statistics, by which files of the table are skipped.
                     streamed_exec=False,
                 ).when_matched_update_all().when_not_matched_insert_all().execute()
 
@@ -243,28 +239,25 @@ class Location:
 
     def read_runs(
         self,
-        table: deltalake.DeltaTable,
         columns: Sequence[str] | None = None,
         trace_ids: Sequence[str] | None = None,
+        table: deltalake.DeltaTable | None = None,
     ) -> pa.Table:
-        """Return rows of ``runs``: all, or those of some traces."""
-        import pyarrow as pa
-
+        """Return rows of ``runs``, or of a version of it: all, or those of some traces."""
         predicate = None if trace_ids is None else _is_one_of(trace_ids)
-        reader = table.scan(columns=list(columns) if columns else None, predicate=predicate)
+        reader = (table or self.open_runs()).scan(
+            columns=list(columns) if columns else None, predicate=predicate
+        )
         return pa.table(pa.RecordBatchReader.from_stream(reader).read_all())
 
     def files(self, name: str, additions: Sequence[int] | None) -> list[str]:
         """Return the files of a table that can have rows of some additions, or all files."""
-        import pyarrow as pa
-
         table = self.open(name)
         if table is None:
             return []
-        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
         return [
             f"{self.table(name)}/{action['path']}"
-            for action in actions
+            for action in data_files(table).to_pylist()
             if additions is None
             or any(
                 action[f"min.{ADDITION}"] <= addition <= action[f"max.{ADDITION}"]
@@ -272,21 +265,19 @@ class Location:
             )
         ]
 
-    def _options(self) -> dict[str, str] | None:
-        return dict(self.options) if self.options else None
 
-
+#: Columns that decide whether a trace replaces another one.
 _IDENTITY: Final = ("trace_id", ADDITION, "records", "fingerprint")
 
 
 def _is_one_of(trace_ids: Sequence[str]) -> str:
-    literals = ", ".join("'" + name.replace("'", "''") + "'" for name in trace_ids)
+    literals = ", ".join(map(literal, trace_ids))
     return f"trace_id IN ({literals})" if literals else "false"
 
 
-def first_line(error: Exception) -> str:
-    """Return the first line of an error of the library."""
-    return str(error).partition("\n")[0]
+def data_files(table: deltalake.DeltaTable) -> pa.Table:
+    """Return the files of a table: path, size_bytes, modification_time and statistics."""
+    return pa.table(table.get_add_actions(flatten=True))
 
 
 def _repeated(commit: Callable[[], _Result]) -> _Result:
@@ -294,5 +285,6 @@ def _repeated(commit: Callable[[], _Result]) -> _Result:
     for attempt in range(1, _ATTEMPTS):
         with suppress(CommitFailedError):
             return commit()
+        # Longer and longer, because many processes may commit.
         time.sleep(_PAUSE_SECONDS * attempt)
     return commit()

@@ -27,6 +27,7 @@ RAW: Final = (*kinds(), "segments", "damage")
 #: Table with one row per trace, committed last.
 RUNS: Final = "runs"
 
+#: Columns of all tables: see above.
 ADDITION: Final = "addition"
 RECORD_NUMBER: Final = "record_number"
 MONTH: Final = "month"
@@ -46,6 +47,7 @@ CATALOG: Final = {
     MONTH: "Month in which the run began.",
 }
 
+#: Comments of the columns that all other tables have.
 _COMMENTS: Final = {
     ADDITION: "Number of the addition; valid if it is in the table runs.",
     RECORD_NUMBER: "Place of the row, in the order of the trace.",
@@ -91,3 +93,8 @@ def column_comment(table: str, column: str, of_the_trace: Mapping[str, str]) -> 
     """Return the comment of a column of a stored table."""
     own = CATALOG if table == RUNS else _COMMENTS
     return own.get(column) or of_the_trace.get(column, "")
+
+
+def literal(text: str) -> str:
+    """Return a text in SQL."""
+    return "'" + text.replace("'", "''") + "'"

@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import WriterProperties
 
+from roast_analyze.store.delta import Location, data_files
 from roast_analyze.store.layout import ADDITION, MONTH, RAW, RUNS, VIEWS
 
 if TYPE_CHECKING:
     import deltalake
 
     from roast_analyze.open.database import Listener
-    from roast_analyze.store.delta import Location
 
 #: Most rows of a row group of a merged file.
 GROUP_ROWS: Final = 2**16
@@ -39,13 +38,13 @@ class Problem:
 
     @property
     def is_harmless(self) -> bool:
-        """Whether it is only unused space, which :func:`compact_tables` frees."""
+        """True for unused space, which :func:`compact_tables` frees."""
         return self.trace_id is None
 
 
 def check_tables(place: Location) -> list[Problem]:
     """Count the rows of all tables by addition, and compare them with ``runs``."""
-    runs = place.read_runs(place.open_runs(), ["trace_id", ADDITION, "table_rows"]).to_pylist()
+    runs = place.read_runs(["trace_id", ADDITION, "table_rows"]).to_pylist()
     problems = [
         Problem(RUNS, trace_id, f"the trace has {count} rows instead of 1")
         for trace_id, count in Counter(row["trace_id"] for row in runs).items()
@@ -59,6 +58,7 @@ def check_tables(place: Location) -> list[Problem]:
         try:
             table = place.open(name)
             found = {} if table is None else _rows_by_addition(table)
+        # One broken file must not hide what is wrong with other tables.
         except OSError as error:
             problems.append(Problem(name, "", f"a file cannot be read: {error}"))
             continue
@@ -75,28 +75,29 @@ def check_tables(place: Location) -> list[Problem]:
 
 def compact_tables(place: Location, grace_hours: float, listener: Listener) -> None:
     """Merge the files of each table and month, in the order of additions, and drop old rows."""
-    runs = place.open_runs()
-    valid = set(place.read_runs(runs, [ADDITION])[ADDITION].to_pylist())
+    valid = set(place.read_runs([ADDITION])[ADDITION].to_pylist())
     names = (*RAW, *VIEWS, RUNS)
     for i, name in enumerate(names):
         listener(f"compacting {name}", i / len(names))
         table = place.open(name)
         if table is None:
             continue
+        # Rows of runs are deleted when a trace is removed or replaced.
         if name != RUNS:
             # Rows of additions that are not valid, or not any more, in old files.
             oldest = (time.time() - grace_hours * _HOUR_SECONDS) * 1000
-            additions = _actions(table)
-            is_old = pc.less_equal(additions["modification_time"], oldest)
-            paths = set(additions.filter(is_old)["path"].to_pylist())
+            files = data_files(table)
+            is_old = pc.less_equal(files["modification_time"], oldest)
+            paths = set(files.filter(is_old)["path"].to_pylist())
             if unused := _rows_by_addition(table, paths).keys() - valid:
                 table.delete(f"{ADDITION} IN ({', '.join(map(str, sorted(unused)))})")
         small = Counter(
-            action[f"partition.{MONTH}"]
-            for action in _actions(table).to_pylist()
-            if action["size_bytes"] < FILE_BYTES / 2
+            file[f"partition.{MONTH}"]
+            for file in data_files(table).to_pylist()
+            if file["size_bytes"] < FILE_BYTES / 2
         )
         for month in sorted(month for month, files in small.items() if files > 1):
+            # In the order of additions, so that a query of one trace skips most row groups.
             table.optimize.z_order(
                 [ADDITION],
                 partition_filters=[(MONTH, "=", month)],
@@ -112,6 +113,7 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
             enforce_retention_duration=False,
             full=True,
         )
+        # Readers then need no commits from before.
         table.create_checkpoint()
         table.cleanup_metadata()
 
@@ -128,8 +130,3 @@ def _rows_by_addition(
                 for entry in pc.value_counts(batch.column(0)).to_pylist():
                     counts[entry["values"]] += entry["counts"]
     return counts
-
-
-def _actions(table: deltalake.DeltaTable) -> pa.Table:
-    """Return the files of a table: path, size_bytes, modification_time and statistics."""
-    return pa.table(table.get_add_actions(flatten=True))

@@ -12,7 +12,8 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import duckdb
 import pyarrow as pa
@@ -30,12 +31,11 @@ from roast_analyze.store.layout import (
     RECORD_NUMBER,
     RUNS,
     VIEWS,
+    literal,
     store_views,
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import deltalake
 
     from roast_analyze.open.database import Listener
@@ -50,22 +50,14 @@ _LISTED_TRACES: Final = 100
 #: Functions of DuckDB whose arguments are names or queries: they can refer to any table.
 _INDIRECT: Final = {"query", "query_table"}
 
-_EXPLAIN: Final = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?(?:\([^)]*\)\s*)?", re.IGNORECASE)
+#: Beginning of a query that is explained; the query itself decides what is read.
+_EXPLAIN: Final = re.compile(r"\A\s*EXPLAIN\s+(?:ANALYZE\s+)?(?:\([^)]*\)\s*)?", re.IGNORECASE)
 
 
 class StoreSession(Session):
-    """Some or all traces of a store.
+    """Some or all traces of a store, in a version of its table of runs.
 
-    Parameters
-    ----------
-    place : Location
-        Place of the store.
-    runs : deltalake.DeltaTable
-        The table of runs.
-    key : tuple
-        Version of the table, and the identities of the traces, or None for all.
-    memory_limit
-        As for :class:`roast_analyze.Trace`.
+    The key is this version, and the identities of the traces, or None for all.
     """
 
     _stored = (*VIEWS, RUNS)
@@ -80,7 +72,7 @@ class StoreSession(Session):
         self.key = key
         self._place = place
         _, trace_ids = key
-        self._additions = place.read_runs(runs, [ADDITION], trace_ids)
+        self._additions = place.read_runs([ADDITION], trace_ids, runs)
         # A few are conditions of a scan, which skips files and row groups without them.
         self._listed = (
             self._additions[ADDITION].to_pylist()
@@ -88,6 +80,7 @@ class StoreSession(Session):
             else None
         )
         self._runs = runs
+        # Queries can come from several threads; filling tables runs queries, too.
         self._attaching = threading.RLock()
         self._attached: set[str] = set()
         super().__init__(place.uri, memory_limit=memory_limit)
@@ -96,10 +89,31 @@ class StoreSession(Session):
 
     def _fill_tables(self, query: str) -> None:
         """Attach the tables of the store that a query refers to, and fill the others."""
-        with self._attaching:
-            names = self._names(query)
-            for name in sorted(names - self._attached, key=_order):
-                self._attach(name)
+        histories = {view.name: view for view in store_views()}
+        with self._attaching, self._connect() as connection:
+            wanted = self._names(query)
+            # In this order: views of the store read the tables before them.
+            for name in (*RAW, *VIEWS, *histories):
+                if name not in wanted or name in self._attached:
+                    continue
+                if name == RUNS and (files := self._runs.file_uris()):
+                    connection.execute(
+                        f"CREATE VIEW {NAME}.main.{name} AS "  # noqa: S608 - names are fixed
+                        f"SELECT * EXCLUDE ({ADDITION}), {ADDITION} "
+                        f"FROM {self._scan(files, with_month=True)} "
+                        f"ORDER BY start_t, trace_id; {histories[name].statements}"
+                    )
+                    _comment_columns(connection, f"{NAME}.main.{name}", CATALOG)
+                elif name == RUNS:
+                    # Before the first addition the table has no file to read the columns from.
+                    connection.register("_rows", pa.schema(self._runs.schema()).empty_table())
+                    connection.execute(f"CREATE TABLE {NAME}.main.{name} AS FROM _rows")
+                elif view := histories.get(name):
+                    connection.execute(
+                        f"CREATE VIEW {NAME}.main.{name} AS {view.query}; {view.statements}"
+                    )
+                elif paths := self._place.files(name, self._listed):
+                    self._replace(connection, name, paths)
                 self._attached.add(name)
         super()._fill_tables(query)
 
@@ -115,6 +129,7 @@ class StoreSession(Session):
         connection.execute(f"CREATE TABLE {_ADDITIONS} AS FROM _rows")
         connection.unregister("_rows")
         if not self._place.is_local:
+            # DuckDB would have to download an extension to read these by itself.
             import fsspec
 
             uri = self._place.uri
@@ -126,19 +141,19 @@ class StoreSession(Session):
         return connection
 
     def _names(self, query: str) -> set[str]:
-        """Return the tables and views of the store that a query refers to, also by views."""
-        tables = {*RAW, *VIEWS, *(view.name for view in store_views())}
+        """Return the words of a query, and those in the views that it refers to."""
         found: set[str] = set()
         words = _words(query)
+        # Their arguments can be computed, so every table may be needed.
         if words & _INDIRECT:
-            return tables
+            return {*RAW, *VIEWS, *(view.name for view in store_views())}
         while words:
             found |= words
-            words = set().union(*(self._words.get(word, set()) for word in words)) - found
-        return found & tables
+            words = set().union(*(self._defined.get(word, set()) for word in words)) - found
+        return found
 
     @cached_property
-    def _words(self) -> dict[str, set[str]]:
+    def _defined(self) -> dict[str, set[str]]:
         """Words in the definition of each view and macro."""
         with self._connect() as connection:
             users_views = connection.execute(
@@ -150,33 +165,6 @@ class StoreSession(Session):
         stored: dict[str, set[str]] = {name: set() for name in self._stored}
         return _defined_words() | {name: _words(sql) for name, sql in users_views} | stored
 
-    def _attach(self, name: str) -> None:
-        """Create a view of the store, or replace a table by a view of its files."""
-        histories = {view.name: view for view in store_views()}
-        with self._connect() as connection:
-            if name == RUNS:
-                self._create_runs(connection)
-            elif view := histories.get(name):
-                connection.execute(
-                    f"CREATE VIEW {NAME}.main.{name} AS {view.query}; {view.statements}"
-                )
-            elif paths := self._place.files(name, self._listed):
-                self._replace(connection, name, paths)
-
-    def _create_runs(self, connection: duckdb.DuckDBPyConnection) -> None:
-        place = f"{NAME}.main.{RUNS}"
-        if paths := self._runs.file_uris():
-            connection.execute(
-                f"CREATE VIEW {place} AS SELECT * EXCLUDE ({ADDITION}), {ADDITION} "  # noqa: S608
-                f"FROM {self._scan(paths, with_month=True)} ORDER BY start_t, trace_id; "
-                f"{store_views()[0].statements}"
-            )
-            for column, comment in CATALOG.items():
-                connection.execute(f"COMMENT ON COLUMN {place}.{column} IS {_literal(comment)}")
-        else:
-            connection.register("_rows", pa.schema(self._runs.schema()).empty_table())
-            connection.execute(f"CREATE TABLE {place} AS FROM _rows")
-
     def _replace(
         self, connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]
     ) -> None:
@@ -186,12 +174,8 @@ class StoreSession(Session):
             "AND schema_name = ? AND table_name = ? ORDER BY column_index",
             [NAME, schema, name],
         ).fetchall()
-        present = {
-            column
-            for column, *_ in connection.execute(
-                f"DESCRIBE FROM {self._scan(paths)}"
-            ).fetchall()
-        }
+        # Files of older versions lack columns that were added since.
+        present = connection.sql(f"FROM {self._scan(paths)}").columns
         columns = ", ".join(
             f"{quoted(column) if column in present else 'NULL'}::{type_} AS {quoted(column)}"
             for column, type_ in expected
@@ -208,16 +192,14 @@ class StoreSession(Session):
         connection.execute(
             f"CREATE OR REPLACE VIEW {place} AS SELECT {columns} "  # noqa: S608
             f"FROM {self._scan(paths)} ORDER BY trace_id, {ADDITION}, {RECORD_NUMBER}; "
-            f"COMMENT ON VIEW {place} IS {_literal(view.comment)}"
+            f"COMMENT ON VIEW {place} IS {literal(view.comment)}"
         )
-        for column in view.columns:
-            connection.execute(
-                f"COMMENT ON COLUMN {place}.{quoted(column.name)} IS {_literal(column.comment)}"
-            )
+        comments = {column.name: column.comment for column in view.columns}
+        _comment_columns(connection, place, comments)
 
     def _scan(self, paths: Sequence[str], *, with_month: bool = False) -> str:
         """Return the rows of some files that are part of the session."""
-        listed = ", ".join(map(_literal, paths))
+        listed = ", ".join(map(literal, paths))
         scan = (
             f"read_parquet([{listed}], union_by_name = true, "
             f"hive_partitioning = {with_month}, hive_types_autocast = false)"
@@ -238,24 +220,25 @@ def named_traces(
     """
     if "trace_id" not in query:
         return None
-    text = _EXPLAIN.sub("", query, count=1) if _EXPLAIN.match(query) else query
+    text = _EXPLAIN.sub("", query, count=1)
     with _parser().cursor() as connection:
         [(serialized,)] = connection.execute(
             "SELECT json_serialize_sql(?::VARCHAR, skip_null => true, skip_empty => true)",
             [text],
         ).fetchall()
     parsed = json.loads(serialized)
+    # Errors are reported when the query runs.
     if parsed["error"] or len(parsed["statements"]) != 1:
         return None
     node = parsed["statements"][0]["node"]
+    # Within subqueries and unions, the condition may hold for some of the rows only.
     is_plain = node["type"] == "SELECT_NODE" and not node.get("cte_map", {}).get("map")
     if not is_plain or '"SUBQUERY"' in serialized or not _is_joined(node["from_table"]):
         return None
     for condition in _conditions(node.get("where_clause")):
-        values = list(_values(condition))
-        if values:
-            named = [_text(value, parameters) for value in values]
-            return None if None in named else tuple(name for name in named if name is not None)
+        if values := _values(condition):
+            named = tuple(_text(value, parameters) for value in values)
+            return None if None in named else cast("tuple[str, ...]", named)
     return None
 
 
@@ -282,18 +265,19 @@ def _conditions(clause: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]
         yield clause
 
 
-def _values(condition: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the values that a condition allows for ``trace_id``."""
-    if condition["type"] == "COMPARE_EQUAL":
-        sides = [condition["left"], condition["right"]]
-    elif condition["type"] == "COMPARE_IN":
-        sides = condition["children"]
-    else:
-        return
+def _values(condition: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the values that a condition allows for ``trace_id``."""
+    match condition["type"]:
+        case "COMPARE_EQUAL":
+            sides = [condition["left"], condition["right"]]
+        case "COMPARE_IN":
+            sides = condition["children"]
+        case _:
+            return []
     if sides[0]["class"] != "COLUMN_REF" and len(sides) == 2:
         sides.reverse()
-    if sides[0]["class"] == "COLUMN_REF" and sides[0]["column_names"][-1] == "trace_id":
-        yield from sides[1:]
+    is_found = sides[0]["class"] == "COLUMN_REF" and sides[0]["column_names"][-1] == "trace_id"
+    return sides[1:] if is_found else []
 
 
 def _text(
@@ -305,16 +289,20 @@ def _text(
     if value["class"] != "PARAMETER" or not parameters:
         return None
     name = str(value["identifier"])
+    found = None
     if isinstance(parameters, Mapping):
         found = parameters.get(name)
-    else:
-        found = parameters[int(name) - 1] if name.isdecimal() else None
+    elif name.isdecimal():
+        found = parameters[int(name) - 1]
     return found if isinstance(found, str) else None
 
 
-def _order(name: str) -> int:
-    """Return a sort key that puts views of the store after what they are made of."""
-    return (*RAW, *VIEWS, *(view.name for view in store_views())).index(name)
+def _comment_columns(
+    connection: duckdb.DuckDBPyConnection, place: str, comments: Mapping[str, str]
+) -> None:
+    for column, comment in comments.items():
+        name = f"{place}.{quoted(column)}"
+        connection.execute(f"COMMENT ON COLUMN {name} IS {literal(comment)}")
 
 
 @cache
@@ -331,7 +319,3 @@ def _parser() -> duckdb.DuckDBPyConnection:
 
 def _words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.casefold()))
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

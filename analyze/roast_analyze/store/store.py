@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from roast_analyze.dask_cluster import call_each
-from roast_analyze.errors import TraceError, UnknownTrace, first_paragraph
+from roast_analyze.errors import UnknownTrace, first_paragraph
 from roast_analyze.open.discover import TraceFailure, readable_traces, segment_paths
 from roast_analyze.store.conversion import Converted, Source, convert
 from roast_analyze.store.delta import Location
@@ -21,8 +22,6 @@ from roast_analyze.store.maintenance import Problem, check_tables, compact_table
 from roast_analyze.store.session import StoreSession, named_traces
 
 if TYPE_CHECKING:
-    import os
-
     from duckdb import DuckDBPyRelation
 
     from roast_analyze.dask_cluster import Client
@@ -39,13 +38,13 @@ _COMMIT_SECONDS: Final = 10.0
 GRACE_HOURS: Final = 24.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Added:
     """Result of adding traces: numbers of traces, and those that could not be read."""
 
-    added: int
-    unchanged: int  # in the store already, or in a longer version
-    failures: tuple[TraceFailure, ...]
+    added: int = 0
+    unchanged: int = 0  # in the store already, or in a longer version
+    failures: tuple[TraceFailure, ...] = ()
 
 
 class Store:
@@ -69,9 +68,7 @@ class Store:
         storage_options: Mapping[str, str] | None = None,
         memory_limit: str | int | None = None,
     ) -> None:
-        self._place = Location.of(
-            path if isinstance(path, str) else Path(path), storage_options
-        )
+        self._place = Location.of(os.fspath(path), storage_options)
         self._memory_limit = memory_limit
         self._session: StoreSession | None = None
 
@@ -106,36 +103,39 @@ class Store:
         """
         groups, failures = readable_traces([Path(trace) for trace in traces])
         batches = self._batches(groups)
-        counts = _Counts()
+        result = Added()
         waiting = Converted()
         committed_at = monotonic()
         finished = 0
+        # A batch whose worker was killed is repeated trace by trace.
         while batches:
             alone: list[list[Source]] = []
-            for batch, converted, error in call_each(
+            for batch, converted in call_each(
                 partial(convert, store=self._place), batches, client
             ):
-                if converted is not None:
+                if isinstance(converted, Converted):
                     waiting += converted
                 elif len(batch) > 1:
                     # Its worker was killed; one of the traces can be the reason.
                     alone += ([source] for source in batch)
                     continue
                 else:
-                    reason = first_paragraph(error or TraceError("no result"))
-                    failures.append(TraceFailure(str(batch[0].paths[0]), reason))
+                    failures.append(
+                        TraceFailure(str(batch[0].paths[0]), first_paragraph(converted))
+                    )
                 finished += len(batch)
                 listener("converting", finished / len(groups))
                 if monotonic() - committed_at > _COMMIT_SECONDS:
-                    self._commit(waiting, counts)
+                    self._commit(waiting, result)
                     waiting, committed_at = Converted(), monotonic()
             batches = alone
-        self._commit(waiting, counts)
-        return Added(counts.added, counts.unchanged, (*failures, *counts.failures))
+        self._commit(waiting, result)
+        result.failures = (*failures, *result.failures)
+        return result
 
     def runs(self) -> pl.DataFrame:
         """Return the table ``runs``, one row per trace, the newest run first."""
-        runs = pl.DataFrame(self._place.read_runs(self._place.open_runs()))
+        runs = pl.DataFrame(self._place.read_runs())
         if runs.is_empty():  # before the first addition the table has few columns
             return runs
         return runs.sort("start_t", "trace_id", descending=True, nulls_last=True)
@@ -170,6 +170,7 @@ class Store:
         if before_t is not None:
             is_expired |= pl.col("start_t") < before_t
         if most_bytes is not None:
+            # From the newest run on.
             is_expired |= pl.col("trace_bytes").cum_sum() > most_bytes
         return newest_first.filter(is_expired)["trace_id"].reverse().to_list()
 
@@ -226,13 +227,14 @@ class Store:
 
     def _open(self, trace_ids: Sequence[str] | None) -> StoreSession:
         runs = self._place.open_runs()
+        # A session is used again until another trace is asked for or the store changes.
         key = (runs.version(), None if trace_ids is None else tuple(sorted(trace_ids)))
         if self._session is None or self._session.key != key:
             self._session = StoreSession(self._place, runs, key, self._memory_limit)
         return self._session
 
     def _check_traces(self, trace_ids: Sequence[str]) -> None:
-        rows = self._place.read_runs(self._place.open_runs(), ["trace_id"], trace_ids)
+        rows = self._place.read_runs(["trace_id"], trace_ids)
         if missing := sorted(set(trace_ids) - set(rows["trace_id"].to_pylist())):
             raise UnknownTrace(
                 f"{self.path!r} has no trace {missing[0]!r}: see roast-analyze store list"
@@ -242,6 +244,7 @@ class Store:
         """Return the traces with the numbers of their additions, small ones together."""
         if not groups:
             return []
+        # Numbers are reserved at once, because each reservation is a commit.
         first = self._place.reserve(len(groups))
         sizes = [
             sum(path.stat().st_size for name in paths for path in segment_paths(name))
@@ -252,7 +255,7 @@ class Store:
         table, columns = self._place.open_runs(), ["trace_bytes", "fingerprint"]
         # A new table has not all of its columns.
         if {field.name for field in table.schema().fields}.issuperset(columns):
-            rows = pl.DataFrame(self._place.read_runs(table, columns))
+            rows = pl.DataFrame(self._place.read_runs(columns, table=table))
             same_size = rows.filter(pl.col("trace_bytes").is_in(sizes))
             by_size = same_size.group_by("trace_bytes").all()
             known = {size: frozenset(digests) for size, digests in by_size.iter_rows()}
@@ -266,36 +269,31 @@ class Store:
             batches[-1].append(Source(paths, addition, known.get(nbytes, frozenset())))
         return batches
 
-    def _commit(self, converted: Converted, counts: _Counts) -> None:
-        counts.unchanged += len(converted.unchanged)
-        counts.failures += converted.failures
+    def _commit(self, converted: Converted, result: Added) -> None:
+        """Commit what was converted, and count it in the result."""
+        result.unchanged += len(converted.unchanged)
+        result.failures += converted.failures
         if not converted.runs:
             return
         self._place.append(converted.files)
         new = pa.concat_tables(converted.runs, promote_options="default")
-        columns = ["trace_id", "records", "fingerprint"]
+        added = new.select(["trace_id", "records", "fingerprint"]).to_pylist()
         chosen: list[int] = []
 
         def choose(current: Sequence[Mapping[str, Any]]) -> list[int]:
             # A trace is replaced by another version of it that has as many records, or more.
-            best = {
-                row["trace_id"]: (row["records"], row["fingerprint"], -1) for row in current
-            }
-            for index, row in enumerate(new.select(columns).to_pylist()):
-                records, digest, _ = best.get(row["trace_id"], (-1, None, -1))
-                if row["fingerprint"] != digest and row["records"] >= records:
-                    best[row["trace_id"]] = (row["records"], row["fingerprint"], index)
-            chosen[:] = sorted(index for _, _, index in best.values() if index >= 0)
+            best = {row["trace_id"]: row for row in current}
+            for row in added:
+                known = best.get(row["trace_id"], {"records": -1, "fingerprint": None})
+                if (
+                    row["fingerprint"] != known["fingerprint"]
+                    and row["records"] >= known["records"]
+                ):
+                    best[row["trace_id"]] = row
+            chosen[:] = [i for i, row in enumerate(added) if best[row["trace_id"]] is row]
             return chosen
 
         self._place.merge_runs(new, choose)
         self._place.compact_runs()
-        counts.added += len(chosen)
-        counts.unchanged += new.num_rows - len(chosen)
-
-
-@dataclass
-class _Counts:
-    added: int = 0
-    unchanged: int = 0
-    failures: tuple[TraceFailure, ...] = ()
+        result.added += len(chosen)
+        result.unchanged += new.num_rows - len(chosen)

@@ -3,53 +3,29 @@
 import json
 
 
-def test_a_complete_trace(analyze, write_trace, task, run, worker):
-    assert analyze("check", write_trace(task("a"), worker("w1"), *run("a", 1.0, 2.0))) == (
-        0,
-        "trace.jsonl: complete, 6 records in 1 segment: 1 task, 1 attempt, 1 worker\n",
-        "",
-    )
+def test_a_complete_and_an_incomplete_trace(analyze, write_trace, task, run, worker):
+    records = [task("a"), worker("w1"), *run("a", 1.0, 2.0)]
+    whole = write_trace(*records, name="whole.jsonl", trace_id="W")
+    loss = {"kind": "loss", "t": 1.0, "reason": "\x1b[2J[red]late", "records": 3}
+    cut = write_trace(task("a"), loss, name="cut.jsonl")
+    cut.write_text("\n".join(cut.read_text().splitlines()[:-1]) + "\ngarb")
 
-
-def test_losses_of_one_of_several_traces(analyze, write_trace, task):
-    whole = write_trace(task("a"), name="whole.jsonl", trace_id="W")
-    reason = "\x1b[2J[red]late"
-    path = write_trace(task("a"), {"kind": "loss", "t": 1.0, "reason": reason, "records": 3})
-    path.write_text("\n".join(path.read_text().splitlines()[:-1]) + "\ngarb")
-
-    code, out, _ = analyze("check", path, whole)
+    verdict = "whole.jsonl: complete, 6 records in 1 segment: 1 task, 1 attempt, 1 worker\n"
+    assert analyze("check", whole) == (0, verdict, "")
+    code, out, _ = analyze("check", cut, whole)
     assert code == 1
-    assert out.startswith("trace.jsonl: incomplete, 3 records in 1 segment: 1 task, 0 attempts")
-    assert "\nwhole.jsonl: complete, " in out
-    assert "last line unreadable" in out
-    assert "the file was cut off there" in out
-    assert "␛[2J[red]late" in out
+    assert out.startswith("cut.jsonl: incomplete, 3 records in 1 segment: 1 task, 0 attempts")
+    assert out.endswith(verdict)
+    for part in ("last line unreadable", "the file was cut off there", "␛[2J[red]late"):
+        assert part in out
     assert "\x1b" not in out
 
-
-def test_json(analyze, write_trace, task, run, worker):
-    whole = write_trace(task("a"), worker("w1"), *run("a", 1.0, 2.0))
-    lossy = write_trace({"kind": "loss", "t": 1.0, "reason": "late"}, name="lossy.jsonl")
-
-    code, out, _ = analyze("check", "--json", whole, lossy)
-
+    code, out, _ = analyze("check", "--json", whole, cut)
     assert code == 1
-    assert json.loads(out) == [
-        {
-            "path": str(whole), "is_complete": True, "records": 6, "segments": 1, "tasks": 1,
-            "task_runs": 1, "workers": 1, "loss": [],
-        },
-        {
-            "path": str(lossy), "is_complete": False, "records": 3, "segments": 1, "tasks": 0,
-            "task_runs": 0, "workers": 0,
-            "loss": [{"reason": "late", "records": None, "detail": ""}],
-        },
-    ]  # fmt: skip
-
-
-def test_a_file_that_is_no_trace(analyze, tmp_path):
-    (tmp_path / "notes.jsonl").write_text("hello\n")
-
-    code, _, err = analyze("check", tmp_path / "notes.jsonl")
-    assert code == 2
-    assert "contains no records" in err
+    [first, second] = json.loads(out)
+    assert first == {
+        "path": str(whole), "is_complete": True, "records": 6, "segments": 1, "tasks": 1,
+        "task_runs": 1, "workers": 1, "loss": [],
+    }  # fmt: skip
+    assert not second["is_complete"]
+    assert {"reason": loss["reason"], "records": 3, "detail": ""} in second["loss"]

@@ -1,27 +1,14 @@
 """``roast-analyze each``."""
 
 
-def test_rows_in_any_format(analyze, write_trace, task):
-    path = write_trace(task("x-1"))
+def test_rows_of_all_traces_that_can_be_read(analyze, write_trace, task, tmp_path):
+    path, missing = write_trace(task("x-1")), tmp_path / "no.jsonl"
+    query = ["SELECT key FROM tasks", "--format", "csv"]
 
-    code, out, _ = analyze("each", path, "SELECT key FROM tasks", "--format", "csv")
-
-    assert code == 0
-    assert out == f"key,trace_id,path\nx-1,T,{path}\n"
-
-
-def test_unreadable_traces_are_listed_at_the_end(analyze, write_trace, task, tmp_path):
-    code, out, errors = analyze(
-        "each", tmp_path / "no.jsonl", write_trace(task("x-1")), "FROM tasks", "--format", "csv"
-    )
-
-    assert code == 1
-    assert len(out.splitlines()) == 2
-    assert "no.jsonl: " in errors
-
-
-def test_a_query_is_needed(analyze, write_trace):
-    code, _, errors = analyze("each", write_trace())
-
-    assert code == 2
-    assert "pass the query last" in errors
+    rows = f"key,trace_id,path\nx-1,T,{path}\n"
+    assert analyze("each", path, *query) == (0, rows, "")
+    code, out, errors = analyze("each", missing, path, *query)
+    assert (code, out) == (1, rows)
+    assert errors.startswith(f"roast-analyze: {missing}: ")
+    code, _, errors = analyze("each", path)
+    assert (code, "pass the query last" in errors) == (2, True)

@@ -8,35 +8,24 @@ import pytest
 @pytest.fixture
 def failed(write_trace, worker, task, move):
     """A trace whose only task computes for 3 of 10 s and fails."""
-    phases = [{"action": "compute", "start": 1.0, "stop": 4.0}]
-    end = {"startstops": phases, "exception": "ValueError('no')", "worker": "w1"}
-
-    def failed():
-        return write_trace(
-            worker("w1"),
-            task("a-1"),
-            move(1.0, "a-1", "waiting>processing", worker="w1"),
-            move(4.0, "a-1", "processing>erred", "task-erred-1.0", **end),
-            stop_t=10.0,
-        )
-
-    return failed
+    end = {"worker": "w1", "exception": "ValueError('no')", "phases": [("compute", 1.0, 4.0)]}
+    return write_trace(
+        worker("w1"),
+        task("a-1"),
+        move(1.0, "a-1", "waiting>processing", worker="w1"),
+        move(4.0, "a-1", "processing>erred", "task-erred-1.0", **end),
+        stop_t=10.0,
+    )
 
 
 @pytest.fixture
 def healthy(write_trace, worker, task, run):
-    return write_trace(
-        worker("w1"),
-        task("a-1"),
-        *run("a-1", 0.0, 10.0),
-        name="ok.jsonl",
-        trace_id="ok",
-        stop_t=10,
-    )
+    records = [worker("w1"), task("a-1"), *run("a-1", 0.0, 10.0)]
+    return write_trace(*records, name="ok.jsonl", trace_id="ok", stop_t=10)
 
 
 def test_a_run(analyze, failed, healthy):
-    code, text, errors = analyze("explain", failed())
+    code, text, errors = analyze("explain", failed)
     plain = " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
 
     assert (code, errors) == (0, "")
@@ -48,39 +37,36 @@ def test_a_run(analyze, failed, healthy):
 
 
 def test_one_finding(analyze, failed, healthy):
-    _, text, _ = analyze("explain", failed(), "retries")
+    text = analyze("explain", failed, "retries")[1]
     assert "min_attempts = 1" in text
     assert "FROM task_runs" in text
     assert "a-1" in text.splitlines()[-1]
-
-    _, text, _ = analyze("explain", healthy, "retries")
+    text = analyze("explain", healthy, "retries")[1]
     assert text.endswith("This run has no such finding.\n")
 
     code, _, errors = analyze("explain", healthy, "retried")
     assert code == 2
     assert errors.startswith("roast-analyze: unknown finding 'retried'; ")
+    assert "no trace given for 'retries'" in analyze("explain", "retries")[2]
 
 
 @pytest.mark.exhaustive
 def test_findings_of_two_runs(analyze, failed, healthy):
-    def change(*traces):
-        return analyze("explain", *traces)[1].splitlines()[-1].split()[:3]
-
-    assert change(healthy, failed()) == ["new", "retries", "ValueError"]
-    assert change(failed(), healthy) == ["gone", "retries", "ValueError"]
+    for traces, word in [((healthy, failed), "new"), ((failed, healthy), "gone")]:
+        last = analyze("explain", *traces)[1].splitlines()[-1]
+        assert last.split()[:3] == [word, "retries", "ValueError"]
+    [change] = json.loads(analyze("explain", "--json", healthy, failed)[1])
+    assert (change["change"], change["after_core_seconds"]) == ("new", 3.0)
 
 
 @pytest.mark.exhaustive
-def test_json(analyze, failed, healthy):
-    def shown(*words):
-        return json.loads(analyze("explain", "--json", *words)[1])
-
-    whole = shown(failed())
+def test_json(analyze, failed):
+    whole = json.loads(analyze("explain", "--json", failed)[1])
     assert [(row["id"], row["core_seconds"]) for row in whole["findings"]] == [("retries", 3.0)]
     assert whole["core_time"][1] == {
         "category": "busy", "use": "failed attempt", "seconds": 3.0, "share": 0.3,
     }  # fmt: skip
-    [finding] = shown(failed(), "retries")["findings"]
+    [finding] = json.loads(analyze("explain", "--json", failed, "retries")[1])["findings"]
     assert [row["key"] for row in finding["evidence_rows"]] == ["a-1"]
-    [change] = shown(healthy, failed())
-    assert (change["change"], change["after_core_seconds"]) == ("new", 3.0)
+    other = json.loads(analyze("explain", "--json", failed, "slow-worker")[1])
+    assert other == {"findings": []}

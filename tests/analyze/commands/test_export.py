@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from roast_analyze.export import perfetto
+
 
 @pytest.fixture
 def path(write_trace, worker, task, run):
@@ -18,43 +20,35 @@ def path(write_trace, worker, task, run):
 
 
 @pytest.fixture
-def error(analyze):
-    """Run a command that fails; return its message."""
+def error(analyze, tmp_path):
+    """Run a command that fails and writes nothing; return its message."""
 
-    def error(*words: object) -> str:
-        code, out, err = analyze("export", *words)
-        assert (code, out, err[:15], err.count("\n")) == (2, "", "roast-analyze: ", 1)
+    def error(*words: object, code: int = 2) -> str:
+        before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+        found, out, err = analyze("export", *words)
+        assert (found, out, err[:15], err.count("\n")) == (code, "", "roast-analyze: ", 1)
+        assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
         return err.removeprefix("roast-analyze: ")
 
     return error
 
 
 @pytest.mark.exhaustive
-def test_selections_that_do_not_exist(error, path, tmp_path):
+def test_selections_that_do_not_exist(error, path, tmp_path, write_trace, worker):
     for options, message in [
-        ("--worker beta", "unknown worker 'beta': use one of alpha"),
+        ("--worker beta", "unknown worker 'beta': use one of alpha\n"),
         ("--worker alphas", "unknown worker 'alphas': did you mean 'alpha'?"),
         ("--prefix laod", "unknown prefix 'laod': did you mean 'load'?"),
         ("--from 5 --to 2", "empty time range from '5' to '2', which are 5 s and 2 s after"),
-        ("--from nan", "invalid time 'nan': use seconds (90), 5m"),
-        ("--from 500", "'500' is after the end of the run; the run lasted 100 s"),
-        ("--to 0", "'0' is not after the start of the run"),
     ]:
         found = error(path, "--perfetto", tmp_path / "out", *options.split())
-        assert found.startswith(message) or message.split(";")[0] in found
-        assert not (tmp_path / "out").exists()
-
-
-def test_an_error_names_the_first_of_many_workers(error, write_trace, worker, tmp_path):
-    path = write_trace(*(worker(f"tcp://w{number}") for number in range(9)))
-
-    found = error(path, "--perfetto", tmp_path / "out", "--worker", "beta")
-
+        assert found.startswith(message)
+    many = write_trace(*(worker(f"tcp://w{number}") for number in range(9)))
+    found = error(many, "--perfetto", tmp_path / "out", "--worker", "beta")
     assert found.endswith("tcp://w6, tcp://w7 and 1 more\n")
 
 
-def test_invalid_targets(error, path, tmp_path):
-    before = path.read_bytes()
+def test_invalid_targets(error, path, tmp_path, monkeypatch):
     missing = tmp_path / "missing" / "out"
 
     assert error(path).startswith("no format given: choose from --perfetto FILE, ")
@@ -69,51 +63,39 @@ def test_invalid_targets(error, path, tmp_path):
     assert "cannot be written to stdout: name a file" in error(path, "--duckdb", "-")
     if Path("/dev/full").exists():
         assert "No space left on device" in error(path, "--perfetto", "/dev/full")
-    assert [file.name for file in tmp_path.iterdir()] == ["trace.jsonl"]
-    assert path.read_bytes() == before
+
+    # An older file stays until the new one is complete.
+    (tmp_path / "out.json").write_text("old")
+
+    def fails(*_):
+        yield {"ph": "M"}
+        assert (tmp_path / "out.json").read_text() == "old"
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(perfetto, "events", fails)
+    assert "No space left" in error(path, "--perfetto", tmp_path / "out.json")
 
 
-def test_nothing_to_export(analyze, path, write_trace, worker, tmp_path):
+def test_nothing_to_export(error, path, write_trace, worker, tmp_path):
     profile = {"kind": "profile", "t": 9.0, "worker": "tcp://w1", "prefix": "load", "tree": {}}
-    profiled = write_trace(
-        worker("tcp://w1"), {**profile, "start_t": 0.0, "stop_t": 9.0}, name="p"
-    )
-    for trace, options, message in (
+    profile |= {"start_t": 0.0, "stop_t": 9.0}
+    profiled = write_trace(worker("tcp://w1"), profile, name="profiled.jsonl")
+    for trace, options, message in [
         (path, "", "the trace has no profiles: enable Dask's profiler"),
         (
             profiled,
             "--worker scheduler",
-            "the trace has no profile of the scheduler: Dask does ",
+            "the trace has no profile of the scheduler: Dask does",
         ),
         (
             profiled,
             "--from 20",
             "no profile in this part of the trace: choose another worker, ",
         ),
-    ):
+    ]:
         for form in ("--speedscope", "--folded"):
-            code, out, err = analyze("export", trace, form, tmp_path / "out", *options.split())
-
-            assert (code, out, err.count("\n")) == (1, "", 1)
-            assert err.startswith(f"roast-analyze: {message}")
-            assert not (tmp_path / "out").exists()
-
-
-def test_an_older_file_stays_until_the_new_one_is_complete(error, path, tmp_path, monkeypatch):
-    from roast_analyze.export import perfetto
-
-    out = tmp_path / "out.json"
-    out.write_text("old")
-
-    def fails(*_):
-        yield {"ph": "M"}
-        assert out.read_text() == "old"
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(perfetto, "events", fails)
-    assert "No space left" in error(path, "--perfetto", out)
-    assert out.read_text() == "old"
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.json", "trace.jsonl"]
+            found = error(trace, form, tmp_path / "out", *options.split(), code=1)
+            assert found.startswith(message)
 
 
 @pytest.mark.exhaustive

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from types import SimpleNamespace
 
 import duckdb
 import polars as pl
@@ -15,7 +16,8 @@ from roast_analyze.errors import NotWritable
 def write(query: str, name: str, output=None, limit=None) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        formats.write(connection.sql(query), name, output, limit)
+        options = SimpleNamespace(format=name, output=output, limit=limit)
+        formats.write(connection.sql(query), options)
 
 
 @pytest.fixture
@@ -27,6 +29,22 @@ def written(capsys):
         return tuple(capsys.readouterr())
 
     return written
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Write the rows of a query to a terminal of 40 columns; return what it is sent."""
+
+    def terminal(query: str, name: str) -> str:
+        output = io.StringIO()
+        output.isatty = lambda: True
+        with monkeypatch.context() as patch:
+            patch.setenv("COLUMNS", "40")
+            patch.setattr("sys.stdout", output)
+            write(query, name)
+        return output.getvalue()
+
+    return terminal
 
 
 def test_json_has_the_nearest_value_of_every_type(written):
@@ -53,43 +71,30 @@ def test_json_has_the_nearest_value_of_every_type(written):
     assert dict(zip(values, row.values(), strict=True)) == values
 
 
-def test_columns_of_the_same_name_become_unique(written):
-    assert written("SELECT 1 AS a, 2 AS a, 3 AS A", "jsonl")[0] == (
-        '{"a": 1, "a_1": 2, "A_2": 3}\n'
-    )
-
-
-def test_text_is_quoted_and_structures_are_json(written, tmp_path):
+def test_names_text_and_structures(written, tmp_path):
+    # Columns of the same name become unique.
+    found = written("SELECT 1 AS a, 2 AS a, 3 AS A", "jsonl")[0]
+    assert found == '{"a": 1, "a_1": 2, "A_2": 3}\n'
+    # Text is quoted, and structures are JSON.
     query = r"""SELECT 'a,"b|\' || chr(10) || 'c' AS text, NULL AS n, ['ü'] AS l, 1.5 AS x"""
-
+    text = 'a,"b|\\\nc'
     assert list(csv.reader(io.StringIO(written(query, "csv")[0]))) == [
-        ["text", "n", "l", "x"],
-        ['a,"b|\\\nc', "", '["ü"]', "1.5"],
-    ]
-    assert written(query, "markdown")[0] == (
-        "| text | n | l | x |\n"
-        "| --- | --- | --- | --- |\n"
-        '| a,"b\\|\\\\ c |  | ["ü"] | 1.5 |\n'
-    )  # fmt: skip
+        ["text", "n", "l", "x"], [text, "", '["ü"]', "1.5"],
+    ]  # fmt: skip
+    head = "| text | n | l | x |\n| --- | --- | --- | --- |\n"
+    assert written(query, "markdown")[0] == head + '| a,"b\\|\\\\ c |  | ["ü"] | 1.5 |\n'
     written(query, "parquet", tmp_path / "f")
-    assert pl.read_parquet(tmp_path / "f").to_dicts() == [
-        {"text": 'a,"b|\\\nc', "n": None, "l": ["ü"], "x": 1.5}
-    ]
+    found = pl.read_parquet(tmp_path / "f").to_dicts()
+    assert found == [{"text": text, "n": None, "l": ["ü"], "x": 1.5}]
 
 
-FIRST_TWO = {
-    "table": "a\n─\n1\n2\n",
-    "csv": "a\n1\n2\n",
-    "json": '[\n{"a": 1},\n{"a": 2}\n]\n',
-    "jsonl": '{"a": 1}\n{"a": 2}\n',
-    "markdown": "| a |\n| --- |\n| 1 |\n| 2 |\n",
-}
-NO_ROWS = {
-    "table": "a\n─\n",
-    "csv": "a\n",
-    "json": "[]\n",
-    "jsonl": "",
-    "markdown": "| a |\n| --- |\n",
+#: Texts of two rows and of none, by format.
+TEXTS = {
+    "table": ("a\n─\n1\n2\n", "a\n─\n"),
+    "csv": ("a\n1\n2\n", "a\n"),
+    "json": ('[\n{"a": 1},\n{"a": 2}\n]\n', "[]\n"),
+    "jsonl": ('{"a": 1}\n{"a": 2}\n', ""),
+    "markdown": ("| a |\n| --- |\n| 1 |\n| 2 |\n", "| a |\n| --- |\n"),
 }
 
 
@@ -97,11 +102,11 @@ def test_omitted_rows_are_reported(written, tmp_path):
     omitted = "only the first 2 rows are shown; use --limit 0 for all\n"
     for rows, note in [("[1, 2, 3]", omitted), ("[1, 2]", "")]:
         query = f"SELECT unnest({rows}) AS a"
-        for name, text in FIRST_TWO.items():
+        for name, (text, _) in TEXTS.items():
             assert written(query, name, limit=2) == (text, note)
         assert written(query, "parquet", tmp_path / "x.parquet", limit=2) == ("", note)
         assert pl.read_parquet(tmp_path / "x.parquet").rows() == [(1,), (2,)]
-    for name, text in NO_ROWS.items():
+    for name, (_, text) in TEXTS.items():
         note = "(0 rows)\n" if name == "table" else ""
         assert written("SELECT 1 AS a WHERE false", name) == (text, note)
     # The limit respects the order.
@@ -109,25 +114,26 @@ def test_omitted_rows_are_reported(written, tmp_path):
     assert written(query, "csv", limit=2)[0] == "a\n99999\n99998\n"
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_row_too_wide_for_the_terminal_has_one_column_per_line(monkeypatch, written):
+def test_a_row_too_wide_for_the_terminal_has_one_column_per_line(written, terminal):
     query = "SELECT repeat('x', 300) AS one, 2 AS number"
-    assert (
-        "x" * 300 + "       2" in written(query, "table")[0]
-    )  # a pipe is as wide as necessary
 
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setattr("sys.stdout", terminal := Terminal())
-    write(query, "table")
-    assert terminal.getvalue().splitlines() == [
+    assert "x" * 300 + "       2" in written(query, "table")[0]  # a pipe is wide enough
+    assert terminal(query, "table").splitlines() == [
         "── row 1 ────────────────────",
         "one     " + "x" * 300,
         "number  2",
     ]
+
+
+def test_control_characters(written, terminal):
+    """A terminal gets none; tables and Markdown, which are for reading, never contain any."""
+    query = "SELECT 'a' || chr(27) || '[2J' || chr(155) || chr(8238) || chr(10) || 'b' AS x"
+    for name in TEXTS:
+        piped, _ = written(query, name)
+        assert not {"\x1b", "\x9b", "\u202e"} & set(terminal(query, name)), name
+        assert ("\x1b" in piped) == (name == "csv")
+        assert ("a␛[2J⟨U+009B⟩⟨U+202E⟩ b" in piped) == (name in ("table", "markdown"))
+        assert ("\\u001b[2J" in piped) == (name in ("json", "jsonl"))
 
 
 def test_files_that_cannot_be_written(tmp_path):
@@ -136,17 +142,3 @@ def test_files_that_cannot_be_written(tmp_path):
             write("SELECT 1 AS a", name, tmp_path / "no" / "folder")
     with pytest.raises(NotWritable, match="cannot be written to stdout: use -o FILE"):
         write("SELECT 1 AS a", "parquet")
-
-
-def test_control_characters(monkeypatch, written):
-    """A terminal gets none; tables and Markdown, which are for reading, never contain any."""
-    query = "SELECT 'a' || chr(27) || '[2J' || chr(155) || chr(8238) || chr(10) || 'b' AS x"
-    for name in FIRST_TWO:
-        piped, _ = written(query, name)
-        with monkeypatch.context() as patch:
-            patch.setattr("sys.stdout", terminal := Terminal())
-            write(query, name)
-        assert not {"\x1b", "\x9b", "\u202e"} & set(terminal.getvalue()), name
-        assert ("\x1b" in piped) == (name == "csv")
-        assert ("a␛[2J⟨U+009B⟩⟨U+202E⟩ b" in piped) == (name in ("table", "markdown"))
-        assert ("\\u001b[2J" in piped) == (name in ("json", "jsonl"))

@@ -15,6 +15,12 @@ def sql(analyze, write_trace, task):
     return lambda *words: analyze("sql", path, *words)
 
 
+@pytest.fixture
+def stdin(monkeypatch):
+    """Replace standard input."""
+    return lambda text: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+
+
 def test_a_query(analyze, write_trace, run):
     path = write_trace(*run("a", 1.0, 3.0), *run("b", 2.0, 3.0))
     query = "SELECT key, compute_seconds FROM task_runs ORDER BY key"
@@ -46,18 +52,8 @@ def test_the_suffix_of_the_file_determines_the_format(sql, tmp_path):
     assert pl.read_parquet(tmp_path / "x.parquet").rows() == [("a",)]
     # An explicit format overrides the suffix, and a failed query keeps the file.
     sql("SELECT 1 AS a", "--format", "jsonl", "-o", tmp_path / "x.csv")
-    for query in ("SELECT nothing", "SELECT error('late')"):
-        assert sql(query, "-o", tmp_path / "x.csv")[0] == 2
+    assert sql("SELECT error('late')", "-o", tmp_path / "x.csv")[0] == 2
     assert (tmp_path / "x.csv").read_text() == '{"a": 1}\n'
-
-
-# -- sources of the query ------------------------------------------------------------------
-
-
-@pytest.fixture
-def stdin(monkeypatch):
-    """Replace standard input."""
-    return lambda text: monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
 
 
 def test_a_query_from_a_file_or_stdin(sql, tmp_path, stdin):
@@ -80,19 +76,15 @@ def test_invalid_calls(sql, analyze, tmp_path, stdin):
         (["-f", tmp_path / "q.sql"], "q.sql' is not UTF-8: save it as UTF-8"),
         (["SELECT 1", "-f", tmp_path / "ok.sql"], "'SELECT 1' does not exist: name a trace"),
         (["-f", tmp_path], f"cannot read the query '{tmp_path}': Is a directory"),
-        (["-f", "nowhere.sql"], "cannot read the query 'nowhere.sql': No such file"),
         (["-"], "the query in stdin is not UTF-8"),
         (["SELECT $a", "-p", "a"], "invalid parameter 'a': use NAME=VALUE, such as -p worker"),
         (["SELECT $a", "-p", "=1"], "invalid parameter '=1': use NAME=VALUE"),
         (["SELECT $a", "-p", "a=1", "-p", "a=2"], "$a has two values: pass one"),
-        (["SELECT $a"], "no value for $a in the query; pass it with -p NAME=VALUE"),
+        (["FROM duckdb_secrets()"], "reading secrets is not allowed: "),
     ]:
         code, _, err = sql(*words)
         assert (code, message in err) == (2, True), err
     assert "the trace is read from stdin" in analyze("sql", "-", "-")[2]
-
-
-# -- parameters --------------------------------------------------------------------------
 
 
 VALUES = [
@@ -125,9 +117,6 @@ def test_a_value_is_json_or_else_text(sql):
         assert ([type_], value) == (found[f"t{i}"], found[f"v{i}"]), text[:20]
 
 
-# -- rows and errors -------------------------------------------------------------
-
-
 def test_limits_of_rows(sql):
     for options, lines, limit in [
         ([], 1002, 1000),
@@ -150,33 +139,14 @@ def test_an_error_while_rows_are_written_shows_the_place(sql):
     assert quoted == "    any_value(key)::INTEGER AS i\n                  ^\n"
 
 
-def test_an_unsafe_query_names_the_option(sql, tmp_path):
-    for query, action in [
-        (f"FROM '{tmp_path}/x.csv'", f"opening '{tmp_path}/x.csv'"),
-        (f"COPY tasks TO '{tmp_path}/y.csv'", "COPY"),
-        ("LOAD httpfs", "LOAD"),
-        ("FROM 'http://127.0.0.1:9/x.csv'", "opening 'http://127.0.0.1:9/x.csv'"),
-        ("FROM duckdb_secrets()", "reading secrets"),
-    ]:
-        code, out, err = sql(query)
-        assert (code, out) == (2, "")
-        assert err == (
-            f"roast-analyze: {action} is not allowed: a query may only read the trace; "
-            "use --unsafe, or Trace(…, unsafe=True) in Python, to allow it\n"
-        )
-    assert not (tmp_path / "y.csv").exists()
+def test_unsafe_queries_and_views_of_the_user(sql, tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text("prefix,owner\na,Ada\n")
     query = f"FROM tasks JOIN '{tmp_path}/x.csv' USING (prefix) SELECT key, owner"
     assert sql("--unsafe", query, "--format", "csv") == (0, "key,owner\na,Ada\n", "")
-    assert sql("--unsafe", f"COPY ({query}) TO '{tmp_path}/y.csv'")[0] == 0
-    assert (tmp_path / "y.csv").read_text() == "key,owner\na,Ada\n"
 
-
-def test_user_views(sql, tmp_path, monkeypatch):
     (tmp_path / "keys.sql").write_text("SELECT key FROM tasks")
     words = ["--format", "csv", "--views", tmp_path]
     assert sql("FROM keys", *words) == (0, "key\na\n", "")
-
     # A broken view is an error only in a folder that is named.
     (tmp_path / "keys.sql").write_text("SELECT kye FROM tasks")
     monkeypatch.setenv("ROAST_VIEWS", str(tmp_path))

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from roast_analyze import report
+from roast_analyze.commands import terminal
 
 
 @pytest.fixture
@@ -181,15 +182,31 @@ def test_only_tables_with_rows_are_shown(summarize, task, run):
     assert section(text, "Failures") == [["2 s", "task erred", "w1", "a: E()"]]
     text = summarize(*(task(f"p{i}-1") for i in range(20)))
     assert "… and 8 more: the view prefixes" in text
-
-
-def test_losses_come_first(summarize, task):
+    # Losses come first.
     for records, missing in [(3, "3 records missing"), (1, "1 record missing")]:
-        loss = {"kind": "loss", "t": 1.0, "reason": "late", "records": records}
-        text = summarize(task("a"), loss)
+        text = summarize({"kind": "loss", "t": 1.0, "reason": "late", "records": records})
         assert f"no, at least {missing}, see below" in text.split("\n\n")[0]
         assert titles(text)[0] == "Losses"
         assert section(text, "Losses") == [["late", str(records)]]
+
+
+@pytest.mark.parametrize(("width", "lines"), [(60, 2), (80, 2), (120, 1)])
+def test_words_of_headers_and_numbers_are_whole(monkeypatch, capsys, width, lines):
+    columns = ["name", "worker", ">threads", ">busy", ">compute", ">peak memory", ">left after"]
+    numbers = ["2", "16 %", "6.57 s", "312 MiB", "4.33 s"]
+    name, address = "a name of several words", "tcp://192.168.100.200:43210"
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    terminal.print_out(terminal.table(columns, [[name, address, *numbers]]))
+
+    head, _, body = re.split(r"^(─+)$\n", capsys.readouterr().out, flags=re.MULTILINE)
+    assert max(map(len, (head + body).splitlines())) <= width
+    assert sorted(head.split()) == sorted(" ".join(columns).replace(">", "").split())
+    assert len(head.splitlines()) == lines
+    assert all(number in body for number in numbers)
+    # Names are wrapped before addresses, and the space between columns is reduced before.
+    assert (name in body, address in body) == (width == 120, width >= 80)
+    assert ("2  16 %" in body) == (width >= 80)
 
 
 def test_long_names_are_wrapped(summarize, task, run):
@@ -250,31 +267,16 @@ def test_the_summary_of_a_time_range(analyze, write_trace, worker, task, run, sa
 # -- the report --------------------------------------------------------------------------
 
 
-@pytest.fixture
-def written(monkeypatch):
-    """Replace the writing of reports; return the list of the titles that they have."""
-    titles = []
-
-    def write(_, target, *, title, **_options):
-        titles.append(title)
-        return target
-
-    for name in ("write_report", "write_comparison"):
-        monkeypatch.setattr(report, name, write)
-    return titles
-
-
 def test_json_has_the_rows_of_views(analyze, write_trace, worker, task, run):
     path = write_trace(worker("w1"), task("a-1"), *run("a-1", 10.0, 40.0))
 
-    summary = json.loads(analyze(path, "--json")[1])
+    # The same trace twice is one.
+    summary = json.loads(analyze(path, path, "--json")[1])
 
     assert [*summary] == ["run", "loss", "findings", "prefixes", "datasets", "workers"]
     assert [row["wall_seconds"] for row in summary["run"]] == [100.0]
-    assert [(row["prefix"], row["compute_seconds"]) for row in summary["prefixes"]] == [
-        ("a", 30.0)
-    ]
-    assert analyze(path, path, "--json")[0] == 0, "the same trace twice"
+    [prefix] = summary["prefixes"]
+    assert (prefix["prefix"], prefix["compute_seconds"]) == ("a", 30.0)
 
 
 def test_the_report_is_written_next_to_the_trace(analyze, write_trace, task):
@@ -285,47 +287,36 @@ def test_the_report_is_written_next_to_the_trace(analyze, write_trace, task):
     assert "<html" in page.read_text()[:1000]
 
 
-def test_title_and_path_of_the_report(analyze, several, tmp_path, written):
-    target = tmp_path / "my page.html"
+def test_title_path_and_opening_of_the_report(analyze, monkeypatch, several, tmp_path):
+    titles, shown = [], []
 
-    for words, page in [
-        ([several[0], "--html", target], target),
-        ([*several[:1], "--html"], tmp_path / "before.html"),
+    def write(_, target, *, title, **_options):
+        titles.append(title)
+        return target
+
+    for name in ("write_report", "write_comparison"):
+        monkeypatch.setattr(report, name, write)
+    monkeypatch.setattr(webbrowser, "open", lambda url: shown.append(url) or True)
+    page = tmp_path / "before.html"
+    for words, target in [
+        ([several[0], "--html", tmp_path / "my page.html"], tmp_path / "my page.html"),
+        ([*several[:1], "--open"], page),
         ([*several[:2], "--html"], tmp_path / "before-and-after.html"),
         ([*several[:3], "--html"], tmp_path / "before-and-2-more.html"),
     ]:
-        assert analyze(*words, "--title", "T") == (0, f"report: {page}\n", "")
-    assert written == ["T"] * 4
-
-
-def test_the_report_never_overwrites_a_trace(analyze, write_trace):
-    """In `a --html b` both may be meant as traces."""
-    a = write_trace(name="a.jsonl", trace_id="A")
-    b = write_trace(name="b.jsonl", trace_id="B")
-    before = b.read_bytes()
-
-    code, _, err = analyze(a, "--html", b)
-
-    assert code == 2
-    assert "is named like a trace: put the traces before --html FILE" in err
-    assert b.read_bytes() == before
-
-
-def test_open_writes_the_report_and_opens_it(analyze, monkeypatch, write_trace, written):
-    path = write_trace(name="my run.jsonl")
-    page = path.with_name("my run.html")
-    shown = []
-    monkeypatch.setattr(webbrowser, "open", lambda url: shown.append(url) or True)
-
-    assert analyze(path, "--open", "--title", "Mine") == (0, f"report: {page}\n", "")
-    assert (shown, written) == ([page.as_uri()], ["Mine"])
+        assert analyze(*words, "--title", "T") == (0, f"report: {target}\n", "")
+    assert (titles, shown) == (["T"] * 4, [page.as_uri()])
 
     # Without a browser the address is printed.
     message = f"roast-analyze: no browser found: open {page.as_uri()} in yours\n"
     for trouble in (None, webbrowser.Error("none"), OSError("none")):
         fails = Mock(return_value=False, side_effect=trouble)
         monkeypatch.setattr(webbrowser, "open", fails)
-        assert analyze(path, "--open") == (0, f"report: {page}\n", message)
+        assert analyze(several[0], "--open") == (0, f"report: {page}\n", message)
+    # In `a --html b` both may be meant as traces.
+    code, _, err = analyze(several[0], "--html", several[1])
+    assert code == 2
+    assert "is named like a trace: put the traces before --html FILE" in err
 
 
 # -- several traces ----------------------------------------------------------------------
@@ -388,8 +379,7 @@ def test_traces_of_folders_and_segments(analyze, write_trace, task, several, tmp
     # Segments of one trace are one trace.
     tasks = {n: task(f"a-{n}") for n in (1, 2)}
     parts = (write_trace(task, name=f"part-{n}.jsonl", segment=n) for n, task in tasks.items())
-    code, text, _ = analyze(*parts)
-    head = dict(line.split(None, 1) for line in text.split("\n\n")[0].splitlines())
-    assert code == 0
-    assert (head["Trace"], head["Tasks"]) == ("part-1.jsonl", "2, 0 attempts")
-    assert head["Complete"] == "yes"
+    head = analyze(*parts)[1].split("\n\n")[0]
+    facts = dict(line.split(None, 1) for line in head.splitlines())
+    assert (facts["Trace"], facts["Tasks"]) == ("part-1.jsonl", "2, 0 attempts")
+    assert facts["Complete"] == "yes"

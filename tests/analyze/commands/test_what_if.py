@@ -1,26 +1,35 @@
 """The command ``what-if``: scenarios, formats and invalid calls."""
 
+import csv
 import json
 
 import pytest
 
 
 @pytest.fixture
-def path(write_trace, task, run, worker):
-    """Write a trace of two workers, each of which computes two tasks of 10 s."""
-    tasks = [task(f"x-{n}", t=1.0, group="x", stimulus_id="g", priority=[n]) for n in range(4)]
-    runs = [
-        record
-        for number in range(4)
-        for record in run(
-            f"x-{number}", 1.0 + 10 * (number // 2), 11.0 + 10 * (number // 2),
-            worker=f"w{number % 2}",
-        )
-    ]  # fmt: skip
-    return write_trace(worker("w0"), worker("w1"), *tasks, *runs, stop_t=22.0)
+def write(write_trace, task, run, worker):
+    """Write a trace of tasks of one graph from their ends on each worker."""
+
+    def write(stop_t: float, **times: list[tuple[float, float]]):
+        keyed = [(name, *ends) for name, all_ends in times.items() for ends in all_ends]
+        tasks = [
+            task(f"x-{n}", t=min(start for _, start, _ in keyed), group="x", stimulus_id="g",
+                 priority=[n])
+            for n in range(len(keyed))
+        ]  # fmt: skip
+        runs = [
+            record
+            for n, (name, start, stop) in enumerate(sorted(keyed, key=lambda each: each[1]))
+            for record in run(f"x-{n}", start, stop, worker=name)
+        ]
+        return write_trace(*map(worker, times), *tasks, *runs, stop_t=stop_t)
+
+    return write
 
 
-def test_scenarios(analyze, path):
+def test_scenarios(analyze, write):
+    path = write(22.0, w0=[(1.0, 11.0), (11.0, 21.0)], w1=[(1.0, 11.0), (11.0, 21.0)])
+
     # The replay comes first; the number of workers that it has is not repeated.
     expected = """\
 workers  threads  wall_seconds  core_seconds  change  critical_path  total_work  replay_error
@@ -37,28 +46,20 @@ workers  threads  wall_seconds  core_seconds  change  critical_path  total_work 
     ]  # fmt: skip
 
 
-def test_a_slow_task_without_stragglers(analyze, write_trace, task, run, worker):
-    tasks = [task(f"x-{n}", group="x", stimulus_id="g", priority=[n]) for n in range(12)]
-    ends = [*range(1, 12), 51]
-    runs = [
-        record for number, end in enumerate(ends) for record in run(f"x-{number}", number, end)
-    ]
-    path = write_trace(worker("w1"), *tasks, *runs, stop_t=51.0)
+def test_a_slow_task_without_stragglers(analyze, write):
+    path = write(51.0, w1=[(n, n + 1) for n in range(11)] + [(11, 51)])
 
     _, out, _ = analyze("what-if", path, "--without", "stragglers,failures", "--format", "csv")
 
-    columns, *rows = (line.split(",") for line in out.splitlines())
-    walls = [
-        (row[columns.index("without")], row[columns.index("wall_seconds")]) for row in rows
-    ]
-    assert walls == [("", "51.0"), ("stragglers", "12.0"), ("failures", "51.0")]
+    rows = csv.DictReader(out.splitlines())
+    assert [(row["without"], row["wall_seconds"]) for row in rows] == [
+        ("", "51.0"), ("stragglers", "12.0"), ("failures", "51.0"),
+    ]  # fmt: skip
 
 
-def test_a_replay_that_differs_warns(analyze, write_trace, task, run, worker):
+def test_a_replay_that_differs_warns(analyze, write):
     # The second task began only after a pause that nothing explains.
-    tasks = [task(f"x-{n}", group="x", stimulus_id="g", priority=[n]) for n in range(2)]
-    runs = [*run("x-0", 0.0, 1.0), *run("x-1", 9.0, 10.0)]
-    path = write_trace(worker("w1"), *tasks, *runs, stop_t=10.0)
+    path = write(10.0, w1=[(0.0, 1.0), (9.0, 10.0)])
 
     code, out, _ = analyze("what-if", path, "--workers", "2", "--format", "jsonl")
 
@@ -69,19 +70,17 @@ def test_a_replay_that_differs_warns(analyze, write_trace, task, run, worker):
         assert "the overhead per task varies" in note
 
 
-def test_invalid_calls(analyze, path, write_trace, task, capsys):
-    for words, message in [
-        (["--without", "rain"], "unknown cause 'rain': choose from stragglers, failures"),
-        (["--chunk-size", "auto"], "no coffea chunks in the trace"),
-    ]:
-        code, out, err = analyze("what-if", path, *words)
-        assert (code, out) == (2, "")
-        assert message in err
-    for words in (["--workers", "0"], ["--threads", "two"], ["--chunk-size", "1e5"]):
-        with pytest.raises(SystemExit, match="2"):
-            analyze("what-if", path, *words)
-        assert f"invalid numbers '{words[1]}': use 4, or 2,4,8" in capsys.readouterr().err
+def test_invalid_calls(analyze, write, write_trace, task, capsys):
+    path = write(2.0, w1=[(0.0, 1.0)])
     idle = write_trace(task("a"), name="idle.jsonl")
-    code, _, err = analyze("what-if", idle)
-    assert code == 1
-    assert "no task ran on a worker" in err
+    for words, expected, message in [
+        ([path, "--without", "rain"], 2, "unknown cause 'rain': choose from stragglers, fail"),
+        ([path, "--chunk-size", "auto"], 2, "no coffea chunks in the trace"),
+        ([idle], 1, "no task ran on a worker"),
+    ]:
+        code, out, err = analyze("what-if", *words)
+        assert (code, out, message in err) == (expected, "", True), err
+    for option, value in [("workers", "0"), ("threads", "two"), ("chunk-size", "1e5")]:
+        with pytest.raises(SystemExit, match="2"):
+            analyze("what-if", path, f"--{option}", f"2,{value}")
+        assert f"invalid numbers '{value}': use 4, or 2,4,8" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """The command ``why``, and ``Trace.why``."""
 
 import csv
-import io
 
 import pytest
 
@@ -35,42 +34,25 @@ def test_sentences_and_table(analyze, runs):
     assert "fit: compute time per task 1 s 2 s +10 s +10 s 500 ms yes" in rows
     assert "difference +10 s +10 s –" in rows
     assert "No facts about software, machines and settings were recorded." in rows
+    message = "roast-analyze: one trace has no difference: roast-analyze why BASE… NEW\n"
+    assert analyze("why", runs[0]) == (2, "", message)
 
 
 @pytest.mark.exhaustive
-def test_formats(analyze, runs):
+def test_formats_and_details(analyze, runs):
     code, out, _ = analyze("why", *runs, "--format", "csv")
-
     assert code == 0
-    [row] = csv.DictReader(io.StringIO(out))
+    [row] = csv.DictReader(out.splitlines())
     assert (row["term"], row["prefix"], row["significant"]) == ("cost", "fit", "True")
     assert float(row["wall_seconds"]) == pytest.approx(10.0)
     _, out, _ = analyze("why", *runs, "--details", "--format", "csv")
-    row = next(csv.DictReader(io.StringIO(out)))
+    row = next(csv.DictReader(out.splitlines()))
     assert (row["part"], row["detail"], row["branch"]) == ("kept result", "", "")
-
-
-@pytest.mark.exhaustive
-def test_details(analyze, runs):
-    _, out, _ = analyze("why", *runs, "--details")
-
-    assert "term dataset detail branch wall time core time" in [
-        " ".join(line.split()) for line in out.splitlines()
-    ]
-
-
-@pytest.mark.exhaustive
-def test_the_last_of_several_traces_is_new(analyze, runs):
-    fast, slow = runs
-    _, out, _ = analyze("why", slow, fast)
-
-    assert out.replace("\N{NO-BREAK SPACE}", " ").startswith("fast took 10 s, −10 s compared")
-
-
-def test_one_trace(analyze, runs):
-    assert analyze("why", runs[0]) == (
-        2, "", "roast-analyze: one trace has no difference: roast-analyze why BASE… NEW\n"
-    )  # fmt: skip
+    # The last trace is the new one.
+    _, out, _ = analyze("why", *runs[::-1], "--details")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines[0].startswith("fast took 10 s, −10 s compared")
+    assert "term dataset detail branch wall time core time" in lines
 
 
 def test_in_python(runs):

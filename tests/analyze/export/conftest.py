@@ -1,7 +1,6 @@
 """Synthetic profiles, and exports as fixtures."""
 
 import io
-import json
 from importlib import import_module
 
 import pytest
@@ -70,9 +69,3 @@ def export():
         return file.getvalue()
 
     return export
-
-
-@pytest.fixture
-def events(export):
-    """Return the trace events for Perfetto of a trace, or of a part of it."""
-    return lambda trace, **part: json.loads(export(trace, "perfetto", **part))

@@ -50,6 +50,4 @@ def test_separators_in_names_are_replaced(folded, open_trace, profile):
     trace = open_trace(profile(functions=("a;b\nc 7", "\x00\u2028 9", "z" * 50_000)))
 
     [(stack, samples)] = folded(trace).items()
-    assert samples == 3
-    assert len(stack) == 3
-    assert stack[0] == "a,b c 7 (/lib/code.py:10)"
+    assert (samples, len(stack), stack[0]) == (3, 3, "a,b c 7 (/lib/code.py:10)")

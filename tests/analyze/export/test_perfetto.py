@@ -16,11 +16,11 @@ HOSTILE = 'x"\\\x00\x07\n\u202e;<script>é𝄞' + "y" * 50_000
 
 
 @pytest.fixture
-def events(events):
+def events(export):
     """Return the events of a trace, or of a part of it, after checking their invariants."""
 
     def checked(trace, **part):
-        found = events(trace, **part)
+        found = json.loads(export(trace, "perfetto", **part))
         check(found)
         return found
 
@@ -86,6 +86,11 @@ def test_groups_of_workers_do_not_change_the_events(events, monkeypatch):
         monkeypatch.setattr(perfetto, "GROUP_RUNS", 1)
         apart = events(trace)
 
+        # Events are created while they are read.
+        made = perfetto.events(trace, Scope())
+        assert next(made)["ph"] == "X"
+        made.close()
+
     first, second = (
         sorted((e["ts"], e["name"], json.dumps(e["args"])) for e in some if e["ph"] in "XC")
         for some in (together, apart)
@@ -93,9 +98,8 @@ def test_groups_of_workers_do_not_change_the_events(events, monkeypatch):
     assert first == second
 
 
-def test_slices_of_tasks(events, open_trace, task, run, move, worker, chunk):
-    parts = [{"action": "compute", "start": 5.0, "stop": 6.0}]
-    failed = {"worker": "w1", "startstops": parts, "thread": 1, "exception": "E()"}
+def test_slices_of_tasks(events, open_trace, task, run, worker, chunk):
+    failed = {"phases": [("compute", 5.0, 6.0)], "thread": 1, "exception": "E()"}
     what = {"dataset": "DY", "filename": "root://x//dir/f.root", "treename": "Events"}
     trace = open_trace(
         worker("w1", name="first"),
@@ -103,8 +107,7 @@ def test_slices_of_tasks(events, open_trace, task, run, move, worker, chunk):
         *run("a-1", 1.0, 3.5, nbytes=7),
         *run("a-2", 3.5, 3.6),
         *run("b-1", 3.6, 4.0),
-        move(4.5, "b-2", "waiting>processing", worker="w1"),
-        move(6.0, "b-2", "processing>erred", "task-erred-1.0", **failed),
+        *run("b-2", 4.5, 6.0, outcome="erred", **failed),
         *run("p-1", 7.0, 8.0, run_id=4),
         chunk("p-1", entry_start=0, entry_stop=10, **what),
     )
@@ -137,14 +140,9 @@ def test_a_chunk_without_a_cluster(events, open_trace, chunk):
 
 
 def test_tasks_of_a_thread_that_overlap(events, open_trace, task, run):
-    found = events(
-        open_trace(
-            *(task(key) for key in ("a-1", "a-2", "a-3")),
-            *run("a-1", 1.0, 2.0),
-            *run("a-2", 1.95, 3.0),
-            *run("a-3", 2.0, 4.0),
-        )
-    )
+    runs = [("a-1", 1.0, 2.0), ("a-2", 1.95, 3.0), ("a-3", 2.0, 4.0)]
+    records = [record for key, *times in runs for record in [task(key), *run(key, *times)]]
+    found = events(open_trace(*records))
 
     assert sorted((e["ts"], e["dur"]) for e in slices(found)) == [
         (1_000_000, 950_000), (1_950_000, 1_050_000), (2_000_000, 2_000_000),
@@ -152,36 +150,20 @@ def test_tasks_of_a_thread_that_overlap(events, open_trace, task, run):
     assert set(names_of(found, "thread_name").values()) == {"thread 1", "thread 1, overlapping"}
 
 
-def test_no_times_and_invalid_times(events, open_trace, task, move):
+def test_no_times_and_invalid_times(events, open_trace, task, run):
     assert events(open_trace()) == []
     times = {"a": (-50.0, 1.0), "b": (5.0, 4.0), "c": (1e300, 1e301), "d": (1.0, None)}
     records = []
-    for key, (start, stop) in times.items():
-        part = {"action": "compute", "start": start, "stop": stop}
-        end = {"worker": "w1", "thread": 1, "startstops": [part]}
-        records += [
-            task(key),
-            move(1.0, key, "waiting>processing", worker="w1"),
-            move(2.0, key, "processing>memory", "task-finished-1", **end),
-        ]
+    for key, ends in times.items():
+        records += [task(key), *run(key, 1.0, 2.0, phases=[("compute", *ends)])]
 
     assert len(slices(events(open_trace(*records)))) == 4
 
 
-def test_transfers_have_separate_lanes(events, open_trace, task, move):
-    parts = [
-        {"action": "transfer", "start": 1.0, "stop": 2.0, "source": "w2"},
-        {"action": "transfer", "start": 1.5, "stop": 2.5, "source": "w3"},
-        {"action": "compute", "start": 2.5, "stop": 3.0},
-    ]
-    end = {"worker": "w1", "thread": 1, "startstops": parts}
-    found = events(
-        open_trace(
-            task("a"),
-            move(0.5, "a", "waiting>processing", worker="w1"),
-            move(3.0, "a", "processing>memory", "task-finished-1", **end),
-        )
-    )
+def test_transfers_have_separate_lanes(events, open_trace, task, run):
+    fetched = [("transfer", 1.0, 2.0, "w2"), ("transfer", 1.5, 2.5, "w3")]
+    phases = [*fetched, ("compute", 2.5, 3.0)]
+    found = events(open_trace(task("a"), *run("a", 0.5, 3.0, phases=phases)))
 
     moved = slices(found, "transfer")
     assert sorted((e["name"], e["args"]["for_task"]) for e in moved) == [
@@ -254,10 +236,3 @@ def test_unusual_text(events, open_trace, worker, task, run, chunk):
     assert len(slice_["name"]) <= 120
     assert slice_["name"].isprintable()
     assert slice_["args"]["key"].startswith('x"\\␀␇\n⟨U+202E⟩;<script>é𝄞yyy')
-
-
-def test_events_are_created_while_they_are_read(open_trace, task, run):
-    made = perfetto.events(open_trace(task("a-1"), *run("a-1", 1.0, 2.0)), Scope())
-
-    assert next(made)["args"]["key"] == "a-1"
-    made.close()

@@ -33,10 +33,8 @@ def functions(file: dict) -> list[str]:
 def stacks(file: dict, number: int = 0) -> list[tuple[list[str], float]]:
     """Return the names of functions and the weight of each sample."""
     profile, names = file["profiles"][number], functions(file)
-    return [
-        ([names[frame] for frame in sample], pytest.approx(weight))
-        for sample, weight in zip(profile["samples"], profile["weights"], strict=True)
-    ]
+    samples = ([names[frame] for frame in sample] for sample in profile["samples"])
+    return list(zip(samples, map(pytest.approx, profile["weights"]), strict=True))
 
 
 def test_each_worker_has_a_profile_of_samples_ordered_by_time(
@@ -74,23 +72,18 @@ def test_ambiguous_samples_count_for_the_caller(speedscope, open_trace, profile)
     assert found == {("m", "f"): 0.01, ("m", "?"): 0.01, ("m",): 0.07}
 
 
-def test_functions_of_the_recorder_are_folded(speedscope, open_trace, profile):
+def test_functions_of_the_recorder_and_unknown_intervals(speedscope, open_trace, profile):
     wrappers = {"recorder": ("timed", "measured")}
-    file = speedscope(
-        open_trace(
-            profile(functions=("main", "timed", "read"), **wrappers),
-            profile(functions=("main", "timed", "measured"), start_t=2.0, **wrappers),
-        )
+    trace = open_trace(
+        profile(functions=("main", "timed", "read"), **wrappers),
+        profile(functions=("main", "timed", "measured"), start_t=2.0, **wrappers),
     )
+    expected = [(["main", "read"], 0.03), (["main", "(roast recorder)"], 0.03)]
+    assert stacks(speedscope(trace)) == expected
 
-    assert stacks(file) == [(["main", "read"], 0.03), (["main", "(roast recorder)"], 0.03)]
-
-
-def test_without_an_interval_samples_are_counted(speedscope, open_trace, profile):
-    file = speedscope(open_trace(profile(interval_seconds=None, counts=(4,))))
-
-    assert file["profiles"][0]["unit"] == "none"
-    assert file["profiles"][0]["weights"] == [4]
+    # Without an interval samples are counted.
+    [found] = speedscope(open_trace(profile(interval_seconds=None, counts=(4,))))["profiles"]
+    assert (found["unit"], found["weights"]) == ("none", [4])
 
 
 def test_a_scope_selects_profiles(speedscope, open_trace, worker, profile):
@@ -113,13 +106,9 @@ def test_a_scope_selects_profiles(speedscope, open_trace, worker, profile):
         assert sorted(functions(speedscope(trace, **part))) == expected, part
 
 
-HOSTILE = 'x"\\\x00\n\u202e;é𝄞' + "y" * 50_000
-
-
 def test_unusual_text(speedscope, open_trace, worker, profile):
-    trace = open_trace(
-        worker(HOSTILE, name=HOSTILE), profile(HOSTILE, HOSTILE, (HOSTILE, HOSTILE, ""))
-    )
+    text = 'x"\\\x00\n\u202e;é𝄞' + "y" * 50_000
+    trace = open_trace(worker(text, name=text), profile(text, text, (text, text, "")))
 
     [found] = speedscope(trace)["profiles"]
     assert len(found["samples"]) == 1

@@ -152,9 +152,8 @@ def joined(worker, pid, t=0.0, host="node-1", **fields):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("workers", "expected"),
-    [
+def test_a_log_is_matched_to_the_worker_process_by_pid_time_and_host(rows):
+    for workers, expected in [
         ([joined("w1", 7), joined("w2", 8)], ("w1", 1)),
         ([joined("w1", 8)], (None, 0)),
         # Process ids are those of a host.
@@ -162,15 +161,10 @@ def joined(worker, pid, t=0.0, host="node-1", **fields):
         ([joined("w1", 7, host="10.0.0.1"), joined("w2", 7, host="10.0.0.2")], (None, 2)),
         # It joined after the job had ended.
         ([joined("w1", 7, t=20.0)], (None, 0)),
-    ],
-)
-@pytest.mark.parametrize("pid", [7, None])
-def test_a_log_is_matched_to_the_worker_process_by_pid_time_and_host(
-    rows, workers, expected, pid
-):
-    query = "SELECT worker, candidate_workers FROM io_jobs"
-
-    assert rows(query, *workers, job(pid), segment(1.0, 2.0)) == [expected]
+    ]:
+        for pid in (7, None):
+            query = "SELECT worker, candidate_workers FROM io_jobs"
+            assert rows(query, *workers, job(pid), segment(1.0, 2.0)) == [expected]
 
 
 def test_a_call_belongs_to_the_only_task_that_ran_at_the_time(rows, task, run):
@@ -185,6 +179,11 @@ def test_a_call_belongs_to_the_only_task_that_ran_at_the_time(rows, task, run):
     ) == [
         ("a", ["a"], 1.0), (None, [], None), (None, ["b", "c"], 0.5), ("c", ["c"], 1.0),
     ]  # fmt: skip
+    # A call of an unknown process belongs to no task.
+    assert rows(
+        "SELECT worker, key, candidate_keys FROM io_segments",
+        joined("w1", 8), task("a"), *run("a", 1.0, 3.0), job(7), segment(1.5, 2.0),
+    ) == [(None, None, None)]  # fmt: skip
 
 
 def test_calls_are_matched_though_dask_s_times_are_wrong(rows, task, run, move):
@@ -229,13 +228,6 @@ def test_the_offset_of_darshan_s_clock_is_estimated(ask, task, run):
     assert error < 0.01
     assert len(keys) >= 15
     assert all(key == f"r-{name.removeprefix('/f-')}" for key, name in keys)
-
-
-def test_a_call_of_an_unknown_process_belongs_to_no_task(rows, task, run):
-    assert rows(
-        "SELECT worker, key, candidate_keys FROM io_segments",
-        joined("w1", 8), task("a"), *run("a", 1.0, 3.0), job(7), segment(1.5, 2.0),
-    ) == [(None, None, None)]  # fmt: skip
 
 
 # -- partial logs --------------------------------------------------------------
@@ -300,17 +292,13 @@ def test_without_pydarshan_the_extra_is_named(stored, log, refused, monkeypatch)
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(
-    ("name", "pid"),
-    [
+def test_the_process_id_is_in_the_name_of_a_log(tmp_path):
+    for name, pid in [
         ("me_python_id4233209-12345_4-22-1-123_1.darshan", 12345),
         ("me_python_id4233209_4-22-1-123_1.darshan", None),
-        ("log.darshan", None),
-    ],
-)
-def test_the_process_id_is_in_the_name_of_a_log(tmp_path, name, pid):
-    with module.read(shutil.copy(darshan_log("dxt.darshan"), tmp_path / name)) as data:
-        assert data.facts["pid"] == pid
+    ]:
+        with module.read(shutil.copy(darshan_log("dxt.darshan"), tmp_path / name)) as data:
+            assert data.facts["pid"] == pid
 
 
 def source_of(log):

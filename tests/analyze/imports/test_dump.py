@@ -225,21 +225,34 @@ def test_every_line_is_valid_in_the_schema(convert):
     assert task["state"] == "processing"
 
 
-def test_what_a_dump_lacks_is_a_loss(convert, rows_of):
+def test_what_a_dump_lacks_and_logs_of_workers(convert, rows_of):
     log = [["a", "waiting", "processing", {}, "s", T + 3]]
-    state = state_of(
-        workers={"tcp://w:1": {"address": "tcp://w:1", "last_seen": T}},
-        transition_log=log,
-        transition_counter=1_001,
-    )
-    state["workers"] = {"tcp://w:1": "OSError('Timed out')"}
+    workers = {name: {"address": name, "last_seen": T} for name in ("tcp://w:1", "tcp://w:2")}
+    state = state_of(workers=workers, transition_log=log, transition_counter=1_001)
+    warning = f"Compute Failed\nKey: a\nargs: ('{CANARY}',)\nkwargs: {{}}\nTB"
+    logs = [["INFO", "no"], ["WARNING", warning]]
+    state["workers"] = {"tcp://w:1": "OSError('Timed out')", "tcp://w:2": {"logs": logs}}
 
-    losses = rows_of(convert(state), "SELECT reason, records, detail FROM loss")
+    path = convert(state)
 
-    detail = "transition: the scheduler's transition log keeps the last 1"
-    assert ("older transitions", 1_000, detail) in losses
-    detail = "tcp://w:1 did not answer when the dump was made"
-    assert ("state of a worker", None, detail) in losses
+    losses = rows_of(path, "SELECT reason, records, detail FROM loss")
+    for loss in [
+        (
+            "older transitions",
+            1_000,
+            "transition: the scheduler's transition log keeps the last 1",
+        ),
+        ("state of a worker", None, "tcp://w:1 did not answer when the dump was made"),
+        (
+            "lines of a worker's log not imported",
+            None,
+            "event: 1 lines of tcp://w:2: only warnings and errors are imported",
+        ),
+    ]:
+        assert loss in losses
+    [(payload,)] = rows_of(path, "SELECT payload FROM events WHERE topic = 'worker-log'")
+    message = "Compute Failed\nKey: a\nargs: (not imported)\nkwargs: (not imported)\nTB"
+    assert json.loads(payload) == {"level": "WARNING", "message": message}
 
 
 def test_malformed_values_are_skipped(convert, rows_of):
@@ -278,44 +291,29 @@ def test_malformed_values_are_skipped(convert, rows_of):
     assert rows_of(path, "SELECT payload FROM events WHERE topic = 't'") == [("1",)]
 
 
-def test_warnings_of_worker_logs_are_imported_without_arguments(convert, rows_of):
-    state = state_of(workers={"tcp://w:1": {"last_seen": T}})
-    warning = f"Compute Failed\nKey: a\nargs: ('{CANARY}',)\nkwargs: {{}}\nTB"
-    state["workers"] = {"tcp://w:1": {"logs": [["INFO", "no"], ["WARNING", warning]]}}
-
-    [(payload,)] = rows_of(
-        convert(state), "SELECT payload FROM events WHERE topic = 'worker-log'"
-    )
-
-    message = "Compute Failed\nKey: a\nargs: (not imported)\nkwargs: (not imported)\nTB"
-    assert json.loads(payload) == {"level": "WARNING", "message": message}
-
-
 EVIL = "!!python/object/apply:os.mkdir ['{target}']\n"
-
-WRONG = {
-    "nothing": lambda _: b"",
-    "an empty archive": lambda _: gzip.compress(b""),
-    "another msgpack": lambda _: gzip.compress(msgpack.packb([1, 2])),
-    "a msgpack without workers": lambda _: gzip.compress(msgpack.packb({"scheduler": {}})),
-    "a msgpack that was cut": lambda _: gzip.compress(msgpack.packb(state_of())[:-9]),
-    "an archive that was cut": lambda _: gzip.compress(msgpack.packb(state_of()))[:-20],
-    "a deep msgpack": lambda _: gzip.compress(b"\x91" * 100_000),
-    "a state without a time": lambda _: msgpack.packb({"scheduler": {}, "workers": {}}),
-    "yaml of a text": lambda _: b"hello: world\n",
-    "yaml that runs code": lambda target: EVIL.format(target=target).encode(),
-    "yaml that runs code within": lambda target: (
-        "scheduler:\n  started: " + EVIL.format(target=target) + "workers: {}\n"
-    ).encode(),
-    "invalid yaml": lambda _: b"a: [1, 2\nb: }\n",
-    "noise": lambda _: bytes(range(256)) * 40,
-}
 
 
 def test_other_files_are_refused(tmp_path, refused):
-    dump, path, target = tmp_path / "dump", tmp_path / "crash.jsonl", tmp_path / "run"
-    for name, content in WRONG.items():
-        dump.write_bytes(content(target))
+    dump, path = tmp_path / "dump", tmp_path / "crash.jsonl"
+    evil = EVIL.format(target=tmp_path / "run")
+    packed = msgpack.packb(state_of())
+    for name, content in {
+        "nothing": b"",
+        "an empty archive": gzip.compress(b""),
+        "another msgpack": gzip.compress(msgpack.packb([1, 2])),
+        "a msgpack without workers": gzip.compress(msgpack.packb({"scheduler": {}})),
+        "a msgpack that was cut": gzip.compress(packed[:-9]),
+        "an archive that was cut": gzip.compress(packed)[:-20],
+        "a deep msgpack": gzip.compress(b"\x91" * 100_000),
+        "a state without a time": msgpack.packb({"scheduler": {}, "workers": {}}),
+        "yaml of a text": b"hello: world\n",
+        "yaml that runs code": evil.encode(),
+        "yaml that runs code within": f"scheduler:\n  started: {evil}workers: {{}}\n".encode(),
+        "invalid yaml": b"a: [1, 2\nb: }\n",
+        "noise": bytes(range(256)) * 40,
+    }.items():
+        dump.write_bytes(content)
 
         error = refused("dump", dump, "-o", path)
 
@@ -338,29 +336,14 @@ def test_memory_is_limited(tmp_path, refused, monkeypatch):
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (["DUMP"], "dump needs --output TRACE"),
-        (["DUMP", "-o", "x.txt"], "invalid trace name 'x.txt': use .jsonl"),
-        (["DUMP", "--into", "x.jsonl", "-o", "y.jsonl"], "--into is not an option of dump"),
-        (["DUMP", "DUMP", "-o", "y.jsonl"], "expected one dump, got 2"),
-        (["DUMP", "-o", "missing/y.jsonl"], "cannot be written: No such file or directory"),
-        (["missing", "-o", "y.jsonl"], "'missing' cannot be read: No such file"),
-    ],
-)
-def test_invalid_options(tmp_path, refused, monkeypatch, words, error):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "DUMP").write_bytes(msgpack.packb(state_of()))
-
-    assert error in refused("dump", *words)
-
-
 @pytest.mark.exhaustive
-def test_the_report_of_an_empty_dump(convert, tmp_path, analyze, rows_of):
+def test_an_empty_dump(convert, tmp_path, analyze, rows_of, refused):
     page, path = tmp_path / "report.html", convert(state_of())
 
-    assert analyze(path, "--html", page)[0] == 0
-    assert "a cluster dump is not a recording" in page.read_text()
     [(trace_id,)] = rows_of(path, "SELECT trace_id FROM trace_info")
     assert re.fullmatch("[0-9a-f]{32}", trace_id)
+    assert analyze(path, "--html", page)[0] == 0
+    assert "a cluster dump is not a recording" in page.read_text()
+    dump = tmp_path / "dump.msgpack.gz"
+    message = "cannot be written: No such file or directory"
+    assert message in refused("dump", dump, "-o", tmp_path / "missing" / "y.jsonl")

@@ -5,6 +5,7 @@ import os
 import pickle
 import pickletools
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,10 @@ import pytest
 from measured import yappi_files
 from roast_analyze import Trace
 
+exhaustive = partial(pytest.param, marks=pytest.mark.exhaustive)
 
-@pytest.fixture(
-    scope="module", params=["wall", pytest.param("cpu", marks=pytest.mark.exhaustive)]
-)
+
+@pytest.fixture(scope="module", params=["wall", exhaustive("cpu")])
 def saved(request, tmp_path_factory):
     """Folder of the files that Yappi saved, its total, its functions, and the clock."""
     folder = tmp_path_factory.mktemp("yappi")
@@ -28,11 +29,7 @@ def trace(stored):
 
 
 @pytest.mark.parametrize(
-    "format_",
-    [
-        "ystat",
-        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("pstat", "callgrind")),
-    ],
+    "format_", ["ystat", *(exhaustive(name) for name in ("pstat", "callgrind"))]
 )
 def test_totals_and_functions_are_yappis(saved, trace, rows_of, analyze, format_):
     folder, total, functions, clock = saved
@@ -44,13 +41,11 @@ def test_totals_and_functions_are_yappis(saved, trace, rows_of, analyze, format_
     assert code == 0
     # callgrind has whole microseconds, and functions that were called but not measured.
     error = len(functions) * 1e-6 if format_ == "callgrind" else 1e-12
-    [(seconds, its_clock)] = rows_of(
-        trace, "SELECT sum(self_seconds), any_value(clock) FROM yappi_functions"
-    )
+    query = "SELECT sum(self_seconds), any_value(clock) FROM yappi_functions"
+    [(seconds, its_clock)] = rows_of(trace, query)
     assert (seconds, its_clock) == (pytest.approx(total, abs=error), clock)
-    assert rows_of(
-        trace, "SELECT sum(seconds) FROM profile_stacks WHERE profiler = 'yappi'"
-    ) == [(pytest.approx(seconds, abs=1e-12),)]
+    query = "SELECT sum(seconds) FROM profile_stacks WHERE profiler = 'yappi'"
+    assert rows_of(trace, query) == [(pytest.approx(seconds, abs=1e-12),)]
     assert analyze("check", trace)[0] == 0
     if format_ != "callgrind":
         assert out == f"work.{format_}: imported {len(functions)} functions\n"
@@ -59,10 +54,11 @@ def test_totals_and_functions_are_yappis(saved, trace, rows_of, analyze, format_
         assert rows_of(trace, query) == sorted(functions)
 
 
-def test_coroutines_are_those_with_code_flags(saved, trace, rows_of, analyze):
+def test_coroutines_and_threads(saved, trace, rows_of, analyze):
     for name in ("work.ystat", "without_flags.ystat"):
         analyze("import", "yappi", saved[0] / name, "--into", trace)
 
+    # Coroutines are those with code flags.
     query = """SELECT name, list(is_coroutine ORDER BY log DESC) FROM yappi_functions
         WHERE name IN ('collect', 'values', 'first', 'thread_time') GROUP BY ALL ORDER BY 1"""
     assert rows_of(trace, query) == [
@@ -71,12 +67,8 @@ def test_coroutines_are_those_with_code_flags(saved, trace, rows_of, analyze):
         ("thread_time", [False, False]),
         ("values", [True, None]),
     ]
-
-
-def test_functions_have_the_thread_that_called_them_first(saved, trace, rows_of, analyze):
-    analyze("import", "yappi", saved[0] / "work.ystat", "--into", trace)
-
-    query = """SELECT name, thread, thread_name, tag FROM yappi_functions
+    # Functions have the thread that called them first.
+    query = """SELECT DISTINCT name, thread, thread_name, tag FROM yappi_functions
         WHERE name IN ('collect', 'first') ORDER BY 1"""
     assert rows_of(trace, query) == [
         ("collect", 0, "_MainThread", 0),
@@ -89,9 +81,8 @@ def test_stacks_are_built_from_direct_callers(saved, trace, analyze):
 
     with Trace(trace) as opened:
         total = opened.flamegraph(profiler="yappi").nodes["total_seconds"][0]
-        stacks = opened.rows(
-            "SELECT frames, seconds FROM profile_stacks WHERE profiler = 'yappi'"
-        )
+        query = "SELECT frames, seconds FROM profile_stacks WHERE profiler = 'yappi'"
+        stacks = opened.rows(query)
     seconds = {tuple(frame["name"] for frame in frames): time for frames, time in stacks}
     # Two threads: one runs first, the other second. Both call leaf.
     assert seconds["run", "first", "leaf"] > 0
@@ -139,12 +130,10 @@ def test_the_report_offers_the_file_and_escapes_names(tmp_path, trace, analyze):
     assert "1\xa0Yappi file can be selected instead of a worker." in text
 
 
-def test_invalid_options(tmp_path, trace, refused):
+def test_a_clock_that_the_file_contradicts(tmp_path, trace, refused):
     yappi_files(tmp_path)
     words = ["yappi", tmp_path / "work.ystat", "--into", trace]
 
-    error = refused(*words, "--worker", "nobody")
-    assert "unknown worker 'nobody': the trace has none" in error
     error = refused(*words, "--clock", "wall")
     assert "was measured with the cpu clock: omit --clock wall" in error
 

@@ -30,11 +30,19 @@ def valid_rows(store: Store, table: str) -> pl.DataFrame:
     return rows(store, table).join(rows(store, "runs"), on="addition", how="semi")
 
 
+def queried(store: Store) -> list[str]:
+    """Return the traces that have rows."""
+    found = store.sql("SELECT DISTINCT trace_id FROM task_runs ORDER BY 1").fetchall()
+    return [trace_id for (trace_id,) in found]
+
+
 def test_each_table_has_the_rows_of_all_traces(store, write_run):
     paths = [write_run("A", tasks=2), write_run("B", tasks=3)]
 
-    store.add(paths)
+    first, second = store.add(paths), store.add(paths)
 
+    assert (first.added, first.unchanged) == (2, 0)
+    assert (second.added, second.unchanged) == (0, 2)
     with Trace(*paths) as both:
         for table in (*RAW, *VIEWS):
             [(expected,)] = both.sql(f"SELECT count(*) FROM {relation(table)}").fetchall()
@@ -43,20 +51,31 @@ def test_each_table_has_the_rows_of_all_traces(store, write_run):
     assert store.check() == []
 
 
-def test_the_same_trace_twice_changes_nothing(store, write_run):
-    path = write_run("A")
+def test_other_readers_need_nothing_of_ours(store, write_run):
+    store.add([write_run("A"), write_run("B")])
+    table = DeltaTable(f"{store.path}/task_runs")
+    files = table.file_uris()
 
-    first, second = store.add([path]), store.add([path])
-
-    assert (first.added, first.unchanged) == (1, 0)
-    assert (second.added, second.unchanged) == (0, 1)
-    assert len(rows(store, "task")) == 2
+    assert len(rows(store, "task_runs")) == 4
+    assert ds.dataset(files, format="parquet").count_rows() == 4
+    count = duckdb.sql("SELECT count(*) FROM read_parquet($files)", params={"files": files})
+    assert count.fetchall() == [(4,)]
+    # Comments and types are kept.
+    fields = {field.name: field for field in table.schema().fields}
+    assert fields["compute_seconds"].type.type == "double"
+    assert fields["worker"].metadata["comment"].startswith("Address of the worker")
+    # Rows that are missing are found.
+    DeltaTable(f"{store.path}/task").delete("key = 'x-0' AND trace_id = 'A'")
+    [problem] = store.check()
+    assert (problem.table, problem.trace_id) == ("task", "A")
+    assert problem.detail == "1 rows instead of 2"
 
 
 @pytest.mark.exhaustive
 def test_a_longer_version_replaces_a_trace_and_a_shorter_one_does_not(store, write_run):
-    for tasks in (2, 5, 3):
-        store.add([write_run("A", tasks=tasks, name=f"{tasks}/run.jsonl")])
+    for tasks, expected in [(2, (1, 0)), (5, (1, 0)), (3, (0, 1))]:
+        result = store.add([write_run("A", tasks=tasks, name=f"{tasks}/run.jsonl")])
+        assert (result.added, result.unchanged) == expected
 
     assert store.runs()["tasks"].to_list() == [5]
     assert len(valid_rows(store, "task")) == 5
@@ -66,20 +85,14 @@ def test_a_longer_version_replaces_a_trace_and_a_shorter_one_does_not(store, wri
 
 def test_unreadable_traces_are_listed_and_all_others_added(store, write_run, tmp_path):
     (tmp_path / "text.jsonl").write_text("no record\n")
+    copies = [write_run("A", name=f"{name}.jsonl") for name in ("one", "two")]
 
-    added = store.add([tmp_path / "text.jsonl", tmp_path / "none.jsonl", write_run("A")])
+    added = store.add([tmp_path / "text.jsonl", tmp_path / "none.jsonl", *copies])
 
-    assert added.added == 1
-    assert sorted(failure.path for failure in added.failures) == [
-        str(tmp_path / "none.jsonl"),
-        str(tmp_path / "text.jsonl"),
-    ]
-
-
-def test_two_copies_of_a_trace_are_one_run(store, write_run):
-    store.add([write_run("A", name="one.jsonl"), write_run("A", name="two.jsonl")])
-
-    assert store.runs()["trace_id"].to_list() == ["A"]
+    failed = sorted(failure.path for failure in added.failures)
+    assert failed == [str(tmp_path / "none.jsonl"), str(tmp_path / "text.jsonl")]
+    # Two copies of a trace are one run.
+    assert (added.added, store.runs()["trace_id"].to_list()) == (1, ["A"])
     assert store.check() == []
 
 
@@ -90,16 +103,13 @@ def test_rows_of_an_interrupted_addition_are_invisible_until_it_is_repeated(stor
     unfinished = convert([Source((write_run("B"),), place.reserve(1))], place)
     place.append(unfinished.files)
 
-    assert store.sql("SELECT DISTINCT trace_id FROM task_runs").fetchall() == [("A",)]
+    assert queried(store) == ["A"]
     assert {problem.is_harmless for problem in store.check()} == {True}
 
     store.add([write_run("B")])
     store.compact(grace_hours=0)
 
-    assert store.sql("SELECT DISTINCT trace_id FROM task_runs ORDER BY 1").fetchall() == [
-        ("A",),
-        ("B",),
-    ]
+    assert queried(store) == ["A", "B"]
     assert store.check() == []
     assert len(rows(store, "task")) == 4
 
@@ -149,6 +159,7 @@ def test_files_are_partitioned_by_month_and_merged_in_the_order_of_additions(sto
 
     files = DeltaTable(f"{store.path}/task").file_uris()
     assert sorted(file.split("/")[-2] for file in files) == ["month=2026-01", "month=2026-02"]
+    assert store.runs()["month"].to_list() == ["2026-02", "2026-01", "2026-01"]
     january = rows(store, "task").filter(month="2026-01")
     assert january["trace_id"].to_list() == ["T0", "T0", "T2", "T2"]
     assert store.check() == []
@@ -159,55 +170,18 @@ def test_removed_traces_are_gone_at_once_and_their_files_when_compacted(store, w
 
     store.remove(["A"])
 
-    assert store.sql("SELECT DISTINCT trace_id FROM task_runs").fetchall() == [("B",)]
+    assert queried(store) == ["B"]
     store.compact(grace_hours=0)
     assert rows(store, "task")["trace_id"].unique().to_list() == ["B"]
     with pytest.raises(UnknownTrace, match="has no trace 'A'"):
         store.remove(["A"])
 
 
-def test_check_finds_rows_that_are_missing(store, write_run):
-    store.add([write_run("A")])
-    DeltaTable(f"{store.path}/task").delete("key = 'x-0'")
-
-    [problem] = store.check()
-
-    assert (problem.table, problem.trace_id, problem.detail) == (
-        "task",
-        "A",
-        "1 rows instead of 2",
-    )
-
-
-def test_other_readers_need_nothing_of_ours(store, write_run):
-    store.add([write_run("A"), write_run("B")])
-    table = f"{store.path}/task_runs"
-    files = DeltaTable(table).file_uris()
-
-    assert len(pl.read_delta(table)) == 4
-    assert ds.dataset(files, format="parquet").count_rows() == 4
-    assert duckdb.sql("SELECT count(*) FROM read_parquet($files)", params={"files": files}) \
-        .fetchall() == [(4,)]  # fmt: skip
-
-
-def test_comments_and_types_are_kept(store, write_run):
-    store.add([write_run("A")])
-
-    schema = DeltaTable(f"{store.path}/task_runs").schema()
-
-    fields = {field.name: field for field in schema.fields}
-    assert fields["compute_seconds"].type.type == "double"
-    assert fields["worker"].metadata["comment"].startswith("Address of the worker")
-
-
-def test_a_folder_that_is_no_store(tmp_path):
+def test_no_store_and_no_library(tmp_path, monkeypatch):
     with pytest.raises(NotAStore, match="is not a store: create it with"):
         Store(tmp_path).runs()
 
-
-def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "deltalake", None)
     monkeypatch.delitem(sys.modules, delta.__name__)
-
     with pytest.raises(MissingExtra, match=r"pip install 'roast-trace\[store\]'"):
         import_module(delta.__name__)

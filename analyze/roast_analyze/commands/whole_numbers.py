@@ -1,0 +1,12 @@
+"""Whole numbers on the command line."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def whole_number(text: str, *, what: str, hint: str, least: int = 1) -> int:
+    """Parse a whole number; the error names `what` it is, and `hint` shows valid ones."""
+    if not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"invalid {what} {text!r}: use {hint}")
+    return int(text)

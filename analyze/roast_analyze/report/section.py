@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from roast_analyze.report.plots import Plot
     from roast_analyze.report.tables import Table
     from roast_analyze.report.topics.profile.flame_graph import Flame
@@ -41,12 +43,13 @@ class Section:
     name: str
     title: str
     nav: str
-    sentences: tuple[str, ...] = ()
-    plots: tuple[Plot, ...] = ()
-    tables: tuple[Table, ...] = ()
+    #: Empty ones are not shown.
+    sentences: Sequence[str] = ()
+    plots: Sequence[Plot] = ()
+    tables: Sequence[Table] = ()
     flame: Flame | None = None
     timeline: Timeline | None = None
-    snippets: tuple[Snippet, ...] = ()
+    snippets: Sequence[Snippet] = ()
     #: Why there is nothing to show, and the code that records it next time.
     empty: str = ""
     hint: str = ""

@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 
 from roast_analyze.algorithms.recurrent import recurrent
 from roast_analyze.report.history import changes
 from roast_analyze.report.listing import Listing
+from roast_analyze.report.source import Source, query_comments
+from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,8 +64,10 @@ _USERS: Final = (
 
 
 @dataclass(frozen=True)
-class History:
+class History(Source):
     """The data of the page."""
+
+    chosen: ClassVar[str] = "those with the most core-hours"
 
     #: Path of the store.
     store: str
@@ -80,6 +85,15 @@ class History:
     users: Listing
     #: View to column to its description.
     comments: dict[str, dict[str, str]]
+
+    @property
+    def store_word(self) -> str:
+        """Path of the store as a word of a command."""
+        return shlex.quote(visible(self.store))
+
+    def command(self, listing: Listing) -> str:
+        """Return the command that prints the rows of a listing in a terminal."""
+        return f"roast-analyze sql {self.store_word} {shlex.quote(listing.query)}"
 
     @property
     def core_hours(self) -> float:
@@ -107,10 +121,7 @@ def query(store: str, session: Session) -> History:
         session.sql(_RUNS).pl(),
         session.sql(FILES).pl(),
         session.sql(HOSTS).pl(),
-        {
-            view.name: {column.name: column.comment for column in view.columns}
-            for view in session.views()
-        },
+        query_comments(session),
     )
 
 

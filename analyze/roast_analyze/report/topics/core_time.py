@@ -12,11 +12,11 @@ from roast_analyze.figures import layout
 from roast_analyze.figures.bars import Part, stacked
 from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.listing import list_query
 from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -43,6 +43,18 @@ _BY_PREFIX: Final = (
     "sum(seconds) FILTER (use = 'transfer') AS transfer_seconds, "
     "sum(seconds) FILTER (use = 'dispatch') AS dispatch_seconds "
     "FROM core_time WHERE prefix IS NOT NULL GROUP BY prefix"
+)
+_COLUMNS: Final = columns(
+    "prefix thread_seconds share kept_seconds other_busy_seconds transfer_seconds "
+    "dispatch_seconds",
+    descriptions={
+        "thread_seconds": "Thread time of its tasks.",
+        "share": "Share of the core time.",
+        "kept_seconds": "Results that were kept.",
+        "other_busy_seconds": "Attempts whose result was not kept, deserialization and disk.",
+        "transfer_seconds": "Threads that waited for its inputs.",
+        "dispatch_seconds": "Threads that waited for it to begin.",
+    },
 )
 
 
@@ -103,7 +115,7 @@ def section(found: CoreTime, context: Context) -> Section:
                 command=context.view_command("core_time"),
             ),
         ),
-        tables=(context.table("core-time", "Core time by prefix", found.by_prefix, _FIELDS),),
+        tables=(context.table("core-time", "Core time by prefix", found.by_prefix, _COLUMNS),),
     )
 
 
@@ -174,23 +186,3 @@ def _sentence(found: CoreTime) -> str:
     ]
     text = f"{q.share(kept / total)} of the thread time computed results that were kept."
     return f"{text} The largest other uses: {q.series(named)}." if named else text
-
-
-_FIELDS: Final = (
-    Field("prefix", "prefix"),
-    Field("thread_seconds", "thread time", "seconds", help="Thread time of its tasks."),
-    Field("share", "share", "share", help="Share of the core time."),
-    Field("kept_seconds", "computing, kept", "seconds", help="Results that were kept."),
-    Field(
-        "other_busy_seconds",
-        "other busy time",
-        "seconds",
-        help="Attempts whose result was not kept, deserialization and disk.",
-    ),
-    Field(
-        "transfer_seconds", "transfer", "seconds", help="Threads that waited for its inputs."
-    ),
-    Field(
-        "dispatch_seconds", "dispatch", "seconds", help="Threads that waited for it to begin."
-    ),
-)

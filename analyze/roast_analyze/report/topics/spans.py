@@ -11,10 +11,10 @@ from plotly.graph_objects import Bar, Figure
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
 from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def section(found: Listing, context: Context) -> Section:
             command=context.view_command("span_idle"),
         )
         plots.append(plot)
-    table = context.table("spans", "Spans", found, _FIELDS, has_view=False)
+    table = context.table("spans", "Spans", found, _COLUMNS, has_view=False)
     return replace(section, sentences=(_sentence(found),), plots=tuple(plots), tables=(table,))
 
 
@@ -194,22 +194,17 @@ _PARTS: Final = (
     ("overhead of its tasks", palette.RANKED[1], 0),
     ("idle or other spans", palette.BACKGROUND, 1),
 )
-_WALL: Final = "From the first submission to the end of the last computation."
-_THREADS: Final = "Thread time that the cluster offered during the span."
-_IDLE: Final = "Share of the thread time that was idle or spent on other spans."
-_FIELDS: Final = (
-    Field("path", "span", help="Names from the outermost span to this one."),
-    Field("start_t", "start", "since", help="First submission of a task.", detail=True),
-    Field("wall_seconds", "wall time", "seconds", help=_WALL),
-    Field("total_compute_seconds", "compute time", "seconds"),
-    Field("thread_seconds", "thread time", "seconds", help=_THREADS),
-    Field("compute_share", "computing", "share", help="compute time / thread time."),
-    Field("idle_share", "idle or other spans", "share", help=_IDLE),
-    Field("total_tasks", "tasks", "count"),
-    Field("total_task_runs", "attempts", "count", detail=True),
-    Field("total_failed_attempts", "failed attempts", "trouble"),
-    Field("total_cpu_seconds", "CPU", "seconds", detail=True),
-    Field("total_noncpu_seconds", "non-CPU", "seconds", detail=True),
-    Field("total_transfer_seconds", "transfer", "seconds", detail=True),
-    Field("total_output_bytes", "results", "bytes", detail=True),
+_COLUMNS: Final = columns(
+    "path (start_t) wall_seconds total_compute_seconds thread_seconds compute_share idle_share "
+    "total_tasks (total_task_runs) total_failed_attempts (total_cpu_seconds) "
+    "(total_noncpu_seconds) (total_transfer_seconds) (total_output_bytes)",
+    {"compute_share": "computing", "start_t": "start"},
+    {
+        "path": "Names from the outermost span to this one.",
+        "start_t": "First submission of a task.",
+        "wall_seconds": "From the first submission to the end of the last computation.",
+        "thread_seconds": "Thread time that the cluster offered during the span.",
+        "compute_share": "compute time / thread time.",
+        "idle_share": "Share of the thread time that was idle or spent on other spans.",
+    },
 )

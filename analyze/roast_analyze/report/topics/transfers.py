@@ -15,9 +15,9 @@ from plotly.graph_objects import Figure, Heatmap
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label, worker_name
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_frame
 from roast_analyze.report.plots import Plot
-from roast_analyze.report.tables import Field
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
@@ -53,13 +53,7 @@ _SECONDS: Final = ((1.0, "s"), (1e-3, "ms"))
 #: Most columns with names below them: plotly would rotate more names.
 _NAMED_COLUMNS: Final = 8
 
-_PAIRS: Final = (
-    Field("source", "source"),
-    Field("destination", "destination"),
-    Field("transfers", "transfers", "count"),
-    Field("bytes", "size", "bytes"),
-    Field("seconds", "time", "seconds"),
-)
+_PAIRS: Final = columns("source destination transfers bytes seconds")
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
 from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
 from roast_analyze.report.topics.activities import figures
 from roast_analyze.safe_text import shortened, visible
 
@@ -159,9 +159,19 @@ def section(found: Activities, context: Context) -> Section:
             name, title, listing, fields, chosen="those with the most time", has_view=False
         )
         for name, title, listing, fields in (
-            ("activities", "Activities", found.totals, _TOTAL_FIELDS),
-            ("activity-prefixes", "Activities by prefix", found.prefixes, _PREFIX_FIELDS),
-            ("activity-workers", "Activities by worker", found.workers, _WORKER_FIELDS),
+            ("activities", "Activities", found.totals, _TOTALS_COLUMNS),
+            (
+                "activity-prefixes",
+                "Activities by prefix",
+                found.prefixes,
+                columns(f"prefix {_SUMS_COLUMNS}"),
+            ),
+            (
+                "activity-workers",
+                "Activities by worker",
+                found.workers,
+                columns(f"worker {_SUMS_COLUMNS}"),
+            ),
         )
         if listing.total
     ]
@@ -224,32 +234,18 @@ _CONTEXTS: Final = {
     "p2p": "shuffling (p2p)",
     "memory-monitor": "spilling results (memory-monitor)",
 }
-_THREAD_SHARE: Final = (
-    "Share of the thread time of all workers. Empty for work outside of tasks."
+_TOTALS_COLUMNS: Final = columns(
+    "context activity seconds thread_share bytes count",
+    descriptions={
+        "seconds": "Time of all workers.",
+        "thread_share": "Share of the thread time of all workers. Empty for work outside of "
+        "tasks.",
+        "bytes": "Sum of the metrics in bytes.",
+        "count": "Sum of the metrics that are counts.",
+    },
 )
-_TOTAL_FIELDS: Final = (
-    Field("context", "context"),
-    Field("activity", "activity"),
-    Field("seconds", "time", "seconds", help="Time of all workers."),
-    Field("thread_share", "share of thread time", "share", help=_THREAD_SHARE),
-    Field("bytes", "size", "bytes", help="Sum of the metrics in bytes."),
-    Field("count", "count", "count", help="Sum of the metrics that are counts."),
+_SUMS_COLUMNS: Final = (
+    "seconds cpu_seconds noncpu_seconds serialize_seconds deserialize_seconds "
+    "(compress_seconds) (decompress_seconds) disk_seconds network_seconds failed_seconds "
+    "(other_seconds) (memory_read_bytes) (disk_read_bytes) (disk_write_bytes)"
 )
-_SUM_FIELDS: Final = (
-    Field("seconds", "time", "seconds"),
-    Field("cpu_seconds", "CPU", "seconds"),
-    Field("noncpu_seconds", "non-CPU", "seconds"),
-    Field("serialize_seconds", "serialization", "seconds"),
-    Field("deserialize_seconds", "deserialization", "seconds"),
-    Field("compress_seconds", "compression", "seconds", detail=True),
-    Field("decompress_seconds", "decompression", "seconds", detail=True),
-    Field("disk_seconds", "disk", "seconds"),
-    Field("network_seconds", "network", "seconds"),
-    Field("failed_seconds", "failed", "seconds"),
-    Field("other_seconds", "other", "seconds", detail=True),
-    Field("memory_read_bytes", "read from memory", "bytes", detail=True),
-    Field("disk_read_bytes", "read from disk", "bytes", detail=True),
-    Field("disk_write_bytes", "written to disk", "bytes", detail=True),
-)
-_PREFIX_FIELDS: Final = (Field("prefix", "prefix"), *_SUM_FIELDS)
-_WORKER_FIELDS: Final = (Field("worker", "worker"), *_SUM_FIELDS)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
 from roast_analyze.report.section import Section, Snippet
-from roast_analyze.report.tables import Field
 from roast_analyze.report.topics.environment.rerun_script import Rerun, script
 from roast_analyze.report.topics.failures import beginning
 from roast_analyze.safe_text import shortened, visible
@@ -73,6 +73,33 @@ _RERUN_CONFIGURATION: Final = (
     "AND coalesce(value, '') NOT IN ('<withheld>', '<redacted>') "
     f"ORDER BY name LIMIT {FACT_LIMIT}"
 )
+
+_OPTIONS: Final = columns(
+    "name value default_value set_by process processes",
+    {"name": "option"},
+    {"set_by": "The file or environment variable, or code."},
+)
+_VERSIONS: Final = columns("package version process processes")
+_JOBS: Final = columns(
+    "process system queue account (qos) cores? memory_limit_bytes? processes jobs nodes "
+    "(first_job)",
+    {"memory_limit_bytes": "memory"},
+    {
+        "processes": "Processes in jobs of this kind.",
+        "jobs": "Distinct jobs.",
+        "nodes": "Distinct nodes.",
+        "first_job": "The first of these jobs, by name.",
+    },
+)
+_MACHINES: Final = columns(
+    "process processes hosts (first_host) cpu_model cores (usable_cores?) cgroup_cores? "
+    "memory_bytes cgroup_memory_bytes? (kernel) python",
+    descriptions={
+        "hosts": "Distinct hosts.",
+        "first_host": "The first of these hosts, by name.",
+    },
+)
+_FACTS: Final = columns("section name value")
 
 
 @dataclass(frozen=True)
@@ -211,47 +238,3 @@ def _jobs(found: Environment) -> str:
             text += f", {q.counted(int(kind['cores']), 'core')}"
         named.append(text)
     return f"{q.series(named)}{q.and_more(len(kinds), len(named))}."
-
-
-_OPTIONS: Final = (
-    Field("name", "option"),
-    Field("value", "value"),
-    Field("default_value", "default"),
-    Field("set_by", "set by", help="The file or environment variable, or code."),
-    Field("process", "process"),
-    Field("processes", "processes", "count"),
-)
-_VERSIONS: Final = (
-    Field("package", "package"),
-    Field("version", "version"),
-    Field("process", "process"),
-    Field("processes", "processes", "count"),
-)
-_JOBS: Final = (
-    Field("process", "process"),
-    Field("system", "batch system"),
-    Field("queue", "queue"),
-    Field("account", "account"),
-    Field("qos", "QOS", detail=True),
-    Field("cores", "cores", "count", optional=True),
-    Field("memory_limit_bytes", "memory", "bytes", optional=True),
-    Field("processes", "processes", "count", help="Processes in jobs of this kind."),
-    Field("jobs", "jobs", "count", help="Distinct jobs."),
-    Field("nodes", "nodes", "count", help="Distinct nodes."),
-    Field("first_job", "example", help="The first of these jobs, by name.", detail=True),
-)
-_MACHINES: Final = (
-    Field("process", "process"),
-    Field("processes", "processes", "count"),
-    Field("hosts", "hosts", "count", help="Distinct hosts."),
-    Field("first_host", "example", help="The first of these hosts, by name.", detail=True),
-    Field("cpu_model", "CPU"),
-    Field("cores", "cores", "count"),
-    Field("usable_cores", "usable cores", "count", optional=True, detail=True),
-    Field("cgroup_cores", "core limit", "ratio", optional=True),
-    Field("memory_bytes", "memory", "bytes", group="memory"),
-    Field("cgroup_memory_bytes", "memory limit", "bytes", optional=True, group="memory"),
-    Field("kernel", "kernel", detail=True),
-    Field("python", "Python"),
-)
-_FACTS: Final = (Field("section", "section"), Field("name", "name"), Field("value", "value"))

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
 from roast_analyze.report.topics.profile import flame_graph
 from roast_analyze.report.topics.profile.data import Profiles, query
 from roast_analyze.safe_text import shortened, visible
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["Profiles", "query", "section"]
 
 _PROFILE_HINT: Final = "dask.config.set({'distributed.worker.profile.enabled': True})"
+
+_SECTIONS: Final = columns(
+    "name dataset executions failures seconds compute_share mean_seconds max_seconds "
+    "(cpu_seconds) bytes_read (mean_memory_delta_bytes) (max_memory_delta_bytes)",
+    {"name": "section"},
+)
+_FUNCTIONS: Final = columns(
+    "function self_seconds self_share total_seconds total_share samples"
+)
 
 
 def section(found: Profiles, context: Context) -> Section:
@@ -95,27 +104,3 @@ def _sentence(found: Profiles, flame: Flame) -> str:
             "(rare), to keep this page small."
         )
     return text
-
-
-_SECTIONS: Final = (
-    Field("name", "section"),
-    Field("dataset", "dataset"),
-    Field("executions", "executions", "count"),
-    Field("failures", "failures", "trouble"),
-    Field("seconds", "time", "seconds"),
-    Field("compute_share", "share of compute", "share"),
-    Field("mean_seconds", "mean", "seconds"),
-    Field("max_seconds", "longest", "seconds"),
-    Field("cpu_seconds", "CPU", "seconds", detail=True),
-    Field("bytes_read", "bytes read", "bytes"),
-    Field("mean_memory_delta_bytes", "mean memory change", "bytes", detail=True),
-    Field("max_memory_delta_bytes", "largest memory change", "bytes", detail=True),
-)
-_FUNCTIONS: Final = (
-    Field("function", "function"),
-    Field("self_seconds", "self time", "seconds"),
-    Field("self_share", "self share", "share"),
-    Field("total_seconds", "total time", "seconds"),
-    Field("total_share", "total share", "share"),
-    Field("samples", "samples", "count"),
-)

@@ -93,7 +93,7 @@ def timeline(
         figure.add_trace(
             Scatter(
                 mode="markers",
-                x=marks.select(time.place("t"))["t"].to_list(),
+                x=time.places(marks, "t", 6),
                 y=marks["lane"].to_list(),
                 marker={"color": palette.FAILURE, "symbol": "x", "size": 7},
                 name="failed attempt",

@@ -14,7 +14,7 @@ from roast_analyze.figures.labels import worker_name
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import POINT_LIMIT
 from roast_analyze.report import run as runs
-from roast_analyze.report.source import Source, query_comments
+from roast_analyze.report.tables import Source, query_comments
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:

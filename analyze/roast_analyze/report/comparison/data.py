@@ -27,7 +27,7 @@ from roast_analyze.report.run import (
     query_run,
     query_time_spent,
 )
-from roast_analyze.report.source import Source, query_comments
+from roast_analyze.report.tables import Source, query_comments
 from roast_analyze.run_amounts import query_amounts
 from roast_analyze.safe_text import visible
 

@@ -23,7 +23,7 @@ from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
 from roast_analyze.report.shell import Page, render, roast_version
 from roast_analyze.report.tables import Field
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named, visible
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -330,7 +330,7 @@ def _by_trace(
     comparison: Comparison, names: list[str], kind: Kind = "text", **settings: Any
 ) -> list[Field]:
     """Return a column for each trace; of fewer names, for the last traces."""
-    headings = [shortened(visible(trace.short_label), 32) for trace in comparison.traces]
+    headings = [named(trace.short_label, limit=32) for trace in comparison.traces]
     return [
         Field(name, heading, kind, **settings)
         for name, heading in zip(names, headings[-len(names) :], strict=True)

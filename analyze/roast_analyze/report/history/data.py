@@ -13,7 +13,7 @@ import polars as pl
 from roast_analyze.algorithms.recurrent import recurrent
 from roast_analyze.report.history import changes
 from roast_analyze.report.listing import Listing
-from roast_analyze.report.source import Source, query_comments
+from roast_analyze.report.tables import Source, query_comments
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:

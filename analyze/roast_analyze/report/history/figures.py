@@ -25,10 +25,8 @@ PROGRAM_LIMIT: Final = 6
 POINT_LIMIT: Final = 80
 
 _HEIGHT_PX: Final = 300
-#: Height of a panel with a change; of a program, with its name; and of the name.
+#: Height of a panel with a change.
 _PANEL_PX: Final = 180
-_ROW_PX: Final = 92
-_NAME_PX: Final = 26
 _DAY: Final = 86400.0
 #: Lengths of time buckets in seconds.
 _WIDTHS: Final = (
@@ -110,19 +108,10 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
              pl.len().alias("runs"))
         .sort("t")
     )  # fmt: skip
-    inside_px = _ROW_PX * len(programs)
-    figure = layout.empty_figure(
-        inside_px + 84,
-        showlegend=False,
-        margin={"l": 8, "r": 12, "t": 30, "b": 8},
-        xaxis=_time_axis(start_t, stop_t) | {"anchor": "free"},
-    )
+    names = [label(program, 60) for program in programs]
+    figure, domains = layout.named_rows(names, 30, _time_axis(start_t, stop_t))
     ticks = _log_ticks(buckets["relative"])
-    for row, program in enumerate(programs, start=1):
-        name = label(program, 60)
-        bottom = max(1 - row * _ROW_PX / inside_px, 0.0)
-        top = bottom + (_ROW_PX - _NAME_PX) / inside_px
-        number = row if row > 1 else ""
+    for name, program, number in zip(names, programs, domains, strict=True):
         points = buckets.filter(pl.col("program") == program)
         figure.add_trace(
             Scatter(
@@ -138,14 +127,12 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
                 meta=layout.columns(x="t", y="relative_wall", customdata=["runs"]),
             )
         )
-        figure.update_layout(
-            {f"yaxis{number}": layout.axis("", type="log", domain=[bottom, top], **ticks)}
-        )
-        figure.add_annotation(
-            text=name, xref="paper", x=0, xanchor="left", yref="paper", y=top,
-            yanchor="bottom", showarrow=False,
-        )  # fmt: skip
-    return figure
+    return figure.update_layout(
+        {
+            f"yaxis{number}": layout.axis("", type="log", domain=domain, **ticks)
+            for number, domain in domains.items()
+        }
+    )
 
 
 def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
@@ -157,10 +144,8 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
         Rows of the view ``runs`` with the metrics.
     found : sequence of Change
     """
-    titles = []
-    height_px = _PANEL_PX * len(found)
     figure = layout.empty_figure(
-        height_px + 60, showlegend=False, margin={"l": 8, "r": 12, "t": 30, "b": 8}
+        60 + _PANEL_PX * len(found), showlegend=False, margin={"l": 8, "r": 12, "t": 30, "b": 8}
     )
     axes: dict[str, Any] = {}
     for number, change in enumerate(found, start=1):
@@ -216,15 +201,11 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
             anchor=f"x{suffix}",
             nticks=5,
         )
-        titles.append(
-            {
-                "text": f"{label(change.program, 40)}: {shift.metric.words}",
-                "xref": "paper", "x": 0, "xanchor": "left",
-                "yref": "paper", "y": top - 0.15 / len(found), "yanchor": "bottom",
-                "showarrow": False,
-            }
-        )  # fmt: skip
-    return figure.update_layout(**axes, annotations=titles)
+        figure.add_annotation(
+            text=f"{label(change.program, 40)}: {shift.metric.words}",
+            **layout.title_place(top - 0.15 / len(found)),
+        )
+    return figure.update_layout(**axes)
 
 
 def _buckets(runs: pl.DataFrame) -> tuple[float, float, float, pl.Expr]:

@@ -136,10 +136,8 @@ def over_time(found: CoreTime, context: Context) -> Figure:
             continue
         drawn.add_trace(
             Bar(
-                x=[
-                    round((t - axis.start_t + width / 2) / axis.unit_seconds, 6)
-                    for t in rows["t"]
-                ],
+                # The middle of each bucket.
+                x=axis.places(rows.with_columns(pl.col("t") + width / 2), "t", 6),
                 y=[round(seconds / width, 4) for seconds in rows["seconds"]],
                 width=width / axis.unit_seconds,
                 name=words,

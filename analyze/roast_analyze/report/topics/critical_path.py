@@ -17,7 +17,6 @@ from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
 
 if TYPE_CHECKING:
-    from roast_analyze.figures.layout import TimeAxis
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
     from roast_analyze.report.listing import Listing
@@ -126,7 +125,7 @@ def section(found: CriticalPath, context: Context) -> Section:
 
 def figure(steps: pl.DataFrame, context: Context) -> Figure:
     """Draw a bar for each step, in a row for each cause."""
-    axis: TimeAxis = context.axis
+    axis = context.axis
     causes = [cause for cause in _CAUSES if cause in steps["cause"]]
     drawn = layout.empty_figure(
         110 + 24 * max(len(causes), 2),
@@ -142,9 +141,7 @@ def figure(steps: pl.DataFrame, context: Context) -> Figure:
             Bar(
                 orientation="h",
                 y=[place] * rows.height,
-                base=[
-                    round((t - axis.start_t) / axis.unit_seconds, 6) for t in rows["start_t"]
-                ],
+                base=axis.places(rows, "start_t", 6),
                 x=[round(seconds / axis.unit_seconds, 6) for seconds in rows["seconds"]],
                 name=cause,
                 marker={"color": _CAUSES[cause], "line": {"width": 0}},

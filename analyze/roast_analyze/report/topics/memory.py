@@ -9,14 +9,16 @@ import polars as pl
 
 from roast_analyze.figures import samples
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
-from roast_analyze.report.topics import transfers as transfer_topic
+from roast_analyze.report.topics import transfers as movement
 
 if TYPE_CHECKING:
     from roast_analyze.report.context import Context
     from roast_analyze.report.topics.transfers import Transfers
 
+_PAIRS: Final = columns("source destination transfers bytes seconds")
 _SAMPLE_HINT: Final = (
     'roast_recorder.record(client, "trace.jsonl", sample_interval_seconds=0.2)'
 )
@@ -25,24 +27,8 @@ _SAMPLE_HINT: Final = (
 def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> Section:
     """Build the section; ``prefixes`` contains prefix and transfer_seconds."""
     section = Section("memory", "Memory and data transfers", "Memory")
-    about_transfers = transfer_topic.sentence(transfers, prefixes)
-    if not context.cluster_samples.is_empty():
-        plot = Plot(
-            samples.memory(
-                context.cluster_samples,
-                context.worker_samples,
-                context.worker_names,
-                context.axis,
-            ),
-            name="memory",
-            title="Memory over time",
-            description="Memory over time: of the cluster above, stacked as stored results, "
-            "other memory and spilled results; of each worker below.",
-            query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
-            command=context.view_command("worker_samples"),
-        )
-        section = replace(section, sentences=(_memory(context), about_transfers), plots=(plot,))
-    else:
+    plots, tables = [], []
+    if context.cluster_samples.is_empty():
         interval = q.seconds(context.recording.sample_interval_seconds or 1.0)
         reason = (
             "No worker was sampled: there was none, or the recording was shorter than the "
@@ -50,8 +36,60 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
         )
         if not transfers.count:
             return replace(section, empty=f"{reason}:", hint=_SAMPLE_HINT)
-        section = replace(section, sentences=(f"{reason}.", about_transfers))
-    return transfer_topic.extend(section, transfers, context) if transfers.count else section
+        text = f"{reason}."
+    else:
+        text = _memory(context)
+        plots.append(
+            Plot(
+                samples.memory(
+                    context.cluster_samples,
+                    context.worker_samples,
+                    context.worker_names,
+                    context.axis,
+                ),
+                name="memory",
+                title="Memory over time",
+                description="Memory over time: of the cluster above, stacked as stored "
+                "results, other memory and spilled results; of each worker below.",
+                query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
+                command=context.view_command("worker_samples"),
+            )
+        )
+    if transfers.count:
+        rows, total = transfers.workers.height, context.workers.height
+        note = (
+            f"Each of the {q.count(rows)} rows stands for several of the {q.count(total)} "
+            "workers, in order."
+        )
+        plots.append(
+            Plot(
+                movement.figure(transfers),
+                name="movement",
+                title="Transfers between workers",
+                description=f"A heatmap of {q.counted(rows, 'row')} by "
+                f"{q.counted(rows, 'column')} of workers: the stronger the color, the more the "
+                "worker of the row sent to that of the column.",
+                note=note if total > rows else "",
+                query=transfers.pairs.query,
+                command="",
+            )
+        )
+        tables.append(
+            context.table(
+                "pairs",
+                "Transfers by pair of workers",
+                transfers.pairs,
+                _PAIRS,
+                chosen="the largest",
+                has_view=False,
+            )
+        )
+    return replace(
+        section,
+        sentences=(text, movement.sentence(transfers, prefixes)),
+        plots=plots,
+        tables=tables,
+    )
 
 
 def _memory(context: Context) -> str:

@@ -15,7 +15,7 @@ from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
 from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:
     from roast_analyze.figures.layout import TimeAxis
@@ -175,7 +175,7 @@ def _sentence(found: Listing) -> str:
     text = f"The tasks were submitted in {q.counted(found.total, 'span')}."
     if top["thread_seconds"] and top["total_compute_seconds"] is not None:
         text += (
-            f" The one with the most compute time, {shortened(visible(top['path']), 60)}, took "
+            f" The one with the most compute time, {named(top['path'])}, took "
             f"{q.seconds(top['wall_seconds'])}: {q.share(top['compute_share'])} of the thread "
             "time computed its tasks"
         )

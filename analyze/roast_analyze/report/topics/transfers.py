@@ -6,7 +6,7 @@ The number of bytes is known only if transfers were recorded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -15,15 +15,12 @@ from plotly.graph_objects import Figure, Heatmap
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label, worker_name
 from roast_analyze.report import quantities as q
-from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_frame
-from roast_analyze.report.plots import Plot
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named, shortened, visible
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
-    from roast_analyze.report.section import Section
 
 #: Most rows of the table of pairs of workers.
 PAIR_ROWS: Final = 20
@@ -52,8 +49,6 @@ _BYTES: Final = ((1024.0**3, "GiB"), (1024.0**2, "MiB"), (1024.0, "KiB"), (1.0, 
 _SECONDS: Final = ((1.0, "s"), (1e-3, "ms"))
 #: Most columns with names below them: plotly would rotate more names.
 _NAMED_COLUMNS: Final = 8
-
-_PAIRS: Final = columns("source destination transfers bytes seconds")
 
 
 @dataclass(frozen=True)
@@ -136,37 +131,10 @@ def sentence(transfers: Transfers, prefixes: pl.DataFrame) -> str:
     )
     if waiting.height:
         prefix, seconds = waiting.select("prefix", "transfer_seconds").row(0)
-        name = "Tasks without a prefix" if prefix is None else shortened(visible(prefix), 60)
+        name = named(prefix, "Tasks without a prefix")
         share = q.share(seconds / float(waiting["transfer_seconds"].sum()))
         text += f" {name} accounts for {share} of it."
     return f"{text} Bytes were not recorded."
-
-
-def extend(section: Section, transfers: Transfers, context: Context) -> Section:
-    """Append the figure and the table of transfers to a section."""
-    rows, total = transfers.workers.height, context.workers.height
-    note = ""
-    if total > rows:
-        note = (
-            f"Each of the {q.count(rows)} rows stands for several of the {q.count(total)} "
-            "workers, in order."
-        )
-    plot = Plot(
-        figure(transfers),
-        name="movement",
-        title="Transfers between workers",
-        description=f"A heatmap of {q.counted(rows, 'row')} by {q.counted(rows, 'column')} of "
-        "workers: the stronger the color, the more the worker of the row sent to that of the "
-        "column.",
-        note=note,
-        query=transfers.pairs.query,
-        command="",
-    )
-    table = context.table(
-        "pairs", "Transfers by pair of workers", transfers.pairs, _PAIRS,
-        chosen="the largest", has_view=False,
-    )  # fmt: skip
-    return replace(section, plots=(*section.plots, plot), tables=(*section.tables, table))
 
 
 def figure(transfers: Transfers) -> Figure:
@@ -189,23 +157,21 @@ def figure(transfers: Transfers) -> Figure:
         values[source][destination] = None if value is None else float(f"{value / size:.3g}")
     places = list(range(len(names)))
     ticks = {"tickmode": "array", "tickvals": places, "ticktext": names, "showgrid": False}
-    named = len(names) <= _NAMED_COLUMNS
+    has_names = len(names) <= _NAMED_COLUMNS
     drawn = layout.empty_figure(
         _AROUND_PX + max(_ROW_PX * len(names), _LEAST_PX),
         xaxis=layout.axis(
-            "destination" if named else "destination, in the same order",
+            "destination" if has_names else "destination, in the same order",
             # Two or three columns across the whole page would look like bars.
             domain=[0, min(1, len(names) / _NAMED_COLUMNS)],
-            showticklabels=named,
+            showticklabels=has_names,
             **ticks,
         ),
         yaxis=layout.axis("source", autorange="reversed", **ticks),
     )
-    if not named:
+    if not has_names:
         # Without tick labels plotly writes the title onto the map.
         drawn.update_layout(xaxis_title_standoff=28, margin_b=48)
-    above = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom"}
-    scale = {"tickvals": [0, most / size], "ticktext": ["0", f"{most / size:.3g} {unit}"]}
     return drawn.add_trace(
         Heatmap(
             z=values,
@@ -214,8 +180,11 @@ def figure(transfers: Transfers) -> Figure:
             zmin=0,
             zmax=most / size or 1,
             colorscale=[[0, "rgba(0, 114, 178, 0.08)"], [1, palette.RANKED[0]]],
-            colorbar={**above, "len": 0.25, "thickness": 8, "tickmode": "array", **scale,
-                      "outlinewidth": 0},
+            colorbar={
+                "orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
+                "len": 0.25, "thickness": 8, "outlinewidth": 0, "tickmode": "array",
+                "tickvals": [0, most / size], "ticktext": ["0", f"{most / size:.3g} {unit}"],
+            },
             hoverongaps=False,
             xgap=1,
             ygap=1,

@@ -8,7 +8,6 @@ import pytest
 
 from roast_analyze.report.topics import profile as topic
 from roast_analyze.report.topics.profile import flame_graph
-from roast_analyze.report.topics.profile.data import Profiles
 
 LIBRARY = "/env/lib/python3.11/site-packages/uproot/reading.py"
 FRAMES = pl.List(pl.Struct({"name": pl.String, "filename": pl.String, "line_number": pl.Int64}))
@@ -27,7 +26,7 @@ def built(stacks):
     """The flame graph of pairs of frames and parts."""
     frames, parts = zip(*stacks, strict=True)
     table = pl.DataFrame({"frames": pl.Series(frames, dtype=FRAMES), "parts": parts})
-    profiles = Profiles(0.0, 1.0, 10, table, 0, functions=None, sections=None)
+    profiles = topic.Profiles(0.0, 1.0, 10, table, 0, functions=None, sections=None)
     return flame_graph.build(profiles, start_t=0.0, names={}, command="")
 
 

@@ -19,7 +19,7 @@ from roast_analyze.report.listing import Listing, list_query
 from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import Section
 from roast_analyze.report.topics.activities import figures
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -45,14 +45,14 @@ _TOTALS: Final = (
     "FROM _activity_deltas GROUP BY context, activity"
 )
 #: Columns of view ``activities`` that are added up.
-_SUMS: Final = (
-    "seconds", "cpu_seconds", "noncpu_seconds", "serialize_seconds", "deserialize_seconds",
-    "compress_seconds", "decompress_seconds", "disk_seconds", "network_seconds",
-    "failed_seconds", "other_seconds", "memory_read_bytes", "disk_read_bytes",
-    "disk_write_bytes",
-)  # fmt: skip
+_SUMS: Final = columns(
+    "seconds cpu_seconds noncpu_seconds serialize_seconds deserialize_seconds "
+    "(compress_seconds) (decompress_seconds) disk_seconds network_seconds failed_seconds "
+    "(other_seconds) (memory_read_bytes) (disk_read_bytes) (disk_write_bytes)"
+)
 _SUMMED: Final = ", ".join(
-    f"sum({name}){'::BIGINT' if name.endswith('bytes') else ''} AS {name}" for name in _SUMS
+    f"sum({column.name}){'::BIGINT' if column.kind == 'bytes' else ''} AS {column.name}"
+    for column in _SUMS
 )
 _PREFIXES: Final = (
     f"SELECT prefix, {_SUMMED} FROM activities WHERE context = 'execute' GROUP BY prefix"
@@ -70,6 +70,23 @@ _BY_PREFIX: Final = (
 _BY_WORKER: Final = (
     "SELECT worker, context, activity, sum(delta) AS seconds FROM _activity_deltas "
     "WHERE unit = 'seconds' GROUP BY ALL ORDER BY ALL"
+)
+
+_CONTEXTS: Final = {
+    "gather-dep": "receiving results (gather-dep)",
+    "get-data": "sending results (get-data)",
+    "p2p": "shuffling (p2p)",
+    "memory-monitor": "spilling results (memory-monitor)",
+}
+_TOTALS_COLUMNS: Final = columns(
+    "context activity seconds thread_share bytes count",
+    descriptions={
+        "seconds": "Time of all workers.",
+        "thread_share": "Share of the thread time of all workers. Empty for work outside of "
+        "tasks.",
+        "bytes": "Sum of the metrics in bytes.",
+        "count": "Sum of the metrics that are counts.",
+    },
 )
 
 
@@ -120,7 +137,6 @@ def section(found: Activities, context: Context) -> Section:
             "excluded them (kind fine_metric).",
         )
     kinds = figures.rank(found.over_time)
-    names = context.worker_names
     bucket = q.seconds(found.bucket_seconds)
     plots = [
         Plot(
@@ -134,52 +150,42 @@ def section(found: Activities, context: Context) -> Section:
             query="SELECT t, context, activity, delta FROM _activity_deltas "
             "WHERE unit = 'seconds'",
             command=context.view_command("fine_metric_deltas"),
-        ),
-        Plot(
-            figures.by_name(found.by_worker, "worker", kinds, names),
-            name="activity-workers",
-            title="Activities by worker",
-            description="Stacked bars: the time of each worker by activity.",
-            query=_BY_WORKER,
-            command=context.view_command("fine_metrics"),
-        ),
-    ]
-    if found.by_prefix.height:
-        by_prefix = Plot(
-            figures.by_name(found.by_prefix, "prefix", kinds),
-            name="activity-prefixes",
-            title="Activities by prefix",
-            description="Stacked bars: the time of the tasks of each prefix by activity.",
-            query=_BY_PREFIX,
-            command=context.view_command("fine_metrics"),
         )
-        plots.insert(1, by_prefix)
+    ]
+    for spent, column, name, whose, query in (
+        (found.by_prefix, "prefix", "activity-prefixes", "the tasks of each prefix",
+         _BY_PREFIX),
+        (found.by_worker, "worker", "activity-workers", "each worker", _BY_WORKER),
+    ):  # fmt: skip
+        if spent.height:
+            plots.append(
+                Plot(
+                    figures.by_name(spent, column, kinds, context.worker_names),
+                    name=name,
+                    title=f"Activities by {column}",
+                    description=f"Stacked bars: the time of {whose} by activity.",
+                    query=query,
+                    command=context.view_command("fine_metrics"),
+                )
+            )
     tables = [
         context.table(
-            name, title, listing, fields, chosen="those with the most time", has_view=False
+            name, title, listing, shown, chosen="those with the most time", has_view=False
         )
-        for name, title, listing, fields in (
+        for name, title, listing, shown in (
             ("activities", "Activities", found.totals, _TOTALS_COLUMNS),
-            (
-                "activity-prefixes",
-                "Activities by prefix",
-                found.prefixes,
-                columns(f"prefix {_SUMS_COLUMNS}"),
-            ),
-            (
-                "activity-workers",
-                "Activities by worker",
-                found.workers,
-                columns(f"worker {_SUMS_COLUMNS}"),
-            ),
+            ("activity-prefixes", "Activities by prefix", found.prefixes,
+             (*columns("prefix"), *_SUMS)),
+            ("activity-workers", "Activities by worker", found.workers,
+             (*columns("worker"), *_SUMS)),
         )
         if listing.total
-    ]
+    ]  # fmt: skip
     return replace(
         section,
-        sentences=tuple(filter(None, (_tasks(found), _others(found.totals.rows)))),
-        plots=tuple(plots),
-        tables=tuple(tables),
+        sentences=(_tasks(found), _others(found.totals.rows)),
+        plots=plots,
+        tables=tables,
     )
 
 
@@ -194,14 +200,17 @@ def _tasks(found: Activities) -> str:
         of_threads = f", {q.share(float(shares.sum()))} of the thread time of all workers"
     else:
         shares = seconds / seconds.sum()
-    named = [
-        f"{_name(activity)} {q.share(share)}"
+    largest = [
+        f"{named(activity, '(unknown)')} {q.share(share)}"
         for place, (activity, share) in enumerate(zip(spent["activity"], shares, strict=True))
         if place == 0 or (place < NAMED and share >= LEAST_NAMED_SHARE)
     ]
     return (
         f"Dask's fine performance metrics report {q.seconds(float(seconds.sum()))} in "
-        f"tasks{of_threads}: {q.series(named)}{q.and_more(spent.height, len(named))}. {_NAMES}"
+        f"tasks{of_threads}: {q.series(largest)}{q.and_more(spent.height, len(largest))}. In "
+        "Dask's names, thread-cpu is CPU time of tasks, thread-noncpu their other time (input "
+        "and output, locks, the interpreter lock); executor, offload and other are its "
+        "overhead."
     )
 
 
@@ -214,38 +223,7 @@ def _others(totals: pl.DataFrame) -> str:
         .sort("seconds", "context", descending=[True, False])
     )
     parts = [
-        f"{_CONTEXTS.get(context, _name(context))} for {q.seconds(seconds)}"
+        f"{_CONTEXTS.get(context, named(context, '(unknown)'))} for {q.seconds(seconds)}"
         for context, seconds in spent.iter_rows()
     ]
     return f"Outside of tasks, workers were {q.series(parts)}." if parts else ""
-
-
-def _name(name: object) -> str:
-    return "(unknown)" if name is None else shortened(visible(str(name)), 60)
-
-
-_NAMES: Final = (
-    "In Dask's names, thread-cpu is CPU time of tasks, thread-noncpu their other time (input "
-    "and output, locks, the interpreter lock); executor, offload and other are its overhead."
-)
-_CONTEXTS: Final = {
-    "gather-dep": "receiving results (gather-dep)",
-    "get-data": "sending results (get-data)",
-    "p2p": "shuffling (p2p)",
-    "memory-monitor": "spilling results (memory-monitor)",
-}
-_TOTALS_COLUMNS: Final = columns(
-    "context activity seconds thread_share bytes count",
-    descriptions={
-        "seconds": "Time of all workers.",
-        "thread_share": "Share of the thread time of all workers. Empty for work outside of "
-        "tasks.",
-        "bytes": "Sum of the metrics in bytes.",
-        "count": "Sum of the metrics that are counts.",
-    },
-)
-_SUMS_COLUMNS: Final = (
-    "seconds cpu_seconds noncpu_seconds serialize_seconds deserialize_seconds "
-    "(compress_seconds) (decompress_seconds) disk_seconds network_seconds failed_seconds "
-    "(other_seconds) (memory_read_bytes) (disk_read_bytes) (disk_write_bytes)"
-)

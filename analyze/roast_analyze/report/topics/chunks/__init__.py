@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
+from roast_analyze.report.listing import Listing, list_frame, list_query, list_view
 from roast_analyze.report.plots import Plot
 from roast_analyze.report.section import RECORD_HINT, Section
 from roast_analyze.report.topics.chunks import sentences
-from roast_analyze.report.topics.chunks.data import Chunks, query
-from roast_analyze.report.topics.chunks.figure import ChunkFigure, figure
+from roast_analyze.report.topics.chunks.figure import chosen, figure, median_rate, sized
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-__all__ = ["Chunks", "query", "section"]
+#: Most rows of the tables: chunk attempts, datasets and files, branches.
+CHUNK_ROWS: Final = 200
+GROUP_ROWS: Final = 250
+BRANCH_ROWS: Final = 100
+#: Most branches, slow files and slow workers that sentences name.
+TOP_BRANCHES: Final = 3
+SLOW_ROWS: Final = 5
 
+#: Files with a relative duration: others cannot be compared.
+_COMPARABLE_FILES: Final = (
+    "SELECT dataset, filename, treename, relative_duration, relative_duration_error, is_slow "
+    "FROM files WHERE relative_duration IS NOT NULL"
+)
+_POINTS: Final = (
+    "SELECT dataset, filename, entry_start, entry_stop, events, attempt, worker, outcome, "
+    "processing_t, compute_seconds, events_per_second FROM chunks"
+)
 _DATASETS: Final = columns(
     "dataset files chunks failed_attempts events compute_seconds compute_share "
     "events_per_second (bytes_per_second) (median_compute_seconds) (max_compute_seconds) "
@@ -51,6 +69,88 @@ _CHUNKS: Final = columns(
 )
 
 
+@dataclass(frozen=True)
+class Chunks:
+    """Chunks and their datasets, files and branches."""
+
+    #: Some columns of all rows of view ``chunks``, for the figure.
+    points: pl.DataFrame
+    #: Rows of the tables.
+    chunks: Listing
+    datasets: Listing
+    costs: Listing
+    files: Listing
+    branches: Listing
+    #: The most expensive branches over all datasets.
+    top_branches: Listing
+    #: Files slow on every worker, and workers slow on every file; the slowest first.
+    slow_files: Listing
+    slow_workers: Listing
+    #: Number of files and workers that have a relative duration.
+    comparable_files: int
+    comparable_workers: int
+
+
+def query(trace: Session, context: Context) -> Chunks:
+    """Query the chunks of a run."""
+    comparable = trace.sql(_COMPARABLE_FILES).pl()
+    slow_files = comparable.filter("is_slow").sort(
+        "relative_duration", "dataset", "filename", "treename",
+        descending=[True, False, False, False],
+    )  # fmt: skip
+    slow_workers = (
+        context.workers.drop("lost")
+        .filter("is_slow")
+        .sort("relative_duration", "worker", "added_t", descending=[True, False, False])
+    )
+    by_time, by_file = "compute_seconds DESC NULLS LAST", "dataset, filename, treename"
+    return Chunks(
+        points=trace.sql(_POINTS).pl(),
+        chunks=list_query(
+            trace,
+            "chunks",
+            "SELECT * REPLACE (_error_cause(exception) AS exception) FROM chunks",
+            f"outcome = 'memory', {by_time}, key, attempt, entry_start",
+            CHUNK_ROWS,
+        ),
+        datasets=list_view(trace, "datasets", f"{by_time}, dataset", GROUP_ROWS),
+        costs=list_view(
+            trace, "chunk_costs", "chunks + first_chunks DESC, dataset", GROUP_ROWS
+        ),
+        files=list_view(trace, "files", f"{by_time}, {by_file}", GROUP_ROWS),
+        branches=list_view(
+            trace,
+            "branches",
+            "read_seconds DESC NULLS LAST, compressed_bytes DESC NULLS LAST, dataset, branch",
+            BRANCH_ROWS,
+        ),
+        top_branches=list_query(
+            trace,
+            "branches",
+            "SELECT branch, sum(read_share) AS read_share, sum(byte_share) AS byte_share "
+            "FROM branches GROUP BY branch",
+            "read_share DESC NULLS LAST, byte_share DESC NULLS LAST, branch",
+            TOP_BRANCHES,
+        ),
+        slow_files=list_frame(
+            "files",
+            f"{_COMPARABLE_FILES} AND is_slow",
+            f"relative_duration DESC, {by_file}",
+            SLOW_ROWS,
+            slow_files,
+        ),
+        slow_workers=list_frame(
+            "workers",
+            "SELECT * FROM workers WHERE is_slow",
+            "relative_duration DESC, worker, added_t",
+            SLOW_ROWS,
+            slow_workers,
+        ),
+        comparable_files=comparable["relative_duration"].count(),
+        comparable_workers=context.workers["relative_duration"].count(),
+    )
+
+
 def section(found: Chunks, context: Context) -> Section:
     """Build the section."""
     section = Section("chunks", "Coffea chunks", "Chunks")
@@ -62,14 +162,25 @@ def section(found: Chunks, context: Context) -> Section:
             hint=RECORD_HINT,
         )
     command = context.view_command("chunks")
-    drawn = figure(found.points, found.datasets.rows["dataset"].to_list(), context.axis)
+    placed = sized(found.points)
+    drawn = chosen(placed)
+    notes = []
+    if left_out := placed.height - drawn.height:
+        notes.append(
+            f"{drawn.height:,} points are drawn: failed attempts, the slowest, and an even "
+            f"sample of the rest; {left_out:,} are left out. All attempts: {command}"
+        )
+    if without_time := found.points.height - placed.height:
+        attempts = q.counted(without_time, "attempt")
+        notes.append(f"{attempts} without a compute time (lost or unfinished) cannot be drawn.")
+    datasets = found.datasets.rows["dataset"].to_list()
     plot = Plot(
-        drawn.figure,
+        figure(drawn, median_rate(placed), datasets, context.axis),
         name="chunk-seconds",
         title="Compute time by chunk size and over time",
-        description=f"Scatter plots of {drawn.drawn} chunk attempts: compute time against "
+        description=f"Scatter plots of {drawn.height} chunk attempts: compute time against "
         "events, and against the time of dispatch to a worker.",
-        note=_omissions(drawn, command),
+        note=" ".join(notes),
         query="SELECT * FROM chunks",
         command=command,
     )
@@ -81,39 +192,18 @@ def section(found: Chunks, context: Context) -> Section:
         sentences.branches(found.top_branches),
         *sentences.costs(found.costs),
     )
-    tables = (
-        context.table("datasets", "Datasets", found.datasets, _DATASETS),
-        context.table(
-            "costs", "Cost by chunk size", found.costs, _COSTS,
-            chosen="those with the most chunks",
-        ),
-        context.table("files", "Files", found.files, _FILES),
-        context.table(
-            "branches", "Branches", found.branches, _BRANCHES,
-            chosen="those with the most reading time",
-        ),
-        context.table(
-            "chunks", "Chunk attempts", found.chunks, _CHUNKS,
-            chosen="failed attempts first, then the slowest",
-        ),
-    )  # fmt: skip
-    return replace(
-        section,
-        sentences=tuple(filter(None, text)),
-        plots=(plot,),
-        # Some tables are empty: branches, for example, are recorded only when measured.
-        tables=tuple(table for table in tables if table.rows),
-    )
-
-
-def _omissions(drawn: ChunkFigure, command: str) -> str:
-    parts = []
-    if drawn.undrawn:
-        parts.append(
-            f"{drawn.drawn:,} points are drawn: failed attempts, the slowest, and an even "
-            f"sample of the rest; {drawn.undrawn:,} are left out. All attempts: {command}"
+    tables = [
+        context.table(name, title, listing, shown, chosen=chosen)
+        for name, title, listing, shown, chosen in (
+            ("datasets", "Datasets", found.datasets, _DATASETS, ""),
+            ("costs", "Cost by chunk size", found.costs, _COSTS, "those with the most chunks"),
+            ("files", "Files", found.files, _FILES, ""),
+            ("branches", "Branches", found.branches, _BRANCHES,
+             "those with the most reading time"),
+            ("chunks", "Chunk attempts", found.chunks, _CHUNKS,
+             "failed attempts first, then the slowest"),
         )
-    if drawn.without_time:
-        attempts = q.counted(drawn.without_time, "attempt")
-        parts.append(f"{attempts} without a compute time (lost or unfinished) cannot be drawn.")
-    return " ".join(parts)
+        # Branches, for example, are recorded only when measured.
+        if listing.total
+    ]  # fmt: skip
+    return replace(section, sentences=text, plots=(plot,), tables=tables)

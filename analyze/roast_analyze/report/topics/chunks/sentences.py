@@ -12,7 +12,7 @@ from roast_analyze.safe_text import shortened, visible
 if TYPE_CHECKING:
     from roast_analyze.report.listing import Listing
     from roast_analyze.report.run import Run
-    from roast_analyze.report.topics.chunks.data import Chunks
+    from roast_analyze.report.topics.chunks import Chunks
 
 #: Most datasets whose cost per chunk a sentence describes.
 COST_SENTENCES: Final = 4

@@ -13,7 +13,7 @@ from roast_analyze.report.listing import Listing, list_query
 from roast_analyze.report.section import Section, Snippet
 from roast_analyze.report.topics.environment.rerun_script import Rerun, script
 from roast_analyze.report.topics.failures import beginning
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named, visible
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -164,10 +164,24 @@ def section(found: Environment, context: Context) -> Section:
     recorded = (
         f"Recorded with {', '.join(versions)}." if versions else "Versions were not recorded."
     )
-    sentences = (recorded, _differing_versions(found), _configuration(found), _jobs(found))
+    configuration = ""
+    if found.has_configuration:
+        options = found.options.rows
+        differing = options["name"].n_unique()
+        varying = options.filter("varies")["name"].n_unique()
+        configuration = "Dask's configuration is the default."
+        if differing:
+            text = q.counted(
+                differing,
+                "option of Dask's configuration differs",
+                "options of Dask's configuration differ",
+            )
+            vary = q.counted(varying, "of them varies", "of them vary")
+            among = f"; {vary} between processes" if varying else ""
+            configuration = f"{text} from the default{among}."
     tables = [
-        context.table(name, title, listing, columns, chosen=chosen)
-        for name, title, listing, columns, chosen in (
+        context.table(name, title, listing, shown, chosen=chosen)
+        for name, title, listing, shown, chosen in (
             ("options", "Non-default configuration", found.options, _OPTIONS,
              "the first by name"),
             ("versions", "Differing versions", found.versions, _VERSIONS, "the first by name"),
@@ -181,45 +195,28 @@ def section(found: Environment, context: Context) -> Section:
     lines = script(found.rerun, context.run)
     return replace(
         section,
-        sentences=tuple(filter(None, sentences)),
-        tables=tuple(tables),
+        sentences=(recorded, _differing_versions(found), configuration, _jobs(found)),
+        tables=tables,
         snippets=(Snippet("again", "Script to rerun", lines),) if lines else (),
     )
 
 
 def _differing_versions(found: Environment) -> str:
+    """Name packages with their versions by process; empty if no versions differ."""
     if not found.versions.total:
         return ""
     rows = found.versions.rows
     names = []
-    for (package,), its_rows in list(rows.group_by("package", maintain_order=True))[
-        :PACKAGES_NAMED
-    ]:
+    for (package,), of_package in rows.group_by("package", maintain_order=True):
         parts = []
-        for (process,), same in its_rows.group_by("process", maintain_order=True):
+        for (process,), same in of_package.group_by("process", maintain_order=True):
             versions = ", ".join(same["version"].unique(maintain_order=True))
             who = "workers" if process == "worker" else process
-            parts.append(f"{who} {shortened(visible(versions), 40)}")
+            parts.append(f"{who} {named(versions, limit=40)}")
         names.append(f"{visible(str(package))} ({', '.join(parts)})")
-    more = q.and_more(rows["all_packages"][0], len(names))
-    return f"Versions differ between processes: {q.series(names)}{more}."
-
-
-def _configuration(found: Environment) -> str:
-    """Count the options that differ from the defaults; empty if these are unknown."""
-    if not found.has_configuration:
-        return ""
-    options = found.options.rows["name"].n_unique()
-    if not options:
-        return "Dask's configuration is the default."
-    varying = found.options.rows.filter("varies")["name"].n_unique()
-    among = ""
-    if varying:
-        vary = q.counted(varying, "of them varies", "of them vary")
-        among = f"; {vary} between processes"
-    noun = "option of Dask's configuration differs"
-    plural = "options of Dask's configuration differ"
-    return f"{q.counted(options, noun, plural)} from the default{among}."
+    shown = names[:PACKAGES_NAMED]
+    more = q.and_more(rows["all_packages"][0], len(shown))
+    return f"Versions differ between processes: {q.series(shown)}{more}."
 
 
 def _jobs(found: Environment) -> str:
@@ -227,14 +224,14 @@ def _jobs(found: Environment) -> str:
     kinds = found.jobs.rows.filter(process="worker").to_dicts()
     if not kinds:
         return ""
-    named = []
+    texts = []
     for kind in kinds[:JOBS_NAMED]:
         workers = q.counted(kind["processes"], "worker")
         jobs = q.counted(kind["jobs"], "batch job")
         text = f"{workers} in {jobs} of {visible(kind['system'])}"
         if kind["queue"] is not None:
-            text += f", queue {shortened(visible(kind['queue']), 40)}"
+            text += f", queue {named(kind['queue'], limit=40)}"
         if kind["cores"] is not None:
             text += f", {q.counted(int(kind['cores']), 'core')}"
-        named.append(text)
-    return f"{q.series(named)}{q.and_more(len(kinds), len(named))}."
+        texts.append(text)
+    return f"{q.series(texts)}{q.and_more(len(kinds), len(texts))}."

@@ -19,14 +19,14 @@ import polars as pl
 from roast_analyze.algorithms.flame_tree import FlameTree, build_tree
 from roast_analyze.report.packed import deltas, pack
 from roast_analyze.report.section import Choice
-from roast_analyze.safe_text import one_line, shortened, visible
+from roast_analyze.safe_text import named, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from markupsafe import Markup
 
-    from roast_analyze.report.topics.profile.data import Profiles
+    from roast_analyze.report.topics.profile import Profiles
 
 #: Most nodes of the tree, most counts of samples, and most characters of names.
 MOST_NODES: Final = 600_000
@@ -129,13 +129,15 @@ def build(
         counts.filter(pl.col("group").is_in(of_dask)).select("node", "samples").iter_rows()
     ):
         seen[tree.node_frames[node]] += samples
-    workers = [names.get(worker or "") or _name(worker) for worker in groups.workers]
-    logs = [f"Yappi: {_name(log)}" for log in groups.logs]
+    workers = [names.get(worker or "") or named(worker, "(none)") for worker in groups.workers]
+    logs = [f"Yappi: {named(log)}" for log in groups.logs]
     return Flame(
         embedded=pack(embedded),
         workers=_choices(workers, MOST_WORKERS, "({:,} other workers)"),
         prefixes=_choices(
-            list(map(_name, groups.prefixes)), MOST_PREFIXES, "({:,} other prefixes)"
+            [named(prefix, "(none)") for prefix in groups.prefixes],
+            MOST_PREFIXES,
+            "({:,} other prefixes)",
         ),
         logs=tuple(
             replace(choice, value=_log_number(choice.value))
@@ -212,10 +214,6 @@ def _choices(texts: list[str], most: int, others: str) -> tuple[Choice, ...]:
     rest = len(texts) - most
     shown = [*texts[:most], others.format(rest)] if rest > 0 else texts
     return tuple(Choice(number, text) for number, text in enumerate(shown))
-
-
-def _name(value: str | None) -> str:
-    return "(none)" if value is None else shortened(visible(value), 60)
 
 
 def _counts(parts: pl.DataFrame, tree: FlameTree, groups: pl.DataFrame) -> pl.DataFrame:

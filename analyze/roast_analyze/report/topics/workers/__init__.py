@@ -81,23 +81,17 @@ def section(context: Context) -> Section:
     ]
     if not context.cluster_samples.is_empty():
         plots.append(_cpu(context))
-    return replace(
-        section,
-        sentences=_sentences(context, recorded_t),
-        plots=tuple(plots),
-        tables=(table,),
-    )
+    sentences = _sentences(context, recorded_t)
+    return replace(section, sentences=sentences, plots=plots, tables=(table,))
 
 
-def _sentences(context: Context, recorded_t: float) -> tuple[str, ...]:
+def _sentences(context: Context, recorded_t: float) -> list[str]:
     """Describe how evenly the work was distributed, and how many workers came and went."""
     workers, lost = context.workers, pl.col("lost").fill_null(value=False)
     processes = q.counted(context.run.workers, "worker process", "worker processes")
     text = f"The cluster had {processes}."
-    seconds = workers["compute_seconds"].drop_nulls()
-    if seconds.len() > 1:
-        ranked = workers.sort("compute_seconds", descending=True, nulls_last=True)
-        ranked = ranked.filter(pl.col("compute_seconds").is_not_null())
+    if workers["compute_seconds"].count() > 1:
+        ranked = workers.drop_nulls("compute_seconds").sort("compute_seconds", descending=True)
         # A slow worker computes longer without more attempts.
         most, least = (
             f"{q.seconds(row['compute_seconds'])} "
@@ -111,7 +105,7 @@ def _sentences(context: Context, recorded_t: float) -> tuple[str, ...]:
     left = workers.filter(pl.col("removed_t").is_not_null() & ~lost).height
     changes = [f"{q.counted(joined, 'worker')} joined after the start"] if joined else []
     changes += [f"{q.counted(left, 'worker')} left in order"] if left else []
-    return (text, f"{q.series(changes)}.") if changes else (text,)
+    return [text, f"{q.series(changes)}."] if changes else [text]
 
 
 def _cpu(context: Context) -> Plot:

@@ -126,6 +126,10 @@ class Table:
     command: str
 
 
+#: Name, title, rows, columns, and which rows are shown if there are more (default: empty).
+Wanted = tuple[str, str, "Listing", "Sequence[Field]", str]
+
+
 class Source:
     """What a page is about, which its tables come from: a trace, several traces, a store."""
 
@@ -226,6 +230,14 @@ class Source:
             name, title, tuple(columns), tuple(zip(*cells, strict=True)), note, listing.query,
             command,
         )  # fmt: skip
+
+    def tables(self, *wanted: Wanted, has_view: bool = True) -> list[Table]:
+        """Return the tables that have rows: see :meth:`table`."""
+        return [
+            self.table(name, title, listing, shown, chosen=chosen, has_view=has_view)
+            for name, title, listing, shown, chosen in wanted
+            if listing.total
+        ]
 
 
 def query_comments(trace: Session) -> dict[str, dict[str, str]]:

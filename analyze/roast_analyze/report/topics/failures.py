@@ -83,34 +83,30 @@ def beginning(column: str, limit: int) -> str:
 
 def section(found: Failures, context: Context) -> Section:
     """Build the section."""
-    sentences = [_failures(found.failures)]
-    tables = []
+    tables = context.tables(
+        ("topics", "Events by topic", found.topics, _TOPIC_COLUMNS,
+         "those with the most events"),
+        ("events", "Events", found.events, _EVENT_COLUMNS, "the first"),
+    )  # fmt: skip
     if found.failures.total:
         failures = context.table(
             "failures", "Failures", found.failures, _FAILURE_COLUMNS,
             chosen="the first", expandable=("cause", "traceback"),
         )  # fmt: skip
-        tables.append(failures)
+        tables.insert(0, failures)
+    events = "No Dask event was recorded: there was none, or the settings excluded events."
     if found.events.total:
-        sentences.append(
+        events = (
             f"{q.counted(found.events.total, 'event was', 'events were')} logged with Dask by "
             "the scheduler, the workers, the client or your code, in "
             f"{q.counted(found.topics.total, 'topic')}."
         )
-        topics = context.table(
-            "topics", "Events by topic", found.topics, _TOPIC_COLUMNS,
-            chosen="those with the most events",
-        )  # fmt: skip
-        events = context.table(
-            "events", "Events", found.events, _EVENT_COLUMNS, chosen="the first"
-        )
-        tables += topics, events
-    else:
-        sentences.append(
-            "No Dask event was recorded: there was none, or the settings excluded events."
-        )
     return Section(
-        "failures", "Failures and events", "Failures", tuple(sentences), tables=tuple(tables)
+        "failures",
+        "Failures and events",
+        "Failures",
+        sentences=(_failures(found.failures), events),
+        tables=tables,
     )
 
 

@@ -27,7 +27,7 @@ _SAMPLE_HINT: Final = (
 def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> Section:
     """Build the section; ``prefixes`` contains prefix and transfer_seconds."""
     section = Section("memory", "Memory and data transfers", "Memory")
-    plots, tables = [], []
+    plots = []
     if context.cluster_samples.is_empty():
         interval = q.seconds(context.recording.sample_interval_seconds or 1.0)
         reason = (
@@ -74,16 +74,10 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
                 command="",
             )
         )
-        tables.append(
-            context.table(
-                "pairs",
-                "Transfers by pair of workers",
-                transfers.pairs,
-                _PAIRS,
-                chosen="the largest",
-                has_view=False,
-            )
-        )
+    tables = context.tables(
+        ("pairs", "Transfers by pair of workers", transfers.pairs, _PAIRS, "the largest"),
+        has_view=False,
+    )
     return replace(
         section,
         sentences=(text, movement.sentence(transfers, prefixes)),

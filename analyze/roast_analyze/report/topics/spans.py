@@ -66,26 +66,27 @@ def section(found: Listing, context: Context) -> Section:
             "spans. To name parts of the work:",
             hint=_HINT,
         )
-    plots = []
     drawn = nested(found.rows)
-    if drawn:
-        few = f"The {q.count(len(drawn))} spans with the most compute time, of "
-        plot = Plot(
-            figure(drawn, context.axis),
-            name="spans",
-            title="Spans over time",
-            description=f"{q.counted(len(drawn), 'bar')} over time, one for each span, with "
-            "the shares of the thread time that its tasks computed, that Dask needed for "
-            "them, and that was idle or spent on other spans.",
-            note=(f"{few}{q.count(found.total)}. " if len(drawn) < found.total else "")
-            + "A bar lasts from the first submission to the end of the last computation. Its "
-            "colors are shares of the thread time of all workers in it, not times within it.",
-            query=found.query,
-            command=context.view_command("span_idle"),
-        )
-        plots.append(plot)
-    table = context.table("spans", "Spans", found, _COLUMNS, has_view=False)
-    return replace(section, sentences=(_sentence(found),), plots=tuple(plots), tables=(table,))
+    few = f"The {q.count(len(drawn))} spans with the most compute time, of "
+    plot = Plot(
+        figure(drawn, context.axis),
+        name="spans",
+        title="Spans over time",
+        description=f"{q.counted(len(drawn), 'bar')} over time, one for each span, with the "
+        "shares of the thread time that its tasks computed, that Dask needed for them, and "
+        "that was idle or spent on other spans.",
+        note=(f"{few}{q.count(found.total)}. " if len(drawn) < found.total else "")
+        + "A bar lasts from the first submission to the end of the last computation. Its "
+        "colors are shares of the thread time of all workers in it, not times within it.",
+        query=found.query,
+        command=context.view_command("span_idle"),
+    )
+    return replace(
+        section,
+        sentences=(_sentence(found),),
+        plots=(plot,) if drawn else (),
+        tables=(context.table("spans", "Spans", found, _COLUMNS, has_view=False),),
+    )
 
 
 def nested(spans: pl.DataFrame) -> list[dict[str, Any]]:

@@ -168,19 +168,14 @@ def section(found: Activities, context: Context) -> Section:
                     command=context.view_command("fine_metrics"),
                 )
             )
-    tables = [
-        context.table(
-            name, title, listing, shown, chosen="those with the most time", has_view=False
-        )
-        for name, title, listing, shown in (
-            ("activities", "Activities", found.totals, _TOTALS_COLUMNS),
-            ("activity-prefixes", "Activities by prefix", found.prefixes,
-             (*columns("prefix"), *_SUMS)),
-            ("activity-workers", "Activities by worker", found.workers,
-             (*columns("worker"), *_SUMS)),
-        )
-        if listing.total
-    ]  # fmt: skip
+    of_prefix, of_worker = ((*columns(name), *_SUMS) for name in ("prefix", "worker"))
+    chosen = "those with the most time"
+    tables = context.tables(
+        ("activities", "Activities", found.totals, _TOTALS_COLUMNS, chosen),
+        ("activity-prefixes", "Activities by prefix", found.prefixes, of_prefix, chosen),
+        ("activity-workers", "Activities by worker", found.workers, of_worker, chosen),
+        has_view=False,
+    )
     return replace(
         section,
         sentences=(_tasks(found), _others(found.totals.rows)),

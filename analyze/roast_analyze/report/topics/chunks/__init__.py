@@ -192,18 +192,17 @@ def section(found: Chunks, context: Context) -> Section:
         sentences.branches(found.top_branches),
         *sentences.costs(found.costs),
     )
-    tables = [
-        context.table(name, title, listing, shown, chosen=chosen)
-        for name, title, listing, shown, chosen in (
-            ("datasets", "Datasets", found.datasets, _DATASETS, ""),
-            ("costs", "Cost by chunk size", found.costs, _COSTS, "those with the most chunks"),
-            ("files", "Files", found.files, _FILES, ""),
-            ("branches", "Branches", found.branches, _BRANCHES,
-             "those with the most reading time"),
-            ("chunks", "Chunk attempts", found.chunks, _CHUNKS,
-             "failed attempts first, then the slowest"),
-        )
-        # Branches, for example, are recorded only when measured.
-        if listing.total
-    ]  # fmt: skip
+    tables = context.tables(
+        ("datasets", "Datasets", found.datasets, _DATASETS, ""),
+        ("costs", "Cost by chunk size", found.costs, _COSTS, "those with the most chunks"),
+        ("files", "Files", found.files, _FILES, ""),
+        ("branches", "Branches", found.branches, _BRANCHES, "those with the most reading time"),
+        (
+            "chunks",
+            "Chunk attempts",
+            found.chunks,
+            _CHUNKS,
+            "failed attempts first, then the slowest",
+        ),
+    )
     return replace(section, sentences=text, plots=(plot,), tables=tables)

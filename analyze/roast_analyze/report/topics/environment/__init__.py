@@ -179,19 +179,14 @@ def section(found: Environment, context: Context) -> Section:
             vary = q.counted(varying, "of them varies", "of them vary")
             among = f"; {vary} between processes" if varying else ""
             configuration = f"{text} from the default{among}."
-    tables = [
-        context.table(name, title, listing, shown, chosen=chosen)
-        for name, title, listing, shown, chosen in (
-            ("options", "Non-default configuration", found.options, _OPTIONS,
-             "the first by name"),
-            ("versions", "Differing versions", found.versions, _VERSIONS, "the first by name"),
-            ("jobs", "Batch jobs", found.jobs, _JOBS, "those with the most processes"),
-            ("machines", "Machines", found.machines, _MACHINES,
-             "those with the most processes"),
-            ("environment", "Recorded facts", found.facts, _FACTS, "the first by name"),
-        )
-        if listing.total
-    ]  # fmt: skip
+    by_name, by_size = "the first by name", "those with the most processes"
+    tables = context.tables(
+        ("options", "Non-default configuration", found.options, _OPTIONS, by_name),
+        ("versions", "Differing versions", found.versions, _VERSIONS, by_name),
+        ("jobs", "Batch jobs", found.jobs, _JOBS, by_size),
+        ("machines", "Machines", found.machines, _MACHINES, by_size),
+        ("environment", "Recorded facts", found.facts, _FACTS, by_name),
+    )
     lines = script(found.rerun, context.run)
     return replace(
         section,

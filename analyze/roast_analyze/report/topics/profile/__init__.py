@@ -196,13 +196,9 @@ def _functions(stacks: pl.Series, parts: pl.DataFrame) -> Listing:
 def section(found: Profiles, context: Context) -> Section:
     """Build the section."""
     section = Section("inside", "Profile: time inside tasks", "Profile")
-    tables = []
-    if found.sections.total:
-        sections = context.table(
-            "sections", "Named sections", found.sections, _SECTIONS,
-            chosen="those with the most time",
-        )  # fmt: skip
-        tables.append(sections)
+    tables = context.tables(
+        ("sections", "Named sections", found.sections, _SECTIONS, "those with the most time")
+    )
     if found.stacks.is_empty():
         return replace(
             section,
@@ -221,12 +217,8 @@ def section(found: Profiles, context: Context) -> Section:
         "functions", "Functions", found.functions, _FUNCTIONS,
         chosen="those with the highest self time",
     )  # fmt: skip
-    return replace(
-        section,
-        sentences=(_sentence(found, flame),),
-        flame=flame,
-        tables=[functions, *tables],
-    )
+    sentences = (_sentence(found, flame),)
+    return replace(section, sentences=sentences, flame=flame, tables=[functions, *tables])
 
 
 def _sentence(found: Profiles, flame: Flame) -> str:

@@ -135,30 +135,21 @@ def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Se
                 **source,
             )
         )
-    tables = [context.table("prefixes", "Prefixes", prefixes, _PREFIXES)]
-    if found.roles.total:
-        tables.insert(0, context.table("roles", "Roles in coffea", found.roles, _ROLES))
-    # If each prefix has one group, the table of groups would repeat that of prefixes.
-    has_groups = found.task_groups.total > prefixes.total
-    if has_groups:
-        tables.append(context.table("task-groups", "Task groups", found.task_groups, _GROUPS))
-    if found.stragglers.total:
-        stragglers = context.table(
-            "stragglers", "Stragglers", found.stragglers, _STRAGGLERS,
-            chosen="those with the largest excess",
-        )  # fmt: skip
-        tables.append(stragglers)
+    groups = found.task_groups
+    if groups.total <= prefixes.total:
+        # Each prefix has one group: the table of groups would repeat that of prefixes.
+        groups = replace(groups, total=0)
+    tables = context.tables(
+        ("roles", "Roles in coffea", found.roles, _ROLES, ""),
+        ("prefixes", "Prefixes", prefixes, _PREFIXES, ""),
+        ("task-groups", "Task groups", groups, _GROUPS, ""),
+        ("stragglers", "Stragglers", found.stragglers, _STRAGGLERS,
+         "those with the largest excess"),
+    )  # fmt: skip
     text = (
         sentences.prefixes(prefixes, context.run.compute_seconds or 0.0),
         sentences.roles(found.roles),
-        sentences.task_groups(found.task_groups)
-        if found.task_groups.total > prefixes.total
-        else "",
+        sentences.task_groups(groups),
         sentences.stragglers(found.stragglers),
     )
-    return replace(
-        section,
-        sentences=tuple(filter(None, text)),
-        plots=tuple(plots),
-        tables=tuple(tables),
-    )
+    return replace(section, sentences=text, plots=plots, tables=tables)

@@ -41,7 +41,9 @@ def roles(roles: Listing) -> str:
 
 
 def task_groups(groups: Listing) -> str:
-    """Count the task groups, and describe the most expensive one."""
+    """Count the task groups, and describe the most expensive one; empty without any."""
+    if not groups.total:
+        return ""
     top = groups.rows.row(0, named=True)
     return (
         f"The tasks form {q.count(groups.total)} groups, the layers of the graphs. The most "

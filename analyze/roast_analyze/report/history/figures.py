@@ -12,7 +12,7 @@ from plotly.graph_objects import Bar, Figure, Scatter
 
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
-from roast_analyze.report import quantities
+from roast_analyze.report import quantities as q
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +61,7 @@ def core_hours(runs: pl.DataFrame) -> Figure:
         .sort("t")
     )
     times = [_date(t) for t in buckets["t"]]
-    length = quantities.seconds(width).removeprefix("1\N{NO-BREAK SPACE}")
+    length = q.seconds(width).removeprefix("1\N{NO-BREAK SPACE}")
     figure = layout.empty_figure(
         _HEIGHT_PX,
         barmode="stack",
@@ -110,7 +110,16 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
     )  # fmt: skip
     names = [label(program, 60) for program in programs]
     figure, domains = layout.named_rows(names, 30, _time_axis(start_t, stop_t))
-    ticks = _log_ticks(buckets["relative"])
+    # At least half and twice the median. The closer ticks need enough height.
+    low = min(q.as_float(buckets["relative"].min()) or 1.0, 0.7)
+    high = max(q.as_float(buckets["relative"].max()) or 1.0, 1.4)
+    ticks = [0.7, 1, 1.4] if high / low < 4 else [0.01, 0.1, 0.3, 1, 3, 10, 100]
+    settings = {
+        "type": "log",
+        "range": [math.log10(low) - 0.03, math.log10(high) + 0.03],
+        "tickvals": ticks,
+        "ticktext": [f"×{tick:g}" for tick in ticks],
+    }
     for name, program, number in zip(names, programs, domains, strict=True):
         points = buckets.filter(pl.col("program") == program)
         figure.add_trace(
@@ -129,7 +138,7 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
         )
     return figure.update_layout(
         {
-            f"yaxis{number}": layout.axis("", type="log", domain=domain, **ticks)
+            f"yaxis{number}": layout.axis("", domain=domain, **settings)
             for number, domain in domains.items()
         }
     )
@@ -214,8 +223,9 @@ def _buckets(runs: pl.DataFrame) -> tuple[float, float, float, pl.Expr]:
     There are at most :data:`POINT_LIMIT`. Runs often start at full hours or days, of which each
     bucket must have the same number.
     """
-    times = runs["start_t"].drop_nulls()
-    first, last = float(times.min() or 0.0), float(times.max() or 0.0)  # type: ignore[arg-type]
+    first, last = (
+        q.as_float(end) or 0.0 for end in (runs["start_t"].min(), runs["start_t"].max())
+    )
     least = (last - first) / (POINT_LIMIT - 1)
     width = next((w for w in _WIDTHS if w >= least), least)
     start_t = first // width * width
@@ -231,16 +241,3 @@ def _time_axis(start_t: float, stop_t: float) -> dict[str, Any]:
     margin = 0.01 * (stop_t - start_t)
     times = [_date(start_t - margin), _date(stop_t + margin)]
     return layout.axis("start of the run (UTC)", type="date", range=times)
-
-
-def _log_ticks(values: pl.Series) -> dict[str, Any]:
-    """Return settings of a logarithmic axis, which shows at least half and twice the median."""
-    low = min(float(values.min() or 1.0), 0.7)  # type: ignore[arg-type]
-    high = max(float(values.max() or 1.0), 1.4)  # type: ignore[arg-type]
-    # The closer ones only if the panel is not too low for them.
-    ticks = [0.7, 1, 1.4] if high / low < 4 else [0.01, 0.1, 0.3, 1, 3, 10, 100]
-    return {
-        "range": [math.log10(low) - 0.03, math.log10(high) + 0.03],
-        "tickvals": ticks,
-        "ticktext": [f"×{tick:g}" for tick in ticks],
-    }

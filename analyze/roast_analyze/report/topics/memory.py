@@ -38,15 +38,25 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
             return replace(section, empty=f"{reason}:", hint=_SAMPLE_HINT)
         text = f"{reason}."
     else:
-        text = _memory(context)
+        cluster, workers = context.cluster_samples, context.worker_samples
+        peak, limit, spilled = (
+            q.as_float(cluster[name].max())
+            for name in ("memory_bytes", "memory_limit_bytes", "spilled_bytes")
+        )
+        text = f"Peak memory of all workers was {q.byte_size(peak)}"
+        text += f" of {q.byte_size(limit)}." if limit else "; no limit is set."
+        shares = workers.filter(pl.col("memory_limit_bytes") > 0).select(
+            pl.col("memory_bytes") / pl.col("memory_limit_bytes")
+        )
+        if (share := q.as_float(shares.to_series().max())) is not None:
+            text += f" The fullest worker reached {q.share(share)} of its limit."
+        spill = f"At most {q.byte_size(spilled)} were" if spilled else "Nothing was"
+        text += f" {spill} spilled to disk."
+        if limit and not samples.limit_fits(cluster):
+            text += " The limit is far above the curves and is not drawn."
         plots.append(
             Plot(
-                samples.memory(
-                    context.cluster_samples,
-                    context.worker_samples,
-                    context.worker_names,
-                    context.axis,
-                ),
+                samples.memory(cluster, workers, context.worker_names, context.axis),
                 name="memory",
                 title="Memory over time",
                 description="Memory over time: of the cluster above, stacked as stored "
@@ -84,27 +94,3 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
         plots=plots,
         tables=tables,
     )
-
-
-def _memory(context: Context) -> str:
-    """Describe the peak memory, its distance to the limit, and spilling."""
-    cluster, workers = context.cluster_samples, context.worker_samples
-    peak, limit, spilled = (
-        q.as_float(cluster[name].max())
-        for name in ("memory_bytes", "memory_limit_bytes", "spilled_bytes")
-    )
-    text = f"Peak memory of all workers was {q.byte_size(peak)}"
-    text += f" of {q.byte_size(limit)}." if limit else "; no limit is set."
-    shares = workers.filter(pl.col("memory_limit_bytes") > 0).select(
-        pl.col("memory_bytes") / pl.col("memory_limit_bytes")
-    )
-    share = q.as_float(shares.to_series().max())
-    if share is not None:
-        text += f" The fullest worker reached {q.share(share)} of its limit."
-    if spilled:
-        text += f" At most {q.byte_size(spilled)} were spilled to disk."
-    else:
-        text += " Nothing was spilled to disk."
-    if limit and not samples.limit_fits(cluster):
-        text += " The limit is far above the curves and is not drawn."
-    return text

@@ -178,47 +178,45 @@ def section(found: Activities, context: Context) -> Section:
     )
     return replace(
         section,
-        sentences=(_tasks(found), _others(found.totals.rows)),
+        sentences=_sentences(found.totals.rows),
         plots=plots,
         tables=tables,
     )
 
 
-def _tasks(found: Activities) -> str:
-    """Describe the time of tasks by activity, as shares of the thread time if it is known."""
-    spent = found.totals.rows.filter(pl.col("context") == "execute", pl.col("seconds") > 0)
-    if spent.is_empty():
-        return ""
-    seconds, shares = spent["seconds"], spent["thread_share"]
-    of_threads = ""
-    if shares.null_count() == 0:
-        of_threads = f", {q.share(float(shares.sum()))} of the thread time of all workers"
-    else:
-        shares = seconds / seconds.sum()
-    largest = [
-        f"{named(activity, '(unknown)')} {q.share(share)}"
-        for place, (activity, share) in enumerate(zip(spent["activity"], shares, strict=True))
-        if place == 0 or (place < NAMED and share >= LEAST_NAMED_SHARE)
-    ]
-    return (
-        f"Dask's fine performance metrics report {q.seconds(float(seconds.sum()))} in "
-        f"tasks{of_threads}: {q.series(largest)}{q.and_more(spent.height, len(largest))}. In "
-        "Dask's names, thread-cpu is CPU time of tasks, thread-noncpu their other time (input "
-        "and output, locks, the interpreter lock); executor, offload and other are its "
-        "overhead."
-    )
-
-
-def _others(totals: pl.DataFrame) -> str:
-    """Describe the time outside of tasks by context; empty if there is none."""
-    spent = (
-        totals.filter(pl.col("context") != "execute", pl.col("seconds") > 0)
+def _sentences(totals: pl.DataFrame) -> list[str]:
+    """Describe the time of tasks by activity, and that outside of tasks by context."""
+    sentences = []
+    spent = totals.filter(pl.col("seconds") > 0)
+    tasks = spent.filter(pl.col("context") == "execute")
+    if tasks.height:
+        seconds, shares, of_threads = tasks["seconds"], tasks["thread_share"], ""
+        if shares.null_count() == 0:
+            of_threads = f", {q.share(float(shares.sum()))} of the thread time of all workers"
+        else:
+            shares = seconds / seconds.sum()
+        largest = [
+            f"{named(activity, '(unknown)')} {q.share(share)}"
+            for n, (activity, share) in enumerate(zip(tasks["activity"], shares, strict=True))
+            if n == 0 or (n < NAMED and share >= LEAST_NAMED_SHARE)
+        ]
+        more = q.and_more(tasks.height, len(largest))
+        sentences.append(
+            f"Dask's fine performance metrics report {q.seconds(float(seconds.sum()))} in "
+            f"tasks{of_threads}: {q.series(largest)}{more}. In Dask's names, thread-cpu is CPU "
+            "time of tasks, thread-noncpu their other time (input and output, locks, the "
+            "interpreter lock); executor, offload and other are its overhead."
+        )
+    others = (
+        spent.filter(pl.col("context") != "execute")
         .group_by("context")
         .agg(pl.col("seconds").sum())
         .sort("seconds", "context", descending=[True, False])
     )
-    parts = [
-        f"{_CONTEXTS.get(context, named(context, '(unknown)'))} for {q.seconds(seconds)}"
-        for context, seconds in spent.iter_rows()
-    ]
-    return f"Outside of tasks, workers were {q.series(parts)}." if parts else ""
+    if others.height:
+        parts = [
+            f"{_CONTEXTS.get(context, named(context, '(unknown)'))} for {q.seconds(seconds)}"
+            for context, seconds in others.iter_rows()
+        ]
+        sentences.append(f"Outside of tasks, workers were {q.series(parts)}.")
+    return sentences

@@ -116,7 +116,19 @@ def build(
     of_datasets = _choices(datasets, colors.datasets)
     names = [worker_name(row) for row in stream.workers.iter_rows(named=True)]
     cells_per_lane = round((stop_t - stream.begin_t) / stream.bucket_seconds) + 1
-    processes = _processes(stream, stop_t)
+    recorded_t = stream.begin_t + max(
+        _START_FRACTION * (stop_t - stream.begin_t), _START_SECONDS
+    )
+    # Row, begin, end, whether it joined during the run, and how each process ended.
+    processes = []
+    for row, added_t, removed_t, lost in stream.presence.select(
+        "row", "added_t", "removed_t", "lost"
+    ).iter_rows():
+        since_t = max(added_t or stream.begin_t, stream.begin_t)
+        until_t = stop_t if removed_t is None else removed_t
+        times = [round((t - stream.begin_t) * 1e6) for t in (since_t, until_t)]
+        end = _STAYED if removed_t is None else _LOST if lost else _LEFT
+        processes.append([row, *times, int(since_t > recorded_t), end])
     first_t, bucket_seconds = stream.begin_t, 1.0
     if load.height:
         first_t, bucket_seconds = load.select("t", "seconds").row(0)
@@ -214,22 +226,6 @@ def _choices(names: list[str | None], colors: Mapping[str | None, str]) -> list[
 def _several(choices: list[Choice]) -> tuple[Choice, ...]:
     """Return the entries of a select; with one there is nothing to select."""
     return tuple(choices) if len(choices) > 1 else ()
-
-
-def _processes(stream: TaskStream, stop_t: float) -> list[list[int]]:
-    """Return row, begin, end, whether it joined during the run, and how each process ended."""
-    begin_t = stream.begin_t
-    recorded_t = begin_t + max(_START_FRACTION * (stop_t - begin_t), _START_SECONDS)
-    rows = []
-    for row, added_t, removed_t, lost in stream.presence.select(
-        "row", "added_t", "removed_t", "lost"
-    ).iter_rows():
-        since_t = max(added_t or begin_t, begin_t)
-        until_t = stop_t if removed_t is None else removed_t
-        end = _STAYED if removed_t is None else _LOST if lost else _LEFT
-        times = [round((t - begin_t) * 1e6) for t in (since_t, until_t)]
-        rows.append([row, *times, int(since_t > recorded_t), end])
-    return rows
 
 
 def _spans(frame: pl.DataFrame, begin_t: float) -> dict[str, list[Any]]:

@@ -7,7 +7,7 @@ import pytest
 
 from analyze.report.reading import plain
 from roast_analyze.report import context, data, page
-from roast_analyze.report.topics import tasks, timeline, transfers, workers
+from roast_analyze.report.topics import tasks, timeline, workers
 
 #: Sections whose topic has another name.
 TOPICS = {"inside": "profile"}
@@ -44,15 +44,14 @@ def section(opened):
             return workers.section(about)
         module = TOPICS.get(name, name.replace("-", "_"))
         topic = import_module(f"roast_analyze.report.topics.{module}")
-        query = transfers.query if name == "memory" else topic.query
-        arguments = (trace, about)[: len(signature(query).parameters)]
+        arguments = (trace, about)[: len(signature(topic.query).parameters)]
         more = {
             "timeline": lambda: timeline.Colors({}, {}),
             "tasks": dict,
             "memory": lambda: tasks.query(trace).prefixes.rows,
         }
         others = [more[name]()] if name in more else []
-        return topic.section(query(*arguments), about, *others)
+        return topic.section(topic.query(*arguments), about, *others)
 
     return section
 

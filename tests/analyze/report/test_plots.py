@@ -2,7 +2,7 @@ import plotly.graph_objects as go
 
 from analyze.report.reading import unpack
 from roast_analyze.report.packed import deltas, pack
-from roast_analyze.report.plots import Plot
+from roast_analyze.report.section import Plot
 
 
 def test_a_figure_is_packed_with_null_for_nan():

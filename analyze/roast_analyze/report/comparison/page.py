@@ -19,9 +19,8 @@ from roast_analyze.report.columns import columns
 from roast_analyze.report.comparison import figures, reasons, sentences
 from roast_analyze.report.comparison.data import DIFFERENCE, RATIO, seconds_in, value_in
 from roast_analyze.report.listing import Listing
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
-from roast_analyze.report.shell import Page, render, roast_version
+from roast_analyze.report.section import Plot, Section
+from roast_analyze.report.shell import Page, roast_version
 from roast_analyze.report.tables import Field
 from roast_analyze.safe_text import named, visible
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.comparison.data import Comparison, TraceTotals
     from roast_analyze.report.tables import Kind, Table
-
-__all__ = ["build", "render"]
 
 #: Most paths of a trace, and most traces, in a command.
 _NAMES: Final = 6

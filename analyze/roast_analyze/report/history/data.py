@@ -107,15 +107,7 @@ class History(Source):
 
 
 def query(store: str, session: Session) -> History:
-    """Query a store.
-
-    Parameters
-    ----------
-    store : str
-        Its path, for commands.
-    session : Session
-        All its traces, opened.
-    """
+    """Query the opened traces of a store, whose path is for commands."""
     return build(
         store,
         session.sql(_RUNS).pl(),

@@ -42,13 +42,7 @@ _USES: Final = {
 
 
 def core_hours(runs: pl.DataFrame) -> Figure:
-    """Draw the core-hours of all runs over time, by use, in buckets of equal length.
-
-    Parameters
-    ----------
-    runs : polars.DataFrame
-        Rows of the view ``runs``.
-    """
+    """Draw the core-hours of rows of view ``runs`` over time, by use, in equal buckets."""
     start_t, stop_t, width, middle = _buckets(runs)
     kept, compute = pl.col("kept_hours"), pl.col("compute_hours")
     buckets = (
@@ -89,15 +83,7 @@ def core_hours(runs: pl.DataFrame) -> Figure:
 
 
 def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
-    """Draw the wall time of programs over time, a panel each, relative to the median of each.
-
-    Parameters
-    ----------
-    runs : polars.DataFrame
-        Rows of the view ``runs``.
-    programs : sequence of str
-        At most :data:`PROGRAM_LIMIT`.
-    """
+    """Draw the wall time of programs over time, a row each, relative to its median."""
     start_t, stop_t, _, middle = _buckets(runs)
     relative = pl.col("wall_seconds") / pl.col("wall_seconds").median().over("program")
     buckets = (
@@ -145,14 +131,7 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
 
 
 def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
-    """Draw the metric that changed most, one panel per change, relative to its median.
-
-    Parameters
-    ----------
-    runs : polars.DataFrame
-        Rows of the view ``runs`` with the metrics.
-    found : sequence of Change
-    """
+    """Draw the metric that changed most, one panel per change, relative to its median."""
     figure = layout.empty_figure(
         60 + _PANEL_PX * len(found), showlegend=False, margin={"l": 8, "r": 12, "t": 30, "b": 8}
     )

@@ -14,9 +14,8 @@ from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.history import data, figures, sentences
 from roast_analyze.report.listing import Listing
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
-from roast_analyze.report.shell import Page, render, roast_version
+from roast_analyze.report.section import Plot, Section
+from roast_analyze.report.shell import Page, roast_version
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from roast_analyze.report.history.data import History
-
-__all__ = ["build", "render"]
 
 #: Most changes in sentences, and with a panel.
 _SENTENCES: Final = 8

@@ -15,8 +15,7 @@ from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.listing import list_query
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
+from roast_analyze.report.section import Plot, Section
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session

@@ -13,8 +13,7 @@ from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import list_frame
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
+from roast_analyze.report.section import Plot, Section
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session

@@ -12,8 +12,7 @@ from plotly.graph_objects import Figure, Scatter
 
 from roast_analyze.figures import layout, palette
 from roast_analyze.report import quantities as q
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
+from roast_analyze.report.section import Plot, Section
 
 if TYPE_CHECKING:
     from roast_analyze.figures.layout import TimeAxis

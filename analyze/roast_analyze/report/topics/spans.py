@@ -13,8 +13,7 @@ from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
+from roast_analyze.report.section import Plot, Section
 from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from roast_analyze.cli import main
 from roast_analyze.open.database import documented_views
 from roast_analyze.report import write_comparison
 from roast_analyze.report.comparison import page
+from roast_analyze.report.shell import render
 
 HOSTILE = '<img src=x onerror="window.__pwned=1"><!--{{ 7*7 }}\'\u2028\u202e'
 
@@ -50,7 +51,7 @@ def full(worker, task, run, sample, chunk, fact):
 
 
 def test_every_section_is_there_and_hostile_strings_stay_text(build, full):
-    html = page.render(build({"a": full("x", 1.0), "b": full("y", 2.0)}))
+    html = render(build({"a": full("x", 1.0), "b": full("y", 2.0)}))
 
     assert re.findall(r'<section id="([a-z-]+)"', html) == [
         "verdict", "reasons", "over-time", "compute", "differences", "traces",
@@ -65,7 +66,7 @@ def test_every_section_is_there_and_hostile_strings_stay_text(build, full):
     assert "<h1><bdi>a and b</bdi></h1>" in html
 
     traces = {HOSTILE: full(HOSTILE, 1.0), f"b{HOSTILE}": full(f"y{HOSTILE}", 2.0)}
-    hostile = page.render(build(traces, title=HOSTILE))
+    hostile = render(build(traces, title=HOSTILE))
 
     assert Page(hostile).names == Page(html).names
     assert Page(hostile).handlers == []

@@ -2,7 +2,8 @@
 
 import pytest
 
-from roast_analyze.report.history.page import build, render
+from roast_analyze.report.history.page import build
+from roast_analyze.report.shell import render
 
 
 @pytest.fixture

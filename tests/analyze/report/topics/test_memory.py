@@ -4,13 +4,13 @@ import polars as pl
 import pytest
 
 from analyze.report.reading import plain, texts
-from roast_analyze.report.topics import transfers
+from roast_analyze.report.topics import memory
 
 
 @pytest.fixture
 def query(opened):
     """Query the transfers of a trace of some records."""
-    return lambda *records: transfers.query(*opened(*records))
+    return lambda *records: memory.query(*opened(*records))
 
 
 @pytest.fixture
@@ -87,14 +87,14 @@ def test_many_workers_share_rows_and_the_largest_pairs_are_listed(
 
     found, shown = query(*records), section("memory", *records)
 
-    assert found.workers.height == transfers.MAP_ROWS
+    assert found.workers.height == memory.MAP_ROWS
     assert found.workers["workers"].sum() == 100
     assert found.cells["from_row"].to_list() == list(range(28, 40))
     assert found.cells.row(-1, named=True) == {
         "from_row": 39, "to_row": 0, "transfers": 2, "bytes": 0,
         "seconds": pytest.approx(1.97),
     }  # fmt: skip
-    assert (found.pairs.rows.height, found.pairs.total) == (transfers.PAIR_ROWS, 30)
+    assert (found.pairs.rows.height, found.pairs.total) == (memory.PAIR_ROWS, 30)
     assert found.pairs.rows["source"][0] == "w99"
     assert found.pairs.query.endswith("LIMIT 20")
     assert shown.plots[0].note.startswith("Each of the 40 rows stands for several of the 100")
@@ -142,7 +142,7 @@ def heatmap(*rows, recorded=False, names=("0", None, "<b>x"), workers=(1, 1, 4))
     rows = pl.DataFrame(
         {"row": range(len(names)), "worker": addresses, "name": names, "workers": workers}
     )
-    return transfers.figure(transfers.Transfers(recorded, 0, 0, 0.0, None, rows, cells))
+    return memory.heatmap(memory.Transfers(recorded, 0, 0, 0.0, None, rows, cells))
 
 
 def test_a_heatmap_of_sources_and_destinations():

@@ -16,8 +16,7 @@ import polars as pl
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
+from roast_analyze.report.section import Plot, Section
 from roast_analyze.report.topics.activities import figures
 from roast_analyze.safe_text import named
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_frame, list_query, list_view
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import RECORD_HINT, Section
+from roast_analyze.report.section import RECORD_HINT, Plot, Section
 from roast_analyze.report.topics.chunks import sentences
 from roast_analyze.report.topics.chunks.figure import chosen, figure, median_rate, sized
 

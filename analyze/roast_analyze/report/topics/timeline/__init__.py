@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
 from roast_analyze.report.section import RECORD_HINT, Section
-from roast_analyze.report.topics import transfers
+from roast_analyze.report.topics import memory
 from roast_analyze.report.topics.timeline import lanes, task_stream
 from roast_analyze.report.topics.timeline.lanes import Colors
 
@@ -74,7 +74,7 @@ def query(trace: Session, context: Context) -> Timeline:
     """Query the computations of a run."""
     computed = _COMPUTED_TASKS if context.run.task_runs else _COMPUTED_CHUNKS
     gaps = trace.rows(_LONGEST_GAP.format(computed=computed))
-    rowed = context.workers.with_columns(transfers.map_row().alias("row"))
+    rowed = context.workers.with_columns(memory.map_row().alias("row"))
     shares = trace.sql(
         _UTILIZATION,
         {
@@ -89,7 +89,7 @@ def query(trace: Session, context: Context) -> Timeline:
     return Timeline(
         stream=task_stream.query(trace, context),
         utilization=shares.join(
-            transfers.named_rows(rowed), on="row", maintain_order="left"
+            memory.named_rows(rowed), on="row", maintain_order="left"
         ).select("row", "worker", "name", "workers", "bucket", "share"),
         path=trace.sql(_PATH).pl(),
         longest_gap=Gap(*gaps[0]) if gaps else None,

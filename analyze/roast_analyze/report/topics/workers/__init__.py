@@ -12,8 +12,7 @@ from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.context import WORKERS_ORDER, WORKERS_QUERY
 from roast_analyze.report.listing import list_frame
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import RECORD_HINT, Section
+from roast_analyze.report.section import RECORD_HINT, Plot, Section
 from roast_analyze.report.topics.workers import sparklines, worker_count
 
 if TYPE_CHECKING:

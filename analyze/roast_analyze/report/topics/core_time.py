@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Workers in the figure; the table of workers has all of them.
 WORKER_LIMIT: Final = 30
 
-_TOTALS: Final = (
+TOTALS: Final = (
     "SELECT category, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
 )
 _OVER_TIME: Final = (
@@ -72,7 +72,7 @@ def query(trace: Session) -> CoreTime:
     """Query the uses of the core time."""
     widths = trace.rows("SELECT width FROM _core_time_buckets")
     return CoreTime(
-        totals=trace.sql(_TOTALS).pl(),
+        totals=trace.sql(TOTALS).pl(),
         over_time=trace.sql(_OVER_TIME).pl(),
         bucket_seconds=widths[0][0] if widths else 1.0,
         by_worker=trace.sql(_BY_WORKER).pl(),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from roast_analyze.report import findings
 from roast_analyze.report import quantities as q
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.topics import loss as losses
+from roast_analyze.report.topics.core_time import TOTALS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from roast_analyze.report.listing import Listing
     from roast_analyze.report.run import Run
     from roast_analyze.report.topics.core_time import CoreTime
-
-_SPENT_QUERY: Final = (
-    "SELECT category, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
-)
 
 
 class Tile(NamedTuple):
@@ -98,7 +95,7 @@ def build(
             if (part := seconds.get(use)) is not None
         ),
         spent_sentence=text,
-        spent_query=_SPENT_QUERY,
+        spent_query=TOTALS,
     )
 
 

@@ -132,6 +132,17 @@ def build(
     first_t, bucket_seconds = stream.begin_t, 1.0
     if load.height:
         first_t, bucket_seconds = load.select("t", "seconds").row(0)
+    map_rows = []
+    for part in utilization.partition_by("row", maintain_order=True):
+        shares = dict(part.select("bucket", pl.col("share") * 100).iter_rows())
+        map_rows.append(
+            {
+                "name": worker_name(part.row(0, named=True)),
+                "workers": int(part["workers"][0]),
+                # In percent; -1 where no worker was present.
+                "shares": [round(shares.get(bucket, -1)) for bucket in range(load.height)],
+            }
+        )
     above = {
         "begin": stream.begin_t,
         "seconds": stop_t - stream.begin_t,
@@ -167,7 +178,7 @@ def build(
             "computing": load["executing"].round(3).to_list(),
             "threads": load["nthreads"].round(3).to_list(),
         },
-        "map": _map(utilization, load.height),
+        "map": map_rows,
     }
     marks = stream.marks.drop_nulls("t").sort("t")
     lanes = {
@@ -275,21 +286,6 @@ def _cells(cells: pl.DataFrame, cells_per_lane: int, bucket_seconds: float) -> d
         "kinds": shares["kind"].to_list(),
         "steps": shares["steps"].to_list(),
     }
-
-
-def _map(utilization: pl.DataFrame, buckets: int) -> list[dict[str, Any]]:
-    """Encode name and percentages of each row of the map; -1 where no worker was present."""
-    rows = []
-    for part in utilization.partition_by("row", maintain_order=True):
-        shares = dict(part.select("bucket", pl.col("share") * 100).iter_rows())
-        rows.append(
-            {
-                "name": worker_name(part.row(0, named=True)),
-                "workers": int(part["workers"][0]),
-                "shares": [round(shares.get(bucket, -1)) for bucket in range(buckets)],
-            }
-        )
-    return rows
 
 
 def _microseconds(seconds: pl.Series) -> list[int]:

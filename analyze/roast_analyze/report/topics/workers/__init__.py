@@ -78,8 +78,32 @@ def section(context: Context) -> Section:
             command=context.view_command("workers"),
         )
     ]
-    if not context.cluster_samples.is_empty():
-        plots.append(_cpu(context))
+    cluster = context.cluster_samples
+    if not cluster.is_empty():
+        note = "CPU usage was not recorded."
+        percent = q.as_float(cluster["cpu_percent"].mean())
+        threads = q.as_float(cluster["nthreads"].mean())
+        if percent is not None and threads:
+            cores, of = q.number(percent / 100), q.number(threads)
+            note = (
+                f"The workers used {cores} {'core' if cores == '1' else 'cores'} on average "
+                f"and had {of} {'thread' if of == '1' else 'threads'} for tasks. 100 % is one "
+                "core; a worker exceeds the number of its threads when libraries start threads "
+                "or work runs beside the tasks."
+            )
+        plots.append(
+            Plot(
+                samples.cpu(
+                    cluster, context.worker_samples, context.worker_names, context.axis
+                ),
+                name="cpu",
+                title="CPU usage over time",
+                description="CPU usage over time: of the cluster above, of each worker below.",
+                note=note,
+                query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
+                command=context.view_command("worker_samples"),
+            )
+        )
     sentences = _sentences(context, recorded_t)
     return replace(section, sentences=sentences, plots=plots, tables=(table,))
 
@@ -105,27 +129,3 @@ def _sentences(context: Context, recorded_t: float) -> list[str]:
     changes = [f"{q.counted(joined, 'worker')} joined after the start"] if joined else []
     changes += [f"{q.counted(left, 'worker')} left in order"] if left else []
     return [text, f"{q.series(changes)}."] if changes else [text]
-
-
-def _cpu(context: Context) -> Plot:
-    cluster = context.cluster_samples
-    percent = q.as_float(cluster["cpu_percent"].mean())
-    threads = q.as_float(cluster["nthreads"].mean())
-    note = "CPU usage was not recorded."
-    if percent is not None and threads:
-        cores, of = q.number(percent / 100), q.number(threads)
-        note = (
-            f"The workers used {cores} {'core' if cores == '1' else 'cores'} on average and "
-            f"had {of} {'thread' if of == '1' else 'threads'} for tasks. 100 % is one core; a "
-            "worker exceeds the number of its threads when libraries start threads or work "
-            "runs beside the tasks."
-        )
-    return Plot(
-        samples.cpu(cluster, context.worker_samples, context.worker_names, context.axis),
-        name="cpu",
-        title="CPU usage over time",
-        description="CPU usage over time: of the cluster above, of each worker below.",
-        note=note,
-        query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
-        command=context.view_command("worker_samples"),
-    )

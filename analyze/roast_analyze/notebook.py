@@ -101,6 +101,7 @@ def to_html(trace: Session) -> str:
             )
         whole = "Nothing is lost."
         parts.append(f"Incomplete (reason, records, detail):{_list(lost)}" if lost else whole)
+        # Hundreds of names would push everything else out of sight.
         parts.append(folded)
         parts.append(
             "Next: " + ", ".join(f"<code>{escape(step)}</code>" for step in _NEXT_STEPS)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from analyze.report.reading import plain
 from roast_analyze import Trace
 
 ANALYZE = Path(__file__).parents[2] / "analyze"
@@ -37,13 +38,12 @@ def test_a_cell_shows_the_run(write_trace, worker, task, run):
     with Trace(path, start=20, stop=40) as trace:
         page = Page(trace._repr_html_())
 
-    text = page.text.replace("\N{NO-BREAK SPACE}", " ")
     assert page.open == []
     for part in (
         "trace.jsonl", "Only time range 20 s to 40 s of a run of 1 min 40 s.",
         ": 1 worker, 1 task, 1 attempt, 0 failures", "task_runs", "trace.sql(",
     ):  # fmt: skip
-        assert part in text, part
+        assert part in plain(page.text), part
 
 
 def test_a_cell_shows_losses(open_trace):
@@ -85,10 +85,7 @@ def test_findings_predictions_and_comparisons_display_themselves(
             "predictions": slow.what_if(workers=[1, 2]),
             "comparison": slow.why(fast),
         }
-        texts = {
-            name: Page(frame._repr_html_()).text.replace("\N{NO-BREAK SPACE}", " ")
-            for name, frame in shown.items()
-        }
+        texts = {name: plain(Page(frame._repr_html_()).text) for name, frame in shown.items()}
 
     assert "More workers than the work can use" in texts["findings"]
     assert "wall time" in texts["predictions"]

@@ -95,6 +95,7 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
     ).pl()
     titles = {rule.id: rule.title for rule in rules()}
     found = []
+    # Texts contain names of the trace.
     for row in rows.head(rows.height if limit is None else limit).iter_rows(named=True):
         texts = {name: visible(row[name] or "") for name in ("entity", "sentence", "change")}
         # A worker is often a number, which would read as a count.

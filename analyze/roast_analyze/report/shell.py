@@ -65,6 +65,7 @@ class Page:
     @property
     def shell(self) -> Shell:
         """Styles, scripts and policy."""
+        # The other pages have neither timeline nor flame graph.
         return shell(*(_REPORT if self.verdict else _OTHERS))
 
 

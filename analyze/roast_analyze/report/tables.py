@@ -275,6 +275,7 @@ def _format(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[
             unit = "1/s"
         case "seconds" | "difference":
             unit = "s"
+            # In seconds, short times would differ only in the last decimals.
             if 0 < largest < 0.1:
                 unit, divisor = ("ms", 1e-3) if largest >= 1e-4 else ("µs", 1e-6)
         case "bytes" | "byte_rate":

@@ -218,6 +218,7 @@ def _findings(comparison: Comparison) -> Table:
 
 def _over_time(comparison: Comparison) -> Section:
     traces = comparison.traces
+    # Each trace begins at zero, so that they can be compared.
     axis = TimeAxis(0.0, max(trace.wall_seconds for trace in traces))
     load = [_panel(trace, trace.load) for trace in traces]
     samples = [_panel(trace, trace.samples) for trace in traces]

@@ -142,6 +142,7 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
         program = runs.filter(pl.col("program") == change.program).with_row_index("run", 1)
         known = program.filter(pl.col(name).is_not_null())
         unit = float(np.median(known[name])) if shift.metric.is_ratio else 0.01
+        # Of a long history, medians of runs that follow each other.
         size = math.ceil(known.height / POINT_LIMIT)
         points = (
             known.group_by(pl.int_range(pl.len()) // size)

@@ -151,6 +151,7 @@ def over_time(found: CoreTime, context: Context) -> Figure:
 
 def by_worker(found: CoreTime, context: Context) -> Figure:
     """Draw a bar of seconds by use for each worker, the one with the most idle time first."""
+    # Little time for results that were kept is much idle time.
     wide = (
         found.by_worker.pivot("use", index="worker", values="seconds", aggregate_function="sum")
         .fill_null(0.0)

@@ -230,6 +230,7 @@ def heatmap(transfers: Transfers) -> Figure:
     column, units = ("bytes", _BYTES) if transfers.recorded else ("seconds", _SECONDS)
     most = max(transfers.cells[column].drop_nulls(), default=0)
     size, unit = next((each for each in units if most >= each[0]), units[-1])
+    # More than three digits would only enlarge the page.
     values: list[list[float | None]] = [[None] * len(names) for _ in names]
     for source, destination, value in transfers.cells.select(
         "from_row", "to_row", column

@@ -154,7 +154,7 @@ def test_sentence(sentences, worker, task, run):
 @pytest.mark.parametrize(
     ("times", "gap"),
     [
-        ([(0.0, 5.0), (1.0, 2.0), (6.0, 7.0), (8.5, 9.5)], timeline.Gap(7.0, 8.5)),
+        ([(0.0, 5.0), (1.0, 2.0), (6.0, 7.0), (8.5, 9.5)], (7.0, 8.5)),
         ([(0.0, 5.0), (1.0, 6.0)], None),
     ],
 )

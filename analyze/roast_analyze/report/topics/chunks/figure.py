@@ -43,6 +43,7 @@ def chosen(chunks: pl.DataFrame, limit: int = POINT_LIMIT) -> pl.DataFrame:
     ranked = chunks.sort(
         pl.col("outcome") != "memory", "compute_seconds", descending=True, maintain_order=True
     )
+    # The other half shows what is usual, over the whole run.
     first, others = ranked.head(limit // 2), ranked.slice(limit // 2)
     every = -(-others.height // (limit - first.height))
     return pl.concat([first, others.gather_every(every)])

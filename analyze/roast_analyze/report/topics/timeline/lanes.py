@@ -132,6 +132,7 @@ def build(
     first_t, bucket_seconds = stream.begin_t, 1.0
     if load.height:
         first_t, bucket_seconds = load.select("t", "seconds").row(0)
+    # A row stands for several workers if there are many.
     map_rows = []
     for part in utilization.partition_by("row", maintain_order=True):
         shares = dict(part.select("bucket", pl.col("share") * 100).iter_rows())

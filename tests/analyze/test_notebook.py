@@ -95,6 +95,8 @@ def test_findings_predictions_and_comparisons_display_themselves(
     for name, frame in shown.items():
         assert repr(frame).startswith("shape: "), name
         assert frame.head(1)._repr_html_().startswith("<div>"), name
+    # Columns that no prediction has are left out.
+    assert "chunk" not in texts["predictions"]
     # Of a closed trace, the rows are shown.
     assert shown["findings"]._repr_html_().startswith("<div>")
 
@@ -136,6 +138,9 @@ def test_a_long_run_is_drawn_with_few_bars(open_trace, worker, task, run):
 
     drawn = sum(seconds for bars in figure.data for _, seconds in bars.customdata)
     assert drawn == pytest.approx(3000 * 0.9 / 40)
+    # A single computation is as high as a lane, added up ones as their share of the bucket.
+    heights = {round(height, 2) for bars in figure.data for height in bars.width}
+    assert max(heights) == 0.9
     assert "The 2,000 longest of 3,000 computations" in figure.layout.title.text
 
 

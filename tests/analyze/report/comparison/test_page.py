@@ -117,8 +117,9 @@ def test_empty_and_incomplete_traces(build):
     loss = {"kind": "loss", "t": 1.0, "reason": "late", "records": 3}
     built = build({"a": [], "b": [loss], "c": []})
 
-    verdict, _, over_time, compute, differences, _ = built.sections
+    verdict, reasons, over_time, compute, differences, _ = built.sections
     assert built.title == "a and 2 more"
+    assert [column.title for column in reasons.tables[0].columns] == ["term", "b", "c"]
     assert compute.empty == "None of these traces contains tasks or chunks."
     assert differences.empty.startswith("No facts about software, machines and settings")
     assert not verdict.plots

@@ -17,6 +17,8 @@ def test_figures_add_up_to_the_core_time(section, worker, task, run):
         "after the last result (60 %) and fewer tasks left than threads (20 %)."
     )
     assert sum(y * bar.width for bar in over_time.data for y in bar.y) == pytest.approx(20.0)
+    # The first bar is in the middle of its bucket.
+    assert over_time.data[0].x[0] == pytest.approx(over_time.data[0].width / 2)
     assert {bar.name: list(bar.x) for bar in by_worker.data} == {
         "computing, result kept": [0.0, 4.0],
         "fewer tasks left than threads": [4.0, 0.0],

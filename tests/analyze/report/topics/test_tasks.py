@@ -123,6 +123,7 @@ def test_bars_are_ranked_by_time():
     figure = seconds(prefixes, {"load": "#111111"})
     computing, transfer = figure.data
     assert figure.layout.yaxis.ticktext == ("sum", "load")
+    assert figure.layout.yaxis.range == (1.5, -0.5)  # the first on top
     assert (computing.x, computing.marker.color) == ((1.0, 4.0), (palette.OTHER, "#111111"))
     assert computing.customdata == (["sum", 3], ["load", 9])
     assert (transfer.name, transfer.x) == ("transfer", (5.0, 0.0))

@@ -143,6 +143,7 @@ def test_tiles_and_completeness(built, worker, task, run, gone, chunk):
         {"kind": "loss", "t": 2.0, "reason": "buffer <full>", "records": 3},
     )
     whole = built(task("a-1"))
+    alone = built(worker("w1"))
 
     assert {t.label: (plain(t.value), plain(t.hint), t.tone) for t in found.tiles} == {
         "Wall time": ("10 s", "busy for 4 s", ""),
@@ -157,6 +158,7 @@ def test_tiles_and_completeness(built, worker, task, run, gone, chunk):
         "Failures": ("1", "listed below", "bad"),
         "Trace": ("incomplete", "13 records", "bad"),
     }
+    assert plain(alone.tiles[1].hint) == "at once, 1 thread"
     assert [(plain(v.completeness), v.is_complete) for v in (whole, found)] == [
         ("The trace is complete: it contains 3 records, and no loss was detected.", True),
         ("The trace is incomplete: buffer <full>. At least 3 records are missing.", False),

@@ -81,8 +81,8 @@ def test_the_worker_count_and_who_joined_left_or_was_lost():
         "lost": ((6,), (3,), ([1, "&lt;b&gt;3"],)),
     }
     # Threads are drawn if workers differ in them.
-    threads = counted(("w1", 2, 0.0, None, False), ("w2", 8, 5.0, None, False))["threads"]
-    assert (threads.y, threads.yaxis) == ((2, 10, 10), "y2")
+    threads = counted(("w1", 2, 0.0, None, False), ("w2", 8, 5.0, 8.0, False))["threads"]
+    assert (threads.y, threads.yaxis) == ((2, 10, 2, 2), "y2")
 
 
 def test_the_figure_of_many_changes_is_small():
@@ -119,7 +119,8 @@ def test_sparklines_of_each_process():
     # one scale, that of memory ends at the limit; values are repeated until the last sample.
     maxima, curves = drawn(
         [("w1", "a"), ("w2", "b"), ("w1", "c"), ("w1", None)],
-        (2.0, "w1", "a", 50.0, 100, 1.0),
+        (2.0, "w1", "a", 50.0, 80, 1.0),
+        (2.1, "w1", "a", None, 80, 1.0),
         (5.0, "w1", "a", 50.0, 50, 0.0),
         (0.0, "w2", "b", 100.0, 50, 2.0),
         (9.0, "w1", "c", 70.0, 1, 0.0),
@@ -131,14 +132,14 @@ def test_sparklines_of_each_process():
             None,
         ],
         "max_memory_share": [
-            ("50 to 100 %", "M12 1h12l6 7"), ("50 to 50 %", "M0 8h0"), ("1 to 1 %", "M54 15h0"),
+            ("50 to 80 %", "M12 4h12l6 4"), ("50 to 50 %", "M0 8h0"), ("1 to 1 %", "M54 15h0"),
             None,
         ],
         "max_executing": [
             ("0 to 1", "M12 8h12l6 7"), ("2 to 2", "M0 1h0"), ("0 to 0", "M54 15h0"), None,
         ],
     }  # fmt: skip
-    assert maxima == [(0.5, 1.0, 1.0), (1.0, 0.5, 2.0), (0.7, 0.01, 0.0), (None, None, None)]
+    assert maxima == [(0.5, 0.8, 1.0), (1.0, 0.5, 2.0), (0.7, 0.01, 0.0), (None, None, None)]
 
 
 def test_columns_depend_on_limits_and_spilling():

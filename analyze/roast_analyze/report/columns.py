@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.tables import Kind
 
-#: Names whose last word is not their kind.
+#: Names by kind, if they do not end in it.
 _KINDS: Final[Mapping[Kind, str]] = {
     "bytes": "bytes_read",
     "byte_rate": "bytes_per_second",
@@ -42,12 +42,12 @@ _KINDS: Final[Mapping[Kind, str]] = {
     "trouble": ("erred failed_attempts failed_chunks failures lost lost_records retried"),
 }
 _KIND_OF: Final = {name: kind for kind, names in _KINDS.items() for name in names.split()}
-#: Kinds that are the last word of a name.
+#: Kinds by the end of the name.
 _UNITS: Final[Mapping[str, Kind]] = {
     "bytes": "bytes", "seconds": "seconds", "share": "share", "t": "since",
 }  # fmt: skip
 
-#: Headings that are not the words of the name.
+#: Headings that do not follow from the name.
 _HEADINGS: Final = {
     "added_t": "joined",
     "between": "range",

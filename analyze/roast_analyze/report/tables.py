@@ -50,11 +50,13 @@ _GOOD: Final = frozenset({"memory", "complete"})
 
 @dataclass(frozen=True)
 class Field:
-    """A column to show: its name in the frame, its heading, and the kind of its values."""
+    """A column: its name in the frame and in downloads, its heading, the kind of its values."""
 
     name: str
     title: str
     kind: Kind = "text"
+    #: In the heading; that of a table follows from its largest value.
+    unit: str = ""
     #: Whether to omit the column when every value is zero or missing.
     optional: bool = False
     #: Whether a table of many columns shows the column only on demand.
@@ -68,20 +70,10 @@ class Field:
     #: Column of the addresses that the cells link to; null for none.
     link: str = ""
 
-
-@dataclass(frozen=True)
-class Column:
-    """Heading of a column; its name is that of the view and of downloads."""
-
-    name: str
-    title: str
-    unit: str
-    #: Description of the column.
-    help: str
-    #: Whether the cells contain numbers.
-    numeric: bool
-    #: Whether the column is shown only on demand.
-    detail: bool = False
+    @property
+    def numeric(self) -> bool:
+        """Whether the cells contain numbers."""
+        return self.kind not in ("text", "outcome")
 
 
 @dataclass(frozen=True)
@@ -117,7 +109,7 @@ class Table:
     #: Identifier within the page, and name of a download.
     name: str
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[Field, ...]
     rows: tuple[tuple[Cell, ...], ...]
     #: Omitted rows, if any.
     note: str
@@ -197,16 +189,9 @@ class Source:
         columns, cells = [], []
         for field in kept:
             unit, write = _format(_largest(rows, field, kept), field.kind, self.start_t)
-            columns.append(
-                Column(
-                    field.name,
-                    field.title,
-                    unit,
-                    field.help or comments.get(field.name, ""),
-                    numeric=field.kind not in ("text", "outcome"),
-                    detail=field.detail and len(kept) > COLUMN_LIMIT,
-                )
-            )
+            about = field.help or comments.get(field.name, "")
+            detail = field.detail and len(kept) > COLUMN_LIMIT
+            columns.append(replace(field, unit=unit, help=about, detail=detail))
             own = [write(value) for value in rows[field.name].to_list()]
             if field.times:
                 ratios = rows[field.times].to_list()
@@ -254,7 +239,7 @@ def _with(cells: list[Cell], name: str, values: Sequence[Any]) -> list[Cell]:
 
 def _largest(rows: pl.DataFrame, field: Field, shown: list[Field]) -> float:
     """Return the largest finite value of a column and of those that share its unit."""
-    if field.kind in ("text", "outcome"):
+    if not field.numeric:
         return 0.0
     group = [f.name for f in shown if f is field or (f.group and f.group == field.group)]
     values = (abs(value) for name in group for value in rows[name].drop_nulls())

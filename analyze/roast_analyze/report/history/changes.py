@@ -110,7 +110,7 @@ class Change:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the most significant change is for the worse."""
+        """Return whether the most significant change is for the worse."""
         return self.shifts[0].change > 0
 
 

@@ -87,13 +87,13 @@ class History(Source):
     comments: dict[str, dict[str, str]]
 
     @property
-    def store_word(self) -> str:
-        """Path of the store as a word of a command."""
+    def store_argument(self) -> str:
+        """Path of the store, quoted for a shell."""
         return shlex.quote(visible(self.store))
 
     def command(self, listing: Listing) -> str:
         """Return the command that prints the rows of a listing in a terminal."""
-        return f"roast-analyze sql {self.store_word} {shlex.quote(listing.query)}"
+        return f"roast-analyze sql {self.store_argument} {shlex.quote(listing.query)}"
 
     @property
     def core_hours(self) -> float:

@@ -92,7 +92,7 @@ def build(
         title=visible(title or PurePosixPath(history.store).name or history.store),
         about=Markup("Runs in a store. Times are in UTC."),
         made_with=roast_version(),
-        command=f"roast-analyze {history.store_word} --html",
+        command=f"roast-analyze {history.store_argument} --html",
         sections=(
             _overview(history),
             _changes(history),
@@ -162,7 +162,7 @@ def _changes(history: History) -> Section:
         section,
         sentences=(*map(sentences.change, ranked[:_SENTENCES]), sentences.test(history)),
         plots=(plot,),
-        tables=(replace(table, command=f"roast-analyze {history.store_word}"),),
+        tables=(replace(table, command=f"roast-analyze {history.store_argument}"),),
     )
 
 
@@ -231,8 +231,8 @@ def _runs(history: History, reports: Mapping[str, str]) -> Section:
     )
     listing = Listing("runs", "FROM runs ORDER BY start_t DESC", rows, history.runs.height)
     hint = (
-        f"The command roast-analyze {history.store_word} TRACE_ID --html writes the report of "
-        "a run. Starts of runs link to the reports that existed when this page was written."
+        f"The command roast-analyze {history.store_argument} TRACE_ID --html writes the report "
+        "of a run. Starts of runs link to the reports that existed when this page was written."
     )
     table = history.table("runs", "Runs", listing, _RUNS, chosen="the newest")
     return replace(section, sentences=(hint,), tables=(table,))
@@ -253,6 +253,6 @@ def _plot(
         title=title,
         description=f"{title}, {q.counted(history.runs.height, 'run')}.",
         query=query,
-        command=f'roast-analyze sql {history.store_word} "{query}"',
+        command=f'roast-analyze sql {history.store_argument} "{query}"',
         note=note,
     )

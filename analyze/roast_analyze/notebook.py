@@ -90,7 +90,19 @@ def to_html(trace: Session) -> str:
                 names.append(f'<code title="{title}">{_text(view.name)}</code>')
             lines.append(f"{_text(topic)}: {', '.join(names)}")
         folded = f"<details><summary>Views, by topic</summary>{_list(lines)}</details>"
-        parts += _losses(trace), folded
+        losses = trace.rows("SELECT reason, records, detail FROM loss")
+        lost = [
+            f"{_text(reason)} ({_text(count(records))}): {_text(detail)}"
+            for reason, records, detail in losses[:_LOSSES]
+        ]
+        if len(losses) > _LOSSES:
+            lost.append(
+                f"and {count(len(losses) - _LOSSES)} more in the view <code>loss</code>"
+            )
+        whole = "Nothing is lost."
+        parts.append(f"Incomplete (reason, records, detail):{_list(lost)}" if lost else whole)
+        # Hundreds of names would push everything else out of sight.
+        parts.append(folded)
         parts.append(
             "Next: " + ", ".join(f"<code>{escape(step)}</code>" for step in _NEXT_STEPS)
         )
@@ -196,19 +208,6 @@ def _findings(trace: Session, limit: int | None = findings.SHOWN) -> str:
         for finding in found
     ]
     return f"Findings:{_list(lines)}"
-
-
-def _losses(trace: Session) -> str:
-    losses = trace.rows("SELECT reason, records, detail FROM loss")
-    if not losses:
-        return "Nothing is lost."
-    lines = [
-        f"{_text(reason)} ({_text(count(records))}): {_text(detail)}"
-        for reason, records, detail in losses[:_LOSSES]
-    ]
-    if len(losses) > _LOSSES:
-        lines.append(f"and {count(len(losses) - _LOSSES)} more in the view <code>loss</code>")
-    return f"Incomplete (reason, records, detail):{_list(lines)}"
 
 
 def _list(lines: list[str]) -> str:

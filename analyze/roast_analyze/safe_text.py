@@ -49,3 +49,8 @@ def shortened(text: str, limit: int = LABEL_LIMIT) -> str:
 def one_line(text: str, limit: int = LABEL_LIMIT) -> str:
     """Return a text as one visible line of at most `limit` characters."""
     return shortened(" ".join(visible(text).split()), limit)
+
+
+def named(value: object, nameless: str = "", limit: int = 60) -> str:
+    """Return a name fit for a sentence; ``nameless`` if it is None."""
+    return nameless if value is None else shortened(visible(str(value)), limit)

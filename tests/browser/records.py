@@ -16,14 +16,18 @@ def worker(address: str = "w1", **fields) -> dict:
 
 
 def task(key: str, start: float, stop: float, **end) -> list[dict]:
-    """Return the records of a task that a worker computed from start to stop."""
+    """Return the records of a task that a worker computed from start to stop.
+
+    It was sent at the start, unless ``sent`` is given.
+    """
+    sent = end.pop("sent", start)
     known = {"prefix": end.pop("prefix", key.partition("-")[0])}
     known |= {"span_id": end.pop("span_id")} if "span_id" in end else {}
     moved = {"kind": "transition", "key": key, "worker": end.get("worker", "w1"), "run_id": 1}
     parts = [{"action": "compute", "start": start, "stop": stop}]
     return [
         {"kind": "task", "t": 0.0, "key": key, **known},
-        {**moved, "t": start, "start": "waiting", "finish": "processing", "stimulus_id": "s"},
+        {**moved, "t": sent, "start": "waiting", "finish": "processing", "stimulus_id": "s"},
         {**moved, "t": stop, "start": "processing", "finish": "memory", "thread": 1,
          "nbytes": 8, "stimulus_id": "task-finished-1", "startstops": parts, **end},
     ]  # fmt: skip

@@ -59,76 +59,51 @@ def trace_of(tmp_path_factory):
     return trace_of
 
 
+def record(kind: str, t: float, **fields) -> dict:
+    return {"kind": kind, "t": t, **fields}
+
+
 def many_of_everything() -> list[dict]:
     """Return a run with more rows than any table shows."""
-    header = {
-        "kind": "header",
-        "t": 0.0,
-        "schema_version": "2.2",
-        "trace_id": "M",
-        "segment": 1,
-    }
-    lines = [header]
+    lines = [record("header", 0.0, schema_version="2.2", trace_id="M", segment=1)]
     for n in range(1, 521):
-        t, key, worker = float(n), f"p{n % 310:03}-{n:03}", f"w{n % 310}"
-        moved = {"kind": "transition", "key": key, "worker": worker, "run_id": n, "t": t}
-        about = {"kind": "chunk", "t": t, "key": key, "dataset": f"D{n % 301}"}
-        about |= {"filename": f"f{n}.root", "entry_start": 0, "entry_stop": 10 * n}
-        computed = [{"action": "compute", "start": t, "stop": t + 0.001 * n}]
+        t, key, worker, prefix = (
+            float(n),
+            f"p{n % 310:03}-{n:03}",
+            f"w{n % 310}",
+            f"p{n % 310:03}",
+        )
+        run = {"key": key, "run_id": n}
+        moved = {**run, "worker": worker}
+        about = {"key": key, "dataset": f"D{n % 301}", "filename": f"f{n}.root"}
+        about |= {"entry_start": 0, "entry_stop": 10 * n}
         sent = {"action": "transfer", "start": t - 0.5, "stop": t - 0.5 + 1e-4 * n}
-        computed.append({**sent, "source": f"w{7 * n % 310}"})
+        phases = [{"action": "compute", "start": t, "stop": t + 0.001 * n},
+                  {**sent, "source": f"w{7 * n % 310}"}]  # fmt: skip
         read = [{"branch": f"b{n % 101}", "compressed_bytes": n, "read_seconds": 1e-7 * n}]
-        measured = {"run_id": n, "worker": worker, "measured": {"branches": read}}
-        named = {"kind": "section", "t": t, "key": key, "run_id": n, "name": f"part {n % 101}"}
-        failed = {"finish": "erred", "stimulus_id": "task-erred-1", "exception": f"E({n})"}
-        ended = {"finish": "memory", "stimulus_id": "task-finished-1", "nbytes": n}
+        # At least one chunk of each dataset succeeds.
+        end = {"finish": "memory", "stimulus_id": "task-finished-1", "nbytes": n}
+        if 301 < n <= 461:
+            end = {"finish": "erred", "stimulus_id": "task-erred-1", "exception": f"E({n})"}
+        metric = {"context": "execute", "activity": f"a{n % 101}", "unit": "seconds"}
         lines += [
-            {"kind": "environment", "t": t, "section": "s", "name": f"n{n}", "value": "v" * n},
-            {
-                "kind": "event",
-                "t": t,
-                "topic": f"t{n % 301}",
-                "payload": {"n": n, "v": "v" * n},
-            },
-            {"kind": "loss", "t": t, "reason": "r", "detail": f"d{n}", "records": n % 7},
-            {
-                "kind": "task",
-                "t": t,
-                "key": key,
-                "prefix": f"p{n % 310:03}",
-                "group": f"g{n:03}",
-                "span_id": f"s{n}",
-            },
-            {"kind": "span", "t": t, "span_id": f"s{n}", "span_name": ["all", f"n{n}"]},
-            {
-                "kind": "fine_metric",
-                "t": t,
-                "worker": worker,
-                "context": "execute",
-                "prefix": f"p{n % 310:03}",
-                "span_id": f"s{n}",
-                "activity": f"a{n % 101}",
-                "unit": "seconds",
-                "delta": 1e-4 * n,
-            },
-            about,
-            {**moved, "start": "waiting", "finish": "processing", "stimulus_id": "s"},
-            {**about, **measured, "start_t": t, "stop_t": t + 0.001 * n},
-            {**named, "start_t": t, "stop_t": t + 1e-6 * n},
-            {**moved, "t": t + 1, "start": "processing", "startstops": computed}
-            # At least one chunk of each dataset succeeds.
-            | (failed if 301 < n <= 461 else ended),
-        ]
+            record("environment", t, section="s", name=f"n{n}", value="v" * n),
+            record("event", t, topic=f"t{n % 301}", payload={"n": n, "v": "v" * n}),
+            record("loss", t, reason="r", detail=f"d{n}", records=n % 7),
+            record("task", t, key=key, prefix=prefix, group=f"g{n:03}", span_id=f"s{n}"),
+            record("span", t, span_id=f"s{n}", span_name=["all", f"n{n}"]),
+            record("fine_metric", t, worker=worker, prefix=prefix, span_id=f"s{n}", **metric,
+                   delta=1e-4 * n),
+            record("chunk", t, **about),
+            record("transition", t, **moved, start="waiting", finish="processing",
+                   stimulus_id="s"),
+            record("chunk", t, **about | moved, measured={"branches": read}, start_t=t,
+                   stop_t=t + 0.001 * n),
+            record("section", t, **run, name=f"part {n % 101}", start_t=t, stop_t=t + 1e-6 * n),
+            record("transition", t + 1, **moved, start="processing", startstops=phases, **end),
+        ]  # fmt: skip
         if n <= 310:
-            lines.append(
-                {
-                    "kind": "worker_added",
-                    "t": t,
-                    "worker": worker,
-                    "name": str(n),
-                    "nthreads": 2,
-                }
-            )
+            lines.append(record("worker_added", t, worker=worker, name=str(n), nthreads=2))
             lines += unique_process(n, t, worker)
     return lines
 
@@ -144,17 +119,18 @@ def unique_process(n: int, t: float, worker: str) -> list[dict]:
         "machine": {"host": f"h{n:03}", "cores": 2, "kernel": f"6.{n}"},
         "jobs": [{"system": "slurm", "job_id": f"{n:03}", "queue": f"q{n}", "node": f"h{n}"}],
     }
-    sections = {
-        "process": (f"id {n}", process),
+    option = "distributed.scheduler.bandwidth"
+    sheets = {
         "packages": (f"packages {n}", [["numpy", f"2.{n}"]]),
-        "configuration": (f"configuration {n}", {"distributed.scheduler.bandwidth": n}),
-        "defaults": ("defaults", {"distributed.scheduler.bandwidth": 0}),
+        "configuration": (f"configuration {n}", {option: n}),
+        "defaults": ("defaults", {option: 0}),
     }
     return [
-        {"kind": "environment", "t": t, "section": section, "name": name, "value": value}
-        | ({"worker": worker, "server_id": name} if section == "process" else {})
-        for section, (name, value) in sections.items()
-    ]
+        record("environment", t, section="process", name=f"id {n}", value=process,
+               worker=worker, server_id=f"id {n}"),
+        *(record("environment", t, section=section, name=name, value=value)
+          for section, (name, value) in sheets.items()),
+    ]  # fmt: skip
 
 
 SOURCES = (*SAMPLES, *ODD, many_of_everything)

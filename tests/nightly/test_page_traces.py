@@ -1,11 +1,13 @@
 """Pages of poor, odd and enormous traces have text everywhere, and no meaningless numbers."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from browser.pages import PREPARE, violations
+from browser.records import FAILED, task, worker
 from nightly import odd_traces
 from nightly.recording import Recording
 
@@ -13,64 +15,52 @@ pytestmark = pytest.mark.browser
 
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("*.jsonl.zst"))
 
-WORKER = {"kind": "worker_added", "t": 0.0, "worker": "w1", "name": "0", "nthreads": 1}
-CHUNK = {"kind": "chunk", "dataset": "Z", "filename": "z.root", "entry_start": 0}
 YEARS = 3e8
-
-
-def task(sent: float, start: float, stop: float, key: str = "a-1", **fields) -> list[dict]:
-    """Return the records of a task."""
-    moved = {"kind": "transition", "key": key, "worker": "w1", "run_id": 1}
-    parts = [{"action": "compute", "start": start, "stop": stop}]
-    ended = {"finish": "memory", "stimulus_id": "task-finished-1", "startstops": parts}
-    return [
-        {"kind": "task", "t": sent, "key": key, "prefix": "a"},
-        {**moved, "t": sent, "start": "waiting", "finish": "processing", "stimulus_id": "s"},
-        {**moved, "t": stop, "start": "processing", "thread": 1, **ended, **fields},
-    ]
 
 
 def chunk(start: float, stop: float, **measured) -> dict:
     """Return the record of a chunk attempt."""
-    about = {"key": "a-1", "run_id": 1, "worker": "w1", "thread": 1, "entry_stop": 1000}
-    return {**CHUNK, **about, "t": stop, "start_t": start, "stop_t": stop, "measured": measured}
+    about = {"key": "a-1", "run_id": 1, "worker": "w1", "thread": 1, "dataset": "Z"}
+    about |= {"filename": "z.root", "entry_start": 0, "entry_stop": 1000, "measured": measured}
+    return {"kind": "chunk", **about, "t": stop, "start_t": start, "stop_t": stop}
 
 
 def sample(t: float, **metrics) -> dict:
     return {"kind": "worker_sample", "t": t, "worker": "w1", "nthreads": 1, "metrics": metrics}
 
 
-def trailer(t: float) -> dict:
-    counts = {"records_by_kind": {"header": 1}, "dropped_by_kind": {}}
-    return {"kind": "trailer", "t": t, "segment": 1, "reason": "stopped", **counts}
-
-
-FAILED = {"finish": "erred", "stimulus_id": "task-erred-1", "exception": "E()"}
+TRAILER = {"kind": "trailer", "t": 5.0, "segment": 1, "reason": "stopped",
+           "records_by_kind": {"header": 1}, "dropped_by_kind": {}}  # fmt: skip
 NOTHING_MEASURED = {"cpu_seconds": 0.0, "bytes_read": 0, "open_seconds": 0.0, "branches": []}
+#: Records of a task, in order: it enters the graph, it is sent, and it ends.
+ONE = task("a-1", 1.0, 2.0)
 
 POOR = {
     "nothing": [],
-    "nothing, but whole": [trailer(5.0)],
-    "no workers": task(1.0, 1.0, 2.0),
-    "no tasks": [WORKER, sample(1.0, cpu=2.0, memory=2**20)],
-    "one task": [WORKER, *task(1.0, 1.0, 2.0)],
-    "tasks that never ended": [WORKER, *task(1.0, 1.0, 2.0)[:2]],
-    "tasks that were never sent": [WORKER, *task(1.0, 1.0, 2.0)[:1]],
-    "only failures": [WORKER, *task(1.0, 1.0, 2.0, **FAILED)],
+    "nothing, but whole": [TRAILER],
+    "no workers": ONE,
+    "no tasks": [worker(), sample(1.0, cpu=2.0, memory=2**20)],
+    "one task": [worker(), *ONE],
+    "tasks that never ended": [worker(), *ONE[:2]],
+    "tasks that were never sent": [worker(), *ONE[:1]],
+    "only failures": [worker(), *task("a-1", 1.0, 2.0, **FAILED)],
     "one instant": [
-        {**WORKER, "t": 7.0}, *task(7.0, 7.0, 7.0, nbytes=0),
-        chunk(7.0, 7.0, **NOTHING_MEASURED), sample(7.0, cpu=0.0, memory=0),
+        {**record, "t": 7.0}
+        for record in (worker(), *task("a-1", 7.0, 7.0, nbytes=0),
+                       chunk(7.0, 7.0, **NOTHING_MEASURED), sample(7.0, cpu=0.0, memory=0))
     ],
-    "no events": [WORKER, *task(0.0, 0.0, 1.0), {**chunk(0.0, 1.0, events=0), "entry_stop": 0}],
+    "no events": [
+        worker(), *task("a-1", 0.0, 1.0), {**chunk(0.0, 1.0, events=0), "entry_stop": 0},
+    ],
     "a clock that was put back": [
-        WORKER, *task(3600.0, 3600.0, 5.0), chunk(3600.0, 5.0, cpu_seconds=3.0),
+        worker(), *task("a-1", 3600.0, 5.0), chunk(3600.0, 5.0, cpu_seconds=3.0),
         sample(3600.0, cpu=9.0, memory=5), sample(6.0, cpu=9.0, memory=5),
     ],
     "a worker whose clock is behind": [
-        WORKER, *task(1.0, -50.0, -49.0), *task(2.0, -9.0, 3.0, "a-2"),
+        worker(), *task("a-1", -50.0, -49.0, sent=1.0), *task("a-2", -9.0, 3.0, sent=2.0),
     ],
     "years and petabytes": [
-        {**WORKER, "memory_limit": 10**16}, *task(1.0, 1.0, YEARS, nbytes=10**15),
+        worker(memory_limit=10**16), *task("a-1", 1.0, YEARS, nbytes=10**15),
         {**chunk(1.0, YEARS, cpu_seconds=YEARS / 3, bytes_read=10**17), "entry_stop": 10**15},
         sample(1.0, cpu=1e6, memory=10**15), sample(YEARS, cpu=1e6, memory=10**16),
     ],
@@ -129,11 +119,6 @@ def test_a_poor_trace_makes_a_sensible_page(open_page, report, name):
     assert_sensible(open_page(report(POOR[name], name)))
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.split(".")[0])
-def test_a_sample_makes_a_sensible_page(open_page, report, sample):
-    assert_sensible(open_page(report(sample, sample.name.split(".")[0])))
-
-
 @pytest.mark.parametrize(
     "oddity",
     [
@@ -155,15 +140,8 @@ def test_an_odd_trace_makes_a_sensible_page(open_page, report, coffea_trace, tmp
 
 def test_nonsense_is_noticed(open_page, report):
     page = open_page(report(POOR["one task"], "one task"))
-    words = [
-        "NaN",
-        "in None s",
-        "-5.000",
-        "−3 min",
-        "took −5 s",
-        "-100 % of them",
-        "[object Object]",
-    ]
+    words = ["NaN", "in None s", "-5.000", "−3 min", "took −5 s", "-100 % of them"]
+    words.append("[object Object]")
     fine = ["5-10 s", "finance", "2026-11-21", "worker-1", "a – b", "Nothing", "–"]
 
     page.locator("main").evaluate(
@@ -178,10 +156,26 @@ def test_nonsense_is_noticed(open_page, report):
 
 @pytest.mark.parametrize("width", [1440, 400])
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.split(".")[0])
-def test_axe_finds_no_violation(open_page, report, sample, width):
+def test_a_sample_makes_a_sensible_page_without_violations(open_page, report, sample, width):
     path = report(sample, sample.name.split(".")[0])
     page = open_page(path, bypass_csp=True, viewport={"width": width, "height": 900})
+
+    assert_sensible(page)
+    levels = page.locator("h1, h2, h3").evaluate_all("all => all.map(h => +h.tagName[1])")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
     page.evaluate(PREPARE)
     for colors in ("light", "dark"):
         page.emulate_media(color_scheme=colors)
         assert violations(page) == []
+
+
+def test_violations_are_noticed(open_page, report):
+    """Axe finds pale text and a button without a name."""
+    page = open_page(report(POOR["one task"], "one task"), bypass_csp=True)
+    page.locator(".says").first.evaluate("says => { says.style.color = 'var(--idle)' }")
+    page.locator("#theme").evaluate("button => { button.ariaLabel = button.textContent = '' }")
+
+    found = [rule for within in (".says", "#theme") for rule in violations(page, within=within)]
+
+    assert {rule.split()[0] for rule in found} == {"button-name", "color-contrast"}

@@ -37,18 +37,8 @@ def stacked(
 ) -> Figure:
     """Draw a bar for each name, the first on top.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Labels of the bars.
-    parts : sequence of Part
-    title : str
-        Title of the axis of seconds.
-    height_px : int
-    column, place : str
-        Name of the names in downloads, and of their numbers from 0 on.
-    attempts : sequence of int, optional
-        Number of attempts of each bar, for its tooltip.
+    ``title`` is that of the axis of seconds. In downloads, ``column`` contains the names and
+    ``place`` their numbers from 0 on. The tooltip contains the number of ``attempts`` of a bar.
     """
     columns = {column: names, **({"task_runs": attempts} if attempts else {})}
     in_attempts = " in %{customdata[1]:,} attempts" if attempts else ""
@@ -58,12 +48,7 @@ def stacked(
             x=[round(seconds, 6) for seconds in part.seconds],
             y=list(range(len(names))),
             name=part.words,
-            marker={
-                "color": part.color,
-                "pattern": {"shape": part.pattern, "solidity": 0.35},
-                # plotly's border is white, even in dark mode.
-                "line": {"width": 0},
-            },
+            marker=layout.hatched(part.color, part.pattern),
             customdata=list(zip(*columns.values(), strict=True)),
             hovertemplate=f"<b>%{{customdata[0]}}</b><br>%{{x:,.4~g}} s {part.words}"
             f"{in_attempts}<extra></extra>",

@@ -22,6 +22,8 @@ _DETAILS: Final = ["self_seconds", "share", "ambiguous_samples", "total_seconds"
 def flame(nodes: pl.DataFrame, baseline: pl.DataFrame | None = None) -> Figure:
     """Draw a tree of functions from the top; the width is the total time.
 
+    Omitted nodes are empty space below their parents. A click zooms in on a node.
+
     Parameters
     ----------
     nodes : polars.DataFrame
@@ -29,12 +31,6 @@ def flame(nodes: pl.DataFrame, baseline: pl.DataFrame | None = None) -> Figure:
     baseline : polars.DataFrame, optional
         The same of a profile to compare with: colors then show the difference of a node's
         share of the total, and otherwise its file.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-        At most :data:`NODE_LIMIT` nodes; omitted nodes are empty space below their parents.
-        A click zooms in on a node.
     """
     if not sum(nodes["total_samples"]):
         figure = layout.empty_figure(120)

@@ -13,6 +13,10 @@ from roast_analyze.figures import palette
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+#: Heights of a row of a figure by name, and of its panel, below the name.
+_ROW_PX: Final = 92
+_PANEL_PX: Final = 66
+
 #: Units of the time axis: longest span in seconds, name, and length in seconds.
 _UNITS: Final = ((600.0, "s", 1.0), (6 * 3600.0, "min", 60.0), (float("inf"), "h", 3600.0))
 
@@ -64,9 +68,9 @@ class TimeAxis:
         # Rounded, because more digits would only enlarge the page.
         return ((pl.col(t) - self.start_t) / self.unit_seconds).round(6)
 
-    def places(self, frame: pl.DataFrame) -> list[float]:
-        """Return the positions of the column ``t``, precise enough for a curve."""
-        return frame.select(self.place("t").round(3)).to_series().to_list()
+    def places(self, frame: pl.DataFrame, t: str = "t", decimals: int = 3) -> list[float]:
+        """Return the positions of a column of times, by default precise enough for a curve."""
+        return frame.select(self.place(t).round(decimals)).to_series().to_list()
 
 
 def empty_figure(height_px: int, **layout: Any) -> Figure:
@@ -106,6 +110,48 @@ def panels(
     lowest = f"y{len(titles)}" if len(titles) > 1 else "y"
     times = axis(time.title, range=time.range, anchor=lowest)
     return empty_figure(height_px, xaxis=times, **axes, **settings)
+
+
+def named_rows(
+    names: Sequence[str], margin_px: int, xaxis: dict[str, Any]
+) -> tuple[Figure, dict[str, list[float]]]:
+    """Return an empty figure with a row for each name, the first on top.
+
+    All have one axis of x. Their axes of y are not set: returned is the number that follows
+    ``y`` and ``yaxis``, and the domain of each.
+    """
+    inside_px = _ROW_PX * len(names)
+    figure = empty_figure(
+        84 + inside_px,
+        showlegend=False,
+        margin={"l": 8, "r": 12, "t": margin_px, "b": 8},
+        xaxis={**xaxis, "anchor": "free"},
+    )
+    domains = {}
+    for row, name in enumerate(names, start=1):
+        bottom = max(1 - row * _ROW_PX / inside_px, 0.0)
+        top = bottom + _PANEL_PX / inside_px
+        domains[str(row) if row > 1 else ""] = [bottom, top]
+        figure.add_annotation(text=name, **title_place(top))
+    return figure, domains
+
+
+def title_place(y: float) -> dict[str, Any]:
+    """Return the settings of an annotation at the left of a figure, above a height."""
+    return {
+        "xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": y,
+        "yanchor": "bottom", "showarrow": False,
+    }  # fmt: skip
+
+
+def hatched(color: str | Sequence[str], pattern: str) -> dict[str, Any]:
+    """Return the marker of bars with a pattern, which may be empty."""
+    return {
+        "color": color,
+        "pattern": {"shape": pattern, "solidity": 0.35},
+        # plotly's border is white, even in dark mode.
+        "line": {"width": 0},
+    }
 
 
 def axis(title: str, **settings: Any) -> dict[str, Any]:

@@ -153,7 +153,28 @@ def _worker_curves(
     each = bucketed(identified, ["process", "worker"], [column], axis, largest=largest)
     processes = each.partition_by("process", maintain_order=True)
     if len(processes) > LINE_LIMIT:
-        return _bands(each, column, axis, draw)
+        # The median worker, the range of the middle 90 %, and the highest.
+        value = pl.col(column)
+        spread = (
+            each.group_by(axis.bucket(POINT_LIMIT).alias("bucket"))
+            .agg(
+                pl.col("t").min(),
+                value.quantile(0.05).alias("p05"),
+                value.median().alias("median"),
+                value.quantile(0.95).alias("p95"),
+                value.max().alias("highest"),
+            )
+            .sort("t")
+        )
+        first, second = palette.RANKED[:2]
+        edge = {"width": 0, "color": first}
+        middle, top = {"width": 1.6, "color": first}, {"width": 1, "color": second}
+        return [
+            draw(spread, "p05", "5th percentile", line=edge, showlegend=False, **_LOWER),
+            draw(spread, "p95", "middle 90 % of workers", line=edge, fill="tonexty", **_LOWER),
+            draw(spread, "median", "median worker", line=middle, **_LOWER),
+            draw(spread, "highest", "highest worker", line=top, **_LOWER),
+        ]
     rank_of = {worker: rank for rank, worker in enumerate(names)}
     processes.sort(key=lambda process: rank_of.get(process["worker"][0], len(rank_of)))
     curves = []
@@ -164,32 +185,3 @@ def _worker_curves(
         is_named = len(processes) <= NAMED_LIMIT
         curves.append(draw(process, column, words, line=line, showlegend=is_named, **_LOWER))
     return curves
-
-
-def _bands(
-    each: pl.DataFrame, column: str, axis: TimeAxis, draw: Callable[..., Scatter]
-) -> list[Scatter]:
-    """Draw the median worker, the range of the middle 90 %, and the highest."""
-    value = pl.col(column)
-    spread = (
-        each.group_by(axis.bucket(POINT_LIMIT).alias("bucket"))
-        .agg(
-            pl.col("t").min(),
-            value.quantile(0.05).alias("p05"),
-            value.median().alias("median"),
-            value.quantile(0.95).alias("p95"),
-            value.max().alias("highest"),
-        )
-        .sort("t")
-    )
-    first, second = palette.RANKED[:2]
-    edge, middle, top = (
-        {"width": width, "color": color}
-        for width, color in ((0, first), (1.6, first), (1, second))
-    )
-    return [
-        draw(spread, "p05", "5th percentile", line=edge, showlegend=False, **_LOWER),
-        draw(spread, "p95", "middle 90 % of workers", line=edge, fill="tonexty", **_LOWER),
-        draw(spread, "median", "median worker", line=middle, **_LOWER),
-        draw(spread, "highest", "highest worker", line=top, **_LOWER),
-    ]

@@ -53,13 +53,21 @@ def timeline(
     group = "prefix" if kinds["prefix"].count() else "dataset"
     lanes = int(workers["lanes"].sum())
     least, most = _HEIGHTS_PX
+    # The name of each worker is at its first lane.
+    names_axis = layout.names_axis(
+        [label(worker_name(row)) for row in workers.iter_rows(named=True)]
+    ) | {
+        "range": [lanes - 0.5, -0.5],
+        "tickvals": (workers["lanes"].cum_sum() - workers["lanes"]).to_list(),
+        "fixedrange": False,
+    }
     figure = layout.empty_figure(
         min(max(90 + _LANE_PX * lanes, least), most),
         # Readable on white and on black, because the page of a notebook has either.
         font={"color": palette.OTHER},
         barmode="overlay",
         xaxis=layout.axis(time.title, range=time.range, gridcolor=palette.BACKGROUND),
-        yaxis=_lane_axis(workers, lanes),
+        yaxis=names_axis,
         title={"text": label(note), "font": {"size": 11}, "y": 0.01, "yanchor": "bottom"},
     )
     names = kinds.select("kind", group=pl.col(group)).cast({"kind": pl.Int32})
@@ -93,7 +101,7 @@ def timeline(
         figure.add_trace(
             Scatter(
                 mode="markers",
-                x=marks.select(time.place("t"))["t"].to_list(),
+                x=time.places(marks, "t", 6),
                 y=marks["lane"].to_list(),
                 marker={"color": palette.FAILURE, "symbol": "x", "size": 7},
                 name="failed attempt",
@@ -126,18 +134,3 @@ def _drawn(
         text=pl.lit("added up in this bucket"),
     )
     return pl.concat([single, added_up])
-
-
-def _lane_axis(workers: pl.DataFrame, lanes: int) -> dict[str, object]:
-    """Return an axis with the name of each worker at its first lane."""
-    first, places, names = 0, [], []
-    for row in workers.iter_rows(named=True):
-        places.append(first)
-        names.append(label(worker_name(row)))
-        first += row["lanes"]
-    return {
-        **layout.names_axis(names),
-        "range": [lanes - 0.5, -0.5],
-        "tickvals": places,
-        "fixedrange": False,
-    }

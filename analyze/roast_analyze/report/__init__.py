@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.session import Session
     from roast_analyze.report.comparison.data import Opener
+    from roast_analyze.report.shell import Page
 
 __all__ = ["write_comparison", "write_history", "write_report"]
 
 
 def write_report(trace: Session, path: Path, *, title: str | None = None) -> Path:
-    """Write the report of a trace.
+    """Write the report of a trace; return its path.
 
     Parameters
     ----------
@@ -31,11 +32,6 @@ def write_report(trace: Session, path: Path, *, title: str | None = None) -> Pat
     title : str, optional
         Heading of the page; the default is the name of the trace.
 
-    Returns
-    -------
-    Path
-        Path of the page.
-
     Raises
     ------
     NotWritable
@@ -44,12 +40,11 @@ def write_report(trace: Session, path: Path, *, title: str | None = None) -> Pat
     # Imported here, because plotly and Jinja would slow down the other commands.
     from roast_analyze.output_paths import refuse_to_overwrite
     from roast_analyze.report.data import query
-    from roast_analyze.report.page import build, render
+    from roast_analyze.report.page import build
 
     if trace.path.exists():
         refuse_to_overwrite(trace.paths, path)
-    _write(path, render(build(query(trace), title=title)))
-    return path
+    return _write(path, build(query(trace), title=title))
 
 
 def write_comparison(
@@ -59,24 +54,17 @@ def write_comparison(
     title: str | None = None,
     opener: Opener | None = None,
 ) -> Path:
-    """Write a page that compares several traces with the first of them.
+    """Write a page that compares several traces with the first of them; return its path.
 
     Parameters
     ----------
     traces : sequence of tuple of Path
         Paths of each trace, from :func:`roast_analyze.open.discover.group_by_trace`. The
         traces are opened one after the other.
-    path : Path
-        File to write; an existing file is replaced once the page is complete.
-    title : str, optional
-        Heading of the page; the default is the names of the traces.
+    path, title
+        As of :func:`write_report`; the default title is the names of the traces.
     opener : callable, optional
         Opens a trace, given its paths; the default is ``Session`` without user views.
-
-    Returns
-    -------
-    Path
-        Path of the page.
 
     Raises
     ------
@@ -88,18 +76,17 @@ def write_comparison(
     from roast_analyze.open.session import Session
     from roast_analyze.output_paths import refuse_to_overwrite
     from roast_analyze.report.comparison.data import query
-    from roast_analyze.report.comparison.page import build, render
+    from roast_analyze.report.comparison.page import build
 
     refuse_to_overwrite((name for names in traces for name in names), path)
     comparison = query(traces, opener or (lambda names: Session(*names, views=())))
-    _write(path, render(build(comparison, title=title)))
-    return path
+    return _write(path, build(comparison, title=title))
 
 
 def write_history(
     store: str, session: Session, path: Path, *, title: str | None = None
 ) -> Path:
-    """Write the page of a store.
+    """Write the page of a store; return its path.
 
     Parameters
     ----------
@@ -107,28 +94,22 @@ def write_history(
         Its path or URL, for commands.
     session : Session
         All its traces, opened.
-    path : Path
-        File to write; an existing file is replaced once the page is complete.
-    title : str, optional
-        Heading of the page; the default is the name of the store.
-
-    Returns
-    -------
-    Path
-        Path of the page.
+    path, title
+        As of :func:`write_report`; the default title is the name of the store.
     """
     from roast_analyze.report.history.data import RUN_LIMIT, query
-    from roast_analyze.report.history.page import build, render
+    from roast_analyze.report.history.page import build
     from roast_analyze.report.history.reports import find_reports
 
     history = query(store, session)
     newest = history.runs.select("trace_id", "paths").tail(RUN_LIMIT).iter_rows(named=True)
     reports = find_reports(store, newest, path.absolute().parent)
-    _write(path, render(build(history, title=title, reports=reports)))
-    return path
+    return _write(path, build(history, title=title, reports=reports))
 
 
-def _write(path: Path, html: str) -> None:
+def _write(path: Path, page: Page) -> Path:
+    from roast_analyze.report.shell import render
+
     partial = path.with_name(path.name + ".part")
-    partial.write_text(html, encoding="utf-8", newline="\n")
-    partial.replace(path)
+    partial.write_text(render(page), encoding="utf-8", newline="\n")
+    return partial.replace(path)

@@ -8,24 +8,20 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from roast_analyze.figures.labels import worker_name
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import POINT_LIMIT
 from roast_analyze.report import run as runs
-from roast_analyze.report import tables
+from roast_analyze.report.tables import Source, query_comments
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import polars as pl
 
     from roast_analyze.open.session import Session
     from roast_analyze.open.time_range import TimeRange
-    from roast_analyze.report.listing import Listing
-    from roast_analyze.report.tables import Field, Sparkline, Table
 
 #: View ``workers``, and whether a worker was lost.
 WORKERS_QUERY: Final = (
@@ -48,8 +44,10 @@ _WORKER_SAMPLES: Final = (
 
 
 @dataclass(frozen=True)
-class Context:
+class Context(Source):
     """Data that several topics share."""
+
+    chosen: ClassVar[str] = "those with the most compute time"
 
     #: Name of the file or folder, without its parent.
     trace_name: str
@@ -104,35 +102,6 @@ class Context:
             f"roast-analyze view {shlex.quote(visible(self.trace_name))} {view}{self.options}"
         )
 
-    def table(
-        self,
-        name: str,
-        title: str,
-        listing: Listing,
-        shown: tuple[Field, ...],
-        *,
-        chosen: str = "those with the most compute time",
-        has_view: bool = True,
-        expandable: tuple[str, str] | None = None,
-        sparklines: Mapping[str, Sequence[Sparkline | None]] | None = None,
-    ) -> Table:
-        """Return a table of a listing: see :func:`roast_analyze.report.tables.build`.
-
-        Without ``has_view`` no view has these rows, only the query of the listing.
-        """
-        return tables.build(
-            name,
-            title,
-            listing,
-            shown,
-            comments=self.comments.get(listing.view, {}),
-            command=self.view_command(listing.view) if has_view else "",
-            start_t=self.start_t,
-            expandable=expandable,
-            chosen=chosen,
-            sparklines=sparklines,
-        )
-
 
 def query(trace: Session) -> Context:
     """Query the shared data."""
@@ -158,8 +127,5 @@ def query(trace: Session) -> Context:
             _WORKER_SAMPLES,
             {"start_t": axis.start_t, "width": axis.span_seconds / POINT_LIMIT},
         ).pl(),
-        comments={
-            view.name: {column.name: column.comment for column in view.columns}
-            for view in trace.views()
-        },
+        comments=query_comments(trace),
     )

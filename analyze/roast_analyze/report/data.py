@@ -16,12 +16,12 @@ from roast_analyze.report.topics import (
     environment,
     failures,
     loss,
+    memory,
     profile,
     scheduler,
     spans,
     tasks,
     timeline,
-    transfers,
     what_if,
 )
 
@@ -46,7 +46,7 @@ class ReportData:
     activities: activities.Activities
     spans: Listing
     profile: profile.Profiles
-    transfers: transfers.Transfers
+    transfers: memory.Transfers
     scheduler: scheduler.SchedulerLoad
     failures: failures.Failures
     environment: environment.Environment
@@ -71,7 +71,7 @@ def query(trace: Session) -> ReportData:
                 tasks=tasks.query(trace),
                 activities=activities.query(trace, context),
                 spans=spans.query(trace),
-                transfers=transfers.query(trace, context),
+                transfers=memory.query(trace, context),
                 scheduler=scheduler.query(trace, context),
                 failures=failures.query(trace),
                 environment=environment.query(trace),

@@ -26,7 +26,7 @@ NONE = "Nothing was found that could save 1 % of this run."
 
 @dataclass(frozen=True)
 class Finding:
-    """A row of view ``findings`` as text."""
+    """A row of view ``findings``, with its text for readers."""
 
     id: str
     title: str
@@ -34,14 +34,44 @@ class Finding:
     confidence: str
     entity: str
     sentence: str
-    #: Thread time, and its share.
-    cost: str
-    #: Wall time that removing it could save: about, and its range. Empty for a remark.
-    saving: str
-    saving_range: str
     change: str
     evidence: str
     documentation: str
+    #: Thread time, and its share.
+    core_seconds: float | None
+    core_share: float | None
+    #: Wall time of the run, and what removing the finding could save of it.
+    run_seconds: float | None
+    wall_share: float | None
+    wall_seconds_min: float | None
+    wall_seconds_max: float | None
+
+    @property
+    def cost(self) -> str:
+        """Thread time, and its share."""
+        if not self.core_seconds:
+            return ""
+        amount, unit = q.core_time(self.core_seconds)
+        share = f" ({q.share(self.core_share)} of the core time)" if self.core_share else ""
+        return f"{amount} {unit}{share}"
+
+    @property
+    def saving(self) -> str:
+        """Wall time that removing it could save; empty for a remark."""
+        if self.wall_share is None or not self.run_seconds:
+            return ""
+        if not self.wall_share:
+            return "no wall time"
+        saved = q.seconds(self.wall_share * self.run_seconds)
+        return f"about {saved} of {q.seconds(self.run_seconds)} ({q.share(self.wall_share)})"
+
+    @property
+    def saving_range(self) -> str:
+        """Range of the saving, if it has one."""
+        if not self.wall_seconds_max:
+            return ""
+        least, most = q.seconds(self.wall_seconds_min or 0.0), q.seconds(self.wall_seconds_max)
+        return "" if least == most else f"between {least} and {most}"
 
 
 class Change(NamedTuple):
@@ -58,29 +88,22 @@ class Change(NamedTuple):
 def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
     """Return the findings of the first trace, the largest saving first."""
     rows = trace.sql(
-        "SELECT findings.*, run.wall_seconds FROM findings INNER JOIN run USING (trace_id) "
+        "SELECT id, severity, confidence, entity, sentence, change, evidence, documentation, "
+        "findings.core_seconds, core_share, run.wall_seconds AS run_seconds, wall_share, "
+        "wall_seconds_min, wall_seconds_max FROM findings INNER JOIN run USING (trace_id) "
         "WHERE trace_id = (SELECT min(trace_id) FROM run) ORDER BY rank"
     ).pl()
     titles = {rule.id: rule.title for rule in rules()}
-    return tuple(
-        Finding(
-            id=row["id"],
-            title=titles[row["id"]],
-            severity=row["severity"],
-            confidence=row["confidence"],
-            # A worker is often a number, which would read as a count.
-            entity=("worker " if (row["entity"] or "").isdecimal() else "")
-            + visible(row["entity"] or ""),
-            sentence=visible(row["sentence"] or ""),
-            cost=_cost(row["core_seconds"], row["core_share"]),
-            saving=_saving(row["wall_share"], row["wall_seconds"]),
-            saving_range=_range(row["wall_seconds_min"], row["wall_seconds_max"]),
-            change=visible(row["change"] or ""),
-            evidence=row["evidence"] or "",
-            documentation=row["documentation"],
-        )
-        for row in rows.head(rows.height if limit is None else limit).iter_rows(named=True)
-    )
+    found = []
+    # Texts contain names of the trace.
+    for row in rows.head(rows.height if limit is None else limit).iter_rows(named=True):
+        texts = {name: visible(row[name] or "") for name in ("entity", "sentence", "change")}
+        # A worker is often a number, which would read as a count.
+        if texts["entity"].isdecimal():
+            texts["entity"] = f"worker {texts['entity']}"
+        texts |= {"title": titles[row["id"]], "evidence": row["evidence"] or ""}
+        found.append(Finding(**row | texts))
+    return tuple(found)
 
 
 def query_costs(trace: Session) -> Costs:
@@ -102,26 +125,3 @@ def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:
             word = "larger" if new > old else "smaller"
         found.append(Change(word, *key, old, new))
     return sorted(found, key=lambda each: -abs((each.after or 0.0) - (each.before or 0.0)))
-
-
-def _cost(core_seconds: float | None, share: float | None) -> str:
-    if not core_seconds:
-        return ""
-    amount, unit = q.core_time(core_seconds)
-    return f"{amount} {unit}" + (f" ({q.share(share)} of the core time)" if share else "")
-
-
-def _saving(share: float | None, wall_seconds: float | None) -> str:
-    if share is None or not wall_seconds:
-        return ""
-    if not share:
-        return "no wall time"
-    saved, whole = q.seconds(share * wall_seconds), q.seconds(wall_seconds)
-    return f"about {saved} of {whole} ({q.share(share)})"
-
-
-def _range(least: float | None, most: float | None) -> str:
-    if not most:
-        return ""
-    ends = [q.seconds(end) for end in (least or 0.0, most)]
-    return "" if ends[0] == ends[1] else f"between {ends[0]} and {ends[1]}"

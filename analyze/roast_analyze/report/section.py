@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Final
 
+from plotly.io import to_json
+
+from roast_analyze.report.packed import pack_text
+
 if TYPE_CHECKING:
-    from roast_analyze.report.plots import Plot
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+    from plotly.graph_objects import Figure
+
     from roast_analyze.report.tables import Table
     from roast_analyze.report.topics.profile.flame_graph import Flame
     from roast_analyze.report.topics.timeline.lanes import Timeline
@@ -34,6 +42,34 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Plot:
+    """A figure of the page, whose height is set."""
+
+    figure: Figure
+    _: KW_ONLY
+    #: Identifier within the page, and name of a download.
+    name: str
+    title: str
+    #: Text for screen readers.
+    description: str
+    #: The SQL and the command that return its data.
+    query: str
+    command: str
+    #: Omitted data, if any.
+    note: str = ""
+
+    @property
+    def packed(self) -> Markup:
+        """Plotly's JSON, packed; NaN is null."""
+        return pack_text(to_json(self.figure, engine="json", validate=False))
+
+    @property
+    def height_px(self) -> int:
+        """Height of the figure."""
+        return int(self.figure.layout.height)
+
+
+@dataclass(frozen=True)
 class Section:
     """A section: sentences, figures and tables; or the reason why it is empty."""
 
@@ -41,12 +77,13 @@ class Section:
     name: str
     title: str
     nav: str
-    sentences: tuple[str, ...] = ()
-    plots: tuple[Plot, ...] = ()
-    tables: tuple[Table, ...] = ()
+    #: Empty ones are not shown.
+    sentences: Sequence[str] = ()
+    plots: Sequence[Plot] = ()
+    tables: Sequence[Table] = ()
     flame: Flame | None = None
     timeline: Timeline | None = None
-    snippets: tuple[Snippet, ...] = ()
+    snippets: Sequence[Snippet] = ()
     #: Why there is nothing to show, and the code that records it next time.
     empty: str = ""
     hint: str = ""

@@ -1,4 +1,4 @@
-"""Templates, styles, scripts and content security policy of the pages.
+"""The pages and what they share: template, styles, scripts and content security policy.
 
 A page loads nothing. Its policy allows only the scripts whose hashes it lists, so that markup
 that got past the escaping could not run.
@@ -13,14 +13,60 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from roast_analyze.report.scripts import bundle, compacted
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roast_analyze.report.section import Section
+    from roast_analyze.report.topics.verdict import Verdict
+
+_TEMPLATES: Final = Environment(
+    loader=PackageLoader("roast_analyze.report"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
 _PLOTLY: Final = "plotly-cartesian.min.js.gz"
+#: Styles, the script that runs after the first section, and the one that runs at the end: of
+#: a report, and of other pages, which have no canvases.
+_REPORT: Final = (
+    ("page/page.css", "timeline/timeline.css", "flame/flame.css"),
+    "timeline/main.js",
+    "report.js",
+)
+_OTHERS: Final = (
+    ("page/page.css", "page/comparison.css"),
+    "shared/scripted.js",
+    "comparison.js",
+)
+
+
+@dataclass(frozen=True)
+class Page:
+    """The context of the template ``page.html.j2``, which computes nothing."""
+
+    title: str
+    #: What the page is about, below the title.
+    about: Markup
+    made_with: str
+    command: str
+    sections: Sequence[Section]
+    #: Only of a report; the first section of other pages is their verdict.
+    trace_name: str = ""
+    verdict: Verdict | None = None
+
+    @property
+    def shell(self) -> Shell:
+        """Styles, scripts and policy."""
+        # The other pages have neither timeline nor flame graph.
+        return shell(*(_REPORT if self.verdict else _OTHERS))
 
 
 @dataclass(frozen=True)
@@ -65,21 +111,14 @@ def shell(styles: tuple[str, ...], first_script: str, script: str) -> Shell:
     )
 
 
-@cache
-def templates() -> Environment:
-    """Return the Jinja environment of the pages."""
-    return Environment(
-        loader=PackageLoader("roast_analyze.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def render(page: Page) -> str:
+    """Render a page as HTML."""
+    return _TEMPLATES.get_template("page.html.j2").render(page=page)
 
 
 def roast_version() -> str:
-    """Return the version of the installed distribution."""
+    """Return the name and version of the installed distribution."""
     try:
-        return version("roast-trace")
+        return f"roast {version('roast-trace')}"
     except PackageNotFoundError:
-        return "(not installed)"
+        return "roast (not installed)"

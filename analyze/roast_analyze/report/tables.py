@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from roast_analyze.report import quantities
+from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from roast_analyze.open.session import Session
     from roast_analyze.report.listing import Listing
 
 Kind = Literal[
@@ -48,11 +50,13 @@ _GOOD: Final = frozenset({"memory", "complete"})
 
 @dataclass(frozen=True)
 class Field:
-    """A column to show: its name in the frame, its heading, and the kind of its values."""
+    """A column: its name in the frame and in downloads, its heading, the kind of its values."""
 
     name: str
     title: str
     kind: Kind = "text"
+    #: In the heading; that of a table follows from its largest value.
+    unit: str = ""
     #: Whether to omit the column when every value is zero or missing.
     optional: bool = False
     #: Whether a table of many columns shows the column only on demand.
@@ -66,20 +70,10 @@ class Field:
     #: Column of the addresses that the cells link to; null for none.
     link: str = ""
 
-
-@dataclass(frozen=True)
-class Column:
-    """Heading of a column; its name is that of the view and of downloads."""
-
-    name: str
-    title: str
-    unit: str
-    #: Description of the column.
-    help: str
-    #: Whether the cells contain numbers.
-    numeric: bool
-    #: Whether the column is shown only on demand.
-    detail: bool = False
+    @property
+    def numeric(self) -> bool:
+        """Whether the cells contain numbers."""
+        return self.kind not in ("text", "outcome")
 
 
 @dataclass(frozen=True)
@@ -115,7 +109,7 @@ class Table:
     #: Identifier within the page, and name of a download.
     name: str
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[Field, ...]
     rows: tuple[tuple[Cell, ...], ...]
     #: Omitted rows, if any.
     note: str
@@ -124,98 +118,128 @@ class Table:
     command: str
 
 
-def build(
-    name: str,
-    title: str,
-    listing: Listing,
-    shown: tuple[Field, ...],
-    *,
-    comments: Mapping[str, str],
-    command: str,
-    start_t: float = 0.0,
-    expandable: tuple[str, str] | None = None,
-    chosen: str = "",
-    sparklines: Mapping[str, Sequence[Sparkline | None]] | None = None,
-) -> Table:
-    """Build the table of a listing.
+#: Name, title, rows, columns, and which rows are shown if there are more (default: empty).
+Wanted = tuple[str, str, "Listing", "Sequence[Field]", str]
 
-    Parameters
-    ----------
-    name, title : str
-    listing : Listing
-    shown : tuple of Field
-        Columns in order. All but the first are omitted if they are null in every row.
-    comments : mapping
-        Column to its description.
-    command : str
-        Command that prints all rows; empty if no view has them.
-    start_t : float
-        Zero of times, seconds since the epoch.
-    expandable : tuple of str, optional
-        A shown column, and the column of the longer texts of its cells.
-    chosen : str
-        Which rows are shown, if there are more.
-    sparklines : mapping, optional
-        Column to the sparklines of its cells, row by row.
-    """
-    rows = listing.rows
-    kept = [
-        field
-        for field in shown
-        if field is shown[0]
-        or (
-            rows[field.name].is_not_null().any()
-            and (not field.optional or (rows[field.name].fill_null(0) != 0).any())
-        )
-    ]
-    columns, cells = [], {}
-    for field in kept:
-        unit, write = _format(_largest(rows, field, kept), field.kind, start_t)
-        numeric = field.kind not in ("text", "outcome")
-        help_text = field.help or comments.get(field.name, "")
-        detail = field.detail and len(kept) > COLUMN_LIMIT
-        columns.append(Column(field.name, field.title, unit, help_text, numeric, detail))
-        cells[field.name] = [write(value) for value in rows[field.name].to_list()]
-        if field.times:
-            cells[field.name] = [
-                replace(cell, beside="" if ratio is None else quantities.times(ratio))
-                for cell, ratio in zip(cells[field.name], rows[field.times], strict=True)
-            ]
-        if field.link:
-            cells[field.name] = [
-                replace(cell, link=address or "")
-                for cell, address in zip(cells[field.name], rows[field.link], strict=True)
-            ]
-        if sparklines and field.name in sparklines:
-            cells[field.name] = [
-                replace(cell, sparkline=curve)
-                for cell, curve in zip(cells[field.name], sparklines[field.name], strict=True)
-            ]
-    if expandable:
-        column, texts = expandable
-        column = column if column in cells else kept[0].name
-        cells[column] = [
-            replace(cell, more=visible(text)) if text else cell
-            for cell, text in zip(cells[column], rows[texts].to_list(), strict=True)
+
+class Source:
+    """What a page is about, which its tables come from: a trace, several traces, a store."""
+
+    #: View to column to its description.
+    comments: Mapping[str, Mapping[str, str]]
+    #: Which rows a table shows, if there are more.
+    chosen: ClassVar[str]
+
+    @property
+    def start_t(self) -> float:
+        """Zero of times, seconds since the epoch."""
+        return 0.0
+
+    def command(self, listing: Listing) -> str:
+        """Return the command that prints the rows of a listing in a terminal."""
+        return self.view_command(listing.view)
+
+    def view_command(self, view: str) -> str:
+        """Return the command that prints a view in a terminal."""
+        raise NotImplementedError
+
+    def table(
+        self,
+        name: str,
+        title: str,
+        listing: Listing,
+        shown: Sequence[Field],
+        *,
+        chosen: str = "",
+        has_view: bool = True,
+        expandable: tuple[str, str] = ("", ""),
+        sparklines: Mapping[str, Sequence[Sparkline | None]] = MappingProxyType({}),
+    ) -> Table:
+        """Return the table of a listing.
+
+        Parameters
+        ----------
+        name, title : str
+        listing : Listing
+        shown : sequence of Field
+            Columns in order. All but the first are omitted if they are null in every row.
+        chosen : str, optional
+            Which rows are shown, if there are more.
+        has_view : bool
+            Whether a view has these rows; else only the query of the listing has.
+        expandable : tuple of str, optional
+            A column, and the column of the longer texts of its cells; they are in the first
+            column if that one is omitted.
+        sparklines : mapping, optional
+            Column to the sparklines of its cells, row by row.
+        """
+        rows, comments = listing.rows, self.comments.get(listing.view, {})
+        kept = [
+            field
+            for field in shown
+            if field is shown[0]
+            or (
+                rows[field.name].is_not_null().any()
+                and (not field.optional or (rows[field.name].fill_null(0) != 0).any())
+            )
         ]
-    note = ""
-    if listing.total > rows.height:
-        all_rows = command or "the query, without its limit"
-        note = f"{rows.height:,} of {listing.total:,} rows: {chosen}. All rows: {all_rows}"
-    return Table(
-        name=name,
-        title=title,
-        columns=tuple(columns),
-        rows=tuple(zip(*cells.values(), strict=True)),
-        note=note,
-        query=listing.query,
-        command=command,
-    )
+        expanded, texts = expandable
+        if all(field.name != expanded for field in kept):
+            expanded = kept[0].name
+        columns, cells = [], []
+        for field in kept:
+            unit, write = _format(_largest(rows, field, kept), field.kind, self.start_t)
+            about = field.help or comments.get(field.name, "")
+            detail = field.detail and len(kept) > COLUMN_LIMIT
+            columns.append(replace(field, unit=unit, help=about, detail=detail))
+            own = [write(value) for value in rows[field.name].to_list()]
+            if field.times:
+                ratios = rows[field.times].to_list()
+                beside = ["" if ratio is None else q.times(ratio) for ratio in ratios]
+                own = _with(own, "beside", beside)
+            if field.link:
+                own = _with(own, "link", rows[field.link].fill_null("").to_list())
+            if field.name in sparklines:
+                own = _with(own, "sparkline", sparklines[field.name])
+            if texts and field.name == expanded:
+                own = _with(own, "more", [visible(text or "") for text in rows[texts]])
+            cells.append(own)
+        command = self.command(listing) if has_view else ""
+        note = ""
+        if listing.total > rows.height:
+            note = (
+                f"{rows.height:,} of {listing.total:,} rows: {chosen or self.chosen}. "
+                f"All rows: {command or 'the query, without its limit'}"
+            )
+        return Table(
+            name, title, tuple(columns), tuple(zip(*cells, strict=True)), note, listing.query,
+            command,
+        )  # fmt: skip
+
+    def tables(self, *wanted: Wanted, has_view: bool = True) -> list[Table]:
+        """Return the tables that have rows: see :meth:`table`."""
+        return [
+            self.table(name, title, listing, shown, chosen=chosen, has_view=has_view)
+            for name, title, listing, shown, chosen in wanted
+            if listing.total
+        ]
+
+
+def query_comments(trace: Session) -> dict[str, dict[str, str]]:
+    """Return the descriptions of the columns of all views."""
+    return {
+        view.name: {column.name: column.comment for column in view.columns}
+        for view in trace.views()
+    }
+
+
+def _with(cells: list[Cell], name: str, values: Sequence[Any]) -> list[Cell]:
+    return [replace(cell, **{name: v}) for cell, v in zip(cells, values, strict=True)]
 
 
 def _largest(rows: pl.DataFrame, field: Field, shown: list[Field]) -> float:
     """Return the largest finite value of a column and of those that share its unit."""
-    if field.kind in ("text", "outcome"):
+    if not field.numeric:
         return 0.0
     group = [f.name for f in shown if f is field or (f.group and f.group == field.group)]
     values = (abs(value) for name in group for value in rows[name].drop_nulls())
@@ -224,66 +248,59 @@ def _largest(rows: pl.DataFrame, field: Field, shown: list[Field]) -> float:
 
 def _format(largest: float, kind: Kind, start_t: float) -> tuple[str, Callable[[Any], Cell]]:
     """Return the unit of a column and the function that writes its cells."""
-    if kind == "text":
-        return "", _text
-    if kind == "outcome":
-        return "", _outcome
+    if kind in ("text", "outcome"):
+        return "", partial(_text, is_outcome=kind == "outcome")
     if kind == "since":
         return "s", lambda t: Cell("") if t is None else Cell(f"{t - start_t:,.3f}", t)
-    unit, divisor, tone = "", 1.0, ""
+    unit, divisor = "", 1.0
     match kind:
         case "share" | "change":
             unit, divisor = "%", 0.01
         case "rate":
             unit = "1/s"
-        case "trouble":
-            tone = "bad"
         case "seconds" | "difference":
             unit = "s"
+            # In seconds, short times would differ only in the last decimals.
             if 0 < largest < 0.1:
                 unit, divisor = ("ms", 1e-3) if largest >= 1e-4 else ("µs", 1e-6)
         case "bytes" | "byte_rate":
-            unit, divisor = quantities.byte_unit(largest)
+            unit, divisor = q.byte_unit(largest)
     # With so many decimals the largest value has three or four digits. A sum of floats can be
     # slightly below a round number.
     rounded = float(f"{largest / divisor:.9g}")
     decimals = next((d for d, bound in ((3, 1), (2, 100), (1, 1000)) if rounded < bound), 0)
     if kind in ("share", "change", "count", "trouble") or unit == "B":
         decimals = 0
-    if kind in ("difference", "change"):
-        return unit, partial(_difference, divisor=divisor, decimals=decimals)
-    if kind == "byte_rate":
-        unit += "/s"
-    return unit, partial(_number, divisor=divisor, decimals=decimals, tone=tone)
+    return unit + "/s" * (kind == "byte_rate"), partial(
+        _number,
+        divisor=divisor,
+        decimals=decimals,
+        tone="bad" if kind == "trouble" else "",
+        has_sign=kind in ("difference", "change"),
+    )
 
 
-def _text(value: Any) -> Cell:
-    return Cell("" if value is None else shortened(visible(str(value)), CELL_LIMIT))
+def _text(value: Any, *, is_outcome: bool) -> Cell:
+    text = "" if value is None else shortened(visible(str(value)), CELL_LIMIT)
+    tone = "good" if value in _GOOD else "bad" if text else ""
+    return Cell(text, tone=tone if is_outcome else "")
 
 
-def _outcome(value: Any) -> Cell:
-    cell = _text(value)
-    return replace(cell, tone="good" if value in _GOOD else "bad" if cell.text else "")
-
-
-def _number(value: float | None, divisor: float, decimals: int, tone: str = "") -> Cell:
+def _number(
+    value: float | None, divisor: float, decimals: int, tone: str, *, has_sign: bool
+) -> Cell:
     if value is None:
         return Cell("")
     if not math.isfinite(value):
-        return Cell(quantities.UNKNOWN)
-    scaled = value / divisor
-    least = 10.0**-decimals
+        return Cell(q.UNKNOWN)
+    scaled, least = value / divisor, 10.0**-decimals
     text = f"{scaled:,.{decimals}f}"
-    if 0 < abs(scaled) < least / 2:
+    if has_sign:
+        amount = text.removeprefix("-")
+        # A difference that is rounded to 0 has no sign.
+        sign = "" if not amount.strip("0.,") else "−" if value < 0 else "+"
+        text = sign + amount
+    elif 0 < abs(scaled) < least / 2:
         # Rounded to 0, a small value would look like none.
         text = f"<{least:.{decimals}f}" if scaled > 0 else f">-{least:.{decimals}f}"
     return Cell(text, value, tone if value else "")
-
-
-def _difference(value: float | None, divisor: float, decimals: int) -> Cell:
-    if value is None or not math.isfinite(value):
-        return _number(value, divisor, decimals)
-    amount = f"{abs(value) / divisor:,.{decimals}f}"
-    # A difference that is rounded to 0 has no sign.
-    sign = "" if not amount.strip("0.,") else "−" if value < 0 else "+"
-    return Cell(f"{sign}{amount}", value)

@@ -84,6 +84,7 @@ def test_a_curve_keeps_its_peak_however_many_samples_there_are():
 def test_many_workers_are_drawn_as_bands():
     drawn = curves(samples.memory(cluster((0.0, 1, 0, 0, 0.0)), each(40, 3), {}, AXIS))
 
+    assert drawn["middle 90 % of workers"].y == (38,) * 3
     assert drawn["median worker"].y == (20.5,) * 3
     assert drawn["highest worker"].y == (40,) * 3
     assert len(drawn) < 10

@@ -3,7 +3,6 @@ import re
 
 import pytest
 
-from browser.records import HOSTILE, hostile_records
 from roast_analyze import Trace
 from roast_analyze.report import data, page, write_report
 from roast_analyze.report.listing import Listing
@@ -91,36 +90,6 @@ def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_
     assert gathered.context.comments["task_runs"] == comments
 
 
-@pytest.mark.exhaustive
-def test_hostile_strings_stay_text(build, small, parsed, unpack):
-    harmless, attacked = (
-        parsed(page.render(build(*records, title=HOSTILE)))
-        for records in (small, hostile_records())
-    )
-
-    # The hostile records contain a profile, so that there is a flame graph, and make a run that
-    # can be predicted.
-    assert set(attacked.names) <= set(harmless.names) | {"details", "a", "ol", "li"}
-    assert attacked.names.count("script") == harmless.names.count("script") + 2
-    assert attacked.handlers == []
-    assert "{{7*7}}" in attacked.heading
-
-    embedded = [
-        unpack(text)
-        for attrs, text in attacked.scripts
-        if "type" in attrs and attrs.get("id") != "plotly-gzip-base64"
-    ]
-    [lanes] = [data for data in embedded if "marks" in data]
-    # Canvases show text as it is, but plotly interprets markup.
-    assert lanes["marks"]["keys"][0].startswith("</script></style></title><img src=x")
-    assert lanes["marks"]["keys"][0].endswith("⟨U+2028⟩⟨U+202E⟩␀␍ }]<!--")
-    plots = [figure for figure in embedded if "data" in figure]
-    names = json.dumps([plot["data"] for plot in plots], ensure_ascii=False)
-    assert "&lt;/script&gt;" in names
-    assert "</script>" not in names
-    assert len(plots) == 16
-
-
 def test_a_trace_without_records(write_trace):
     with Trace(write_trace(name="a b'c.jsonl")) as trace:
         built = page.build(data.query(trace))
@@ -153,13 +122,10 @@ def test_a_recording_of_one_instant(build, worker, task, run):
     tiles = {tile.label: (tile.value, tile.hint) for tile in built.verdict.tiles}
     assert tiles["Workers"] == ("1", "at once")
     assert tiles["Core-seconds"] == ("0", "nothing computed")
-    (scheduler,) = (section for section in built.sections if section.name == "scheduler")
-    assert scheduler.empty == (
-        "All records have the same time, so that there are no rates to show."
-    )
+    empty = {section.name: section.empty for section in built.sections}
+    assert empty["scheduler"].startswith("All records have the same time, so that there are no")
 
 
-@pytest.mark.exhaustive
 def test_the_report_of_a_truncated_trace_replaces_an_existing_file(
     tmp_path, write_trace, small
 ):
@@ -169,14 +135,13 @@ def test_the_report_of_a_truncated_trace_replaces_an_existing_file(
     cut.write_bytes(
         json.dumps({**json.loads(header), "utc_offset_seconds": 7200.0}).encode() + b"\n" + rest
     )
-    path = tmp_path / "report" / "r.html"
-    path.parent.mkdir()
+    path = tmp_path / "r.html"
     path.write_text("older")
 
     with Trace(cut) as trace:
         assert write_report(trace, path, title="New") == path
 
-    assert [file.name for file in path.parent.iterdir()] == ["r.html"]
+    assert not list(tmp_path.glob("*.part"))
     html = path.read_text()
     assert "<title>New · roast</title>" in html
     # In the time zone of the cluster.

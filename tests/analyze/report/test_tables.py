@@ -1,19 +1,28 @@
+from types import MappingProxyType
+
 import polars as pl
 import pytest
 
-from roast_analyze.report import tables
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing
-from roast_analyze.report.tables import Cell, Field, Sparkline
+from roast_analyze.report.tables import Cell, Field, Source, Sparkline
 
 
-def table(*fields: Field, total=None, command="roast-analyze view x v", more=None, **rows):
-    """Return a table of rows, given by column."""
+class Trace(Source):
+    comments = MappingProxyType({"v": {"a": "What a is."}})
+    chosen = "the first"
+    start_t = 100.0
+
+    def view_command(self, view):
+        return f"roast-analyze view x {view}"
+
+
+def table(*fields: Field, total=None, **rows):
+    """Return a table of rows, given by column; settings begin with an underscore."""
+    settings = {name[1:]: rows.pop(name) for name in list(rows) if name.startswith("_")}
     frame = pl.DataFrame(rows)
-    return tables.build(
-        "t", "T", Listing("v", "SELECT 1", frame, total or frame.height), fields,
-        comments={"a": "What a is."}, command=command, start_t=100.0, chosen="the first",
-        **(more or {}),
-    )  # fmt: skip
+    listing = Listing("v", "SELECT 1", frame, total or frame.height)
+    return Trace().table("t", "T", listing, fields, **settings)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +35,7 @@ def table(*fields: Field, total=None, command="roast-analyze view x v", more=Non
         ([float("inf")], "seconds", "s", ["–"]),
         ([12.5, -1234.0, 0.0, -0.01, None], "difference", "s", ["+12", "−1,234", "0", "0", ""]),
         ([100.0, -0.01], "difference", "s", ["+100.0", "0.0"]),
+        ([0.05, -0.5], "change", "%", ["+5", "−50"]),
         ([512, 2048], "bytes", "KiB", ["0.50", "2.00"]),
         ([-2048, -1, 4], "bytes", "KiB", ["-2.00", ">-0.01", "<0.01"]),
         ([3 * 1024**3], "bytes", "GiB", ["3.00"]),
@@ -62,11 +72,11 @@ def test_columns_of_a_group_have_the_unit_of_the_largest_of_them():
 
 
 def test_failures_are_marked():
-    fields = Field("a", "a", "trouble"), Field("b", "b", "outcome")
-    built = table(*fields, a=[0, 2, 0], b=["memory", "erred", None])
+    fields = Field("a", "a", "trouble"), Field("b", "b", "outcome"), Field("c", "c")
+    built = table(*fields, a=[0, 2, 0], b=["memory", "erred", None], c=["memory", "x", "y"])
 
     assert [[cell.tone for cell in row] for row in built.rows] == [
-        ["", "good"], ["bad", "bad"], ["", ""],
+        ["", "good", ""], ["bad", "bad", ""], ["", "", ""],
     ]  # fmt: skip
 
 
@@ -93,18 +103,20 @@ def test_empty_columns_are_omitted():
 def test_what_cells_contain_beside_a_number():
     curve = Sparkline("M0 1h9", "1 to 2")
     built = table(
-        Field("a", "a", "count", times="ratio", help="What it is here."), Field("b", "b"),
+        Field("a", "a", "count", times="ratio", help="What it is here."),
+        Field("b", "b", link="page"),
         a=[2, 5], b=["x", "y"], ratio=[None, 2.5], trace=["line 1\nline 2", None],
-        more={"sparklines": {"a": [None, curve]}, "expandable": ("b", "trace")},
+        page=[None, "y.html"],
+        _sparklines={"a": [None, curve]}, _expandable=("b", "trace"),
     )  # fmt: skip
 
     assert built.rows == (
         (Cell("2", 2, beside=""), Cell("x", more="line 1\nline 2")),
-        (Cell("5", 5, sparkline=curve, beside="×2.5"), Cell("y")),
+        (Cell("5", 5, sparkline=curve, beside="×2.5"), Cell("y", link="y.html")),
     )
     assert built.columns[0].help == "What it is here."
     # Without its column, the longer text is in the first one.
-    alone = table(Field("b", "b"), b=["x"], c=["long"], more={"expandable": ("d", "c")})
+    alone = table(Field("b", "b"), b=["x"], c=["long"], _expandable=("d", "c"))
     assert alone.rows == ((Cell("x", more="long"),),)
 
 
@@ -115,6 +127,20 @@ def test_omitted_rows_are_counted():
     assert table(field, total=2000, a=[1]).note == (
         "1 of 2,000 rows: the first. All rows: roast-analyze view x v"
     )
-    assert table(field, total=5, command="", a=[1]).note.endswith(
-        "All rows: the query, without its limit"
+    assert table(field, total=5, a=[1], _has_view=False, _chosen="some").note == (
+        "1 of 5 rows: some. All rows: the query, without its limit"
+    )
+    listings = [Listing("v", "", pl.DataFrame({"a": [1]}), total) for total in (0, 1)]
+    wanted = [(f"t{number}", "", some, [field], "") for number, some in enumerate(listings)]
+    assert [built.name for built in Trace().tables(*wanted)] == ["t1"]
+
+
+def test_columns_have_headings_and_kinds_by_name():
+    shown = columns("prefix (wall_seconds) lost? total_tasks", {"prefix": "of"}, {"lost": "?"})
+
+    assert shown == (
+        Field("prefix", "of"),
+        Field("wall_seconds", "wall time", "seconds", detail=True),
+        Field("lost", "lost", "trouble", optional=True, help="?"),
+        Field("total_tasks", "tasks", "count"),
     )

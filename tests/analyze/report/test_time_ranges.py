@@ -2,11 +2,10 @@
 
 import pytest
 
+from analyze.report.reading import plain
 from roast_analyze import Trace
 from roast_analyze.open.time_range import Counts, TimeRange
 from roast_analyze.report import data, page, time_ranges
-
-NBSP = "\N{NO-BREAK SPACE}"
 
 
 @pytest.mark.parametrize(
@@ -29,8 +28,8 @@ def test_the_time_range_and_what_is_left_out(selected, total, cut_attempts, word
         selected=selected, total=total, cut_attempts=cut_attempts,
     )  # fmt: skip
 
-    assert time_ranges.describe_omissions(time_range).replace(NBSP, " ") == words
-    assert time_ranges.describe(time_range).replace(NBSP, " ") == (
+    assert plain(time_ranges.describe_omissions(time_range)) == words
+    assert plain(time_ranges.describe(time_range)) == (
         "time range 90.25 s to 5,400 s of a run of 2 h 30 min"
     )
 
@@ -47,7 +46,7 @@ def test_the_page_of_a_time_range(write_trace, worker, task, run):
     with Trace(path, start="15s", stop=40) as trace:
         built = page.build(data.query(trace))
 
-    html = page.render(built).replace(NBSP, " ")
+    html = plain(page.render(built))
     assert "<strong>Time range 15 s to 40 s of a run of 1 min 40 s</strong>" in html
     assert "0 of 3 attempts, 2 of 6 transitions" in html
     assert "roast-analyze trace.jsonl --html --from 15 --to 40</code>" in html

@@ -9,9 +9,10 @@ by prefix, dataset and file are joined here.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 
@@ -26,7 +27,9 @@ from roast_analyze.report.run import (
     query_run,
     query_time_spent,
 )
+from roast_analyze.report.tables import Source, query_comments
 from roast_analyze.run_amounts import query_amounts
+from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,8 +165,10 @@ class TraceTotals:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Source):
     """The data of a comparison."""
+
+    chosen: ClassVar[str] = "those that differ most"
 
     #: The others are compared with the first.
     traces: tuple[TraceTotals, ...]
@@ -180,13 +185,18 @@ class Comparison:
     facts: Listing
     #: Number of facts that do not differ.
     facts_in_common: int
-    #: Column of the view ``run`` to its description.
-    comments: dict[str, str]
+    #: View ``run`` to column to its description.
+    comments: dict[str, dict[str, str]]
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the traces."""
         return tuple(trace.label for trace in self.traces)
+
+    def view_command(self, view: str) -> str:
+        """Return the command that prints a view of all traces in a terminal."""
+        names = [shlex.quote(visible(name)) for trace in self.traces for name in trace.names]
+        return f"roast-analyze view {' '.join(names)} {view}"
 
 
 def seconds_in(label: str) -> str:
@@ -211,13 +221,12 @@ def query(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
     """
     file_labels, names = distinct_labels(traces)
     compared: list[TraceTotals] = []
-    comments: dict[str, str] = {}
+    comments: dict[str, dict[str, str]] = {}
     for paths, label, called in zip(traces[:TRACE_LIMIT], file_labels, names, strict=False):
         with opener(paths) as trace:
             compared.append(TraceTotals.of(trace, label, called))
             if not comments:
-                [run] = (view for view in trace.views() if view.name == "run")
-                comments = {column.name: column.comment for column in run.columns}
+                comments["run"] = query_comments(trace)["run"]
     labels = recorded_labels([trace.recording.label for trace in compared], file_labels)
     compared = [
         replace(trace, label=label, short_label=short)

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 #: Most parts of a bar; all others are one part.
 PART_LIMIT: Final = 9
 
-#: Heights: a panel with its name, a panel without it, a bar, and everything around them.
-_ROW_PX: Final = 92
-_PANEL_PX: Final = 66
+#: Heights: a bar, and everything around them.
 _BAR_PX: Final = 30
 _AROUND_PX: Final = 84
 
@@ -55,20 +53,14 @@ def over_time(
     largest : bool
         Whether a bucket shows its maximum; else its mean.
     """
-    inside_px = _ROW_PX * len(panels)
-    figure = layout.empty_figure(
-        _AROUND_PX + inside_px,
-        showlegend=False,
-        margin={"l": 8, "r": 12, "t": 18, "b": 8},
-        xaxis=layout.axis(axis.title, range=axis.range, anchor="free"),
-    )
-    domains = {}
-    for row, (name, frame) in enumerate(panels, start=1):
-        bottom = max(1 - row * _ROW_PX / inside_px, 0.0)
-        number = row if row > 1 else ""
-        domains[f"yaxis{number}"] = [bottom, bottom + _PANEL_PX / inside_px]
+    shorts = [label(name, 44) for name, _ in panels]
+    names = []
+    for short, (_, frame) in zip(shorts, panels, strict=True):
+        is_empty = frame[lines[0][0]].null_count() == frame.height
+        names.append(short + (" · nothing recorded" if is_empty else ""))
+    figure, domains = layout.named_rows(names, 18, layout.axis(axis.title, range=axis.range))
+    for short, number, (_, frame) in zip(shorts, domains, panels, strict=True):
         buckets = bucketed(frame, [], [column for column, *_ in lines], axis, largest=largest)
-        short = label(name, 44)
         for (column, words, divisor), style in zip(lines, _STYLES, strict=False):
             curve = layout.curve(axis, buckets, column, words, unit=unit, divisor=divisor)
             figure.add_trace(
@@ -80,26 +72,12 @@ def over_time(
                     **style,
                 )
             )
-        values = frame[lines[0][0]]
-        is_empty = values.null_count() == values.len()
-        figure.add_annotation(
-            text=short + (" · nothing recorded" if is_empty else ""),
-            xref="paper",
-            yref="paper",
-            x=0,
-            xanchor="left",
-            y=bottom + _PANEL_PX / inside_px,
-            yanchor="bottom",
-            showarrow=False,
-        )
     drawn = (value for curve in figure.data for value in curve.y if value is not None)
-    most = max(drawn, default=0.0)
+    settings = {"range": [0, 1.05 * max(drawn, default=0.0) or 1], "nticks": 4, "anchor": "x"}
     return figure.update_layout(
         {
-            name: layout.axis(
-                "", domain=domain, range=[0, 1.05 * most or 1], nticks=4, anchor="x"
-            )
-            for name, domain in domains.items()
+            f"yaxis{number}": layout.axis("", domain=domain, **settings)
+            for number, domain in domains.items()
         }
     )
 
@@ -115,10 +93,7 @@ def stacked(names: Sequence[str], parts: Sequence[bars.Part], title: str) -> Fig
 def largest_parts(rows: pl.DataFrame, name: str, columns: Sequence[str]) -> list[bars.Part]:
     """Return the rows with the most seconds as parts of bars, and one part of all others.
 
-    Parameters
-    ----------
-    rows : polars.DataFrame
-        ``name`` and ``columns``: the seconds in each trace.
+    ``columns`` contain the seconds in each trace.
     """
     ranked = rows.with_columns(pl.col(columns).fill_null(0.0)).sort(
         pl.sum_horizontal(columns), name, descending=[True, False]

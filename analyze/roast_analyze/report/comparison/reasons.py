@@ -314,22 +314,19 @@ def _clause(row: Row) -> str:
         case "cost":
             unit = (row["unit"] or "seconds per task").removeprefix("seconds ")
             what = prefix if row["part"] == COMPUTING else f"{prefix}: {_part(row)}"
-            return f"{what} took {_change(row)} {unit} ({new} instead of {base})"
+            longer = row["new"] > row["base"]
+            if min(row["base"], row["new"]) <= 0:
+                change = "more" if longer else "less"
+            elif row["new"] >= 2 * row["base"]:
+                change = f"{q.number(row['new'] / row['base'])} times as long"
+            else:
+                part = f"{abs(100 * (row['new'] / row['base'] - 1)):.3g}\N{NO-BREAK SPACE}%"
+                change = f"{part} {'longer' if longer else 'less'}"
+            return f"{what} took {change} {unit} ({new} instead of {base})"
     change = "longer" if row["wall_seconds"] > 0 else "less"
     why = _USES.get(row["part"], f"({row['part']})")
     amount = q.seconds(abs(row["wall_seconds"]))
     return f"Each thread waited {amount} {change} {why} ({new} instead of {base})"
-
-
-def _change(row: Row) -> str:
-    """Describe a ratio of costs."""
-    base, new = row["base"], row["new"]
-    if base <= 0 or new <= 0:
-        return "more" if new > base else "less"
-    if new >= 2 * base:
-        return f"{q.number(new / base)} times as long"
-    change = f"{abs(100 * (new / base - 1)):.3g}\N{NO-BREAK SPACE}%"
-    return f"{change} {'longer' if new > base else 'less'}"
 
 
 def _prefix(row: Row) -> str:

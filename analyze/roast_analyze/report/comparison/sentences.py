@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
 from roast_analyze.report.comparison.data import DIFFERENCE, TRACE_LIMIT, seconds_in
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:
     from roast_analyze.report.comparison.data import Comparison
@@ -24,7 +24,7 @@ _Value = tuple[str, float, str]
 
 def trace_label(label: str) -> str:
     """Return the name of a trace, fit for a sentence."""
-    return shortened(visible(label), 60)
+    return named(label)
 
 
 def verdict(comparison: Comparison) -> str:
@@ -130,7 +130,7 @@ def difference(comparison: Comparison, listing: Listing, noun: str) -> str:
         others,
         key=lambda label: abs((seconds[label] or 0.0) - (seconds[first] or 0.0) - change),
     )
-    name = shortened(visible(str(next(iter(row.values())) or f"(no {noun})")), 80)
+    name = named(next(iter(row.values())) or f"(no {noun})", limit=80)
     amounts = [
         f"{'none' if seconds[label] is None else q.seconds(seconds[label])} in "
         f"{trace_label(label)}"
@@ -149,7 +149,7 @@ def facts(comparison: Comparison) -> str:
         facts = q.counted(same, "recorded fact")
         return f"{facts} {about} {'is' if same == 1 else 'are'} the same in all traces."
     sections = comparison.facts.rows["section"].unique(maintain_order=True)
-    where = _series([shortened(visible(section), 40) for section in sections])
+    where = _series([named(section, limit=40) for section in sections])
     facts = q.counted(differing, "recorded fact")
     return (
         f"{facts} {about} {'differs' if differing == 1 else 'differ'}, in {where}; "

@@ -110,7 +110,7 @@ class Change:
 
     @property
     def is_worse(self) -> bool:
-        """Whether the most significant change is for the worse."""
+        """Return whether the most significant change is for the worse."""
         return self.shifts[0].change > 0
 
 
@@ -190,9 +190,12 @@ def _merged(
     for group in groups:
         group.sort(key=lambda point: point[-1].p_value)
         low, high, index, *_ = group[0]
-        shifts = tuple(
-            Shift(metric, *_values(metric, point), point.p_value) for *_, metric, point in group
-        )
+        shifts = []
+        for *_, metric, found in group:
+            ends = found.before, found.after
+            # The test was of logarithms of ratios.
+            before, after = map(math.exp, ends) if metric.is_ratio else ends
+            shifts.append(Shift(metric, before, after, found.p_value))
         yield Change(
             program=program["program"][0],
             run_number=index + 1,
@@ -201,16 +204,9 @@ def _merged(
             runs=program.height,
             start_t=program["start_t"][index],
             trace_id=program["trace_id"][index],
-            shifts=shifts,
+            shifts=tuple(shifts),
             facts=tuple(fact for fact in facts if low <= fact.index <= high),
         )
-
-
-def _values(metric: Metric, point: ChangePoint) -> tuple[float, float]:
-    """Return the values before and after a change in the unit of the metric."""
-    if metric.is_ratio:
-        return math.exp(point.before), math.exp(point.after)
-    return point.before, point.after
 
 
 def _fact_changes(program: pl.DataFrame) -> Iterator[FactChange]:

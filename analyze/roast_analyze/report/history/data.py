@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 
 from roast_analyze.algorithms.recurrent import recurrent
 from roast_analyze.report.history import changes
 from roast_analyze.report.listing import Listing
+from roast_analyze.report.tables import Source, query_comments
+from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,8 +64,10 @@ _USERS: Final = (
 
 
 @dataclass(frozen=True)
-class History:
+class History(Source):
     """The data of the page."""
+
+    chosen: ClassVar[str] = "those with the most core-hours"
 
     #: Path of the store.
     store: str
@@ -82,6 +87,15 @@ class History:
     comments: dict[str, dict[str, str]]
 
     @property
+    def store_argument(self) -> str:
+        """Path of the store, quoted for a shell."""
+        return shlex.quote(visible(self.store))
+
+    def command(self, listing: Listing) -> str:
+        """Return the command that prints the rows of a listing in a terminal."""
+        return f"roast-analyze sql {self.store_argument} {shlex.quote(listing.query)}"
+
+    @property
     def core_hours(self) -> float:
         """Core-hours of all runs."""
         return float(self.runs["core_hours"].sum())
@@ -93,24 +107,13 @@ class History:
 
 
 def query(store: str, session: Session) -> History:
-    """Query a store.
-
-    Parameters
-    ----------
-    store : str
-        Its path, for commands.
-    session : Session
-        All its traces, opened.
-    """
+    """Query the opened traces of a store, whose path is for commands."""
     return build(
         store,
         session.sql(_RUNS).pl(),
         session.sql(FILES).pl(),
         session.sql(HOSTS).pl(),
-        {
-            view.name: {column.name: column.comment for column in view.columns}
-            for view in session.views()
-        },
+        query_comments(session),
     )
 
 

@@ -12,7 +12,7 @@ from plotly.graph_objects import Bar, Figure, Scatter
 
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
-from roast_analyze.report import quantities
+from roast_analyze.report import quantities as q
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,10 +25,8 @@ PROGRAM_LIMIT: Final = 6
 POINT_LIMIT: Final = 80
 
 _HEIGHT_PX: Final = 300
-#: Height of a panel with a change; of a program, with its name; and of the name.
+#: Height of a panel with a change.
 _PANEL_PX: Final = 180
-_ROW_PX: Final = 92
-_NAME_PX: Final = 26
 _DAY: Final = 86400.0
 #: Lengths of time buckets in seconds.
 _WIDTHS: Final = (
@@ -44,13 +42,7 @@ _USES: Final = {
 
 
 def core_hours(runs: pl.DataFrame) -> Figure:
-    """Draw the core-hours of all runs over time, by use, in buckets of equal length.
-
-    Parameters
-    ----------
-    runs : polars.DataFrame
-        Rows of the view ``runs``.
-    """
+    """Draw the core-hours of rows of view ``runs`` over time, by use, in equal buckets."""
     start_t, stop_t, width, middle = _buckets(runs)
     kept, compute = pl.col("kept_hours"), pl.col("compute_hours")
     buckets = (
@@ -63,7 +55,7 @@ def core_hours(runs: pl.DataFrame) -> Figure:
         .sort("t")
     )
     times = [_date(t) for t in buckets["t"]]
-    length = quantities.seconds(width).removeprefix("1\N{NO-BREAK SPACE}")
+    length = q.seconds(width).removeprefix("1\N{NO-BREAK SPACE}")
     figure = layout.empty_figure(
         _HEIGHT_PX,
         barmode="stack",
@@ -91,15 +83,7 @@ def core_hours(runs: pl.DataFrame) -> Figure:
 
 
 def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
-    """Draw the wall time of programs over time, a panel each, relative to the median of each.
-
-    Parameters
-    ----------
-    runs : polars.DataFrame
-        Rows of the view ``runs``.
-    programs : sequence of str
-        At most :data:`PROGRAM_LIMIT`.
-    """
+    """Draw the wall time of programs over time, a row each, relative to its median."""
     start_t, stop_t, _, middle = _buckets(runs)
     relative = pl.col("wall_seconds") / pl.col("wall_seconds").median().over("program")
     buckets = (
@@ -110,19 +94,19 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
              pl.len().alias("runs"))
         .sort("t")
     )  # fmt: skip
-    inside_px = _ROW_PX * len(programs)
-    figure = layout.empty_figure(
-        inside_px + 84,
-        showlegend=False,
-        margin={"l": 8, "r": 12, "t": 30, "b": 8},
-        xaxis=_time_axis(start_t, stop_t) | {"anchor": "free"},
-    )
-    ticks = _log_ticks(buckets["relative"])
-    for row, program in enumerate(programs, start=1):
-        name = label(program, 60)
-        bottom = max(1 - row * _ROW_PX / inside_px, 0.0)
-        top = bottom + (_ROW_PX - _NAME_PX) / inside_px
-        number = row if row > 1 else ""
+    names = [label(program, 60) for program in programs]
+    figure, domains = layout.named_rows(names, 30, _time_axis(start_t, stop_t))
+    # At least half and twice the median. The closer ticks need enough height.
+    low = min(q.as_float(buckets["relative"].min()) or 1.0, 0.7)
+    high = max(q.as_float(buckets["relative"].max()) or 1.0, 1.4)
+    ticks = [0.7, 1, 1.4] if high / low < 4 else [0.01, 0.1, 0.3, 1, 3, 10, 100]
+    settings = {
+        "type": "log",
+        "range": [math.log10(low) - 0.03, math.log10(high) + 0.03],
+        "tickvals": ticks,
+        "ticktext": [f"×{tick:g}" for tick in ticks],
+    }
+    for name, program, number in zip(names, programs, domains, strict=True):
         points = buckets.filter(pl.col("program") == program)
         figure.add_trace(
             Scatter(
@@ -138,29 +122,18 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
                 meta=layout.columns(x="t", y="relative_wall", customdata=["runs"]),
             )
         )
-        figure.update_layout(
-            {f"yaxis{number}": layout.axis("", type="log", domain=[bottom, top], **ticks)}
-        )
-        figure.add_annotation(
-            text=name, xref="paper", x=0, xanchor="left", yref="paper", y=top,
-            yanchor="bottom", showarrow=False,
-        )  # fmt: skip
-    return figure
+    return figure.update_layout(
+        {
+            f"yaxis{number}": layout.axis("", domain=domain, **settings)
+            for number, domain in domains.items()
+        }
+    )
 
 
 def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
-    """Draw the metric that changed most, one panel per change, relative to its median.
-
-    Parameters
-    ----------
-    runs : polars.DataFrame
-        Rows of the view ``runs`` with the metrics.
-    found : sequence of Change
-    """
-    titles = []
-    height_px = _PANEL_PX * len(found)
+    """Draw the metric that changed most, one panel per change, relative to its median."""
     figure = layout.empty_figure(
-        height_px + 60, showlegend=False, margin={"l": 8, "r": 12, "t": 30, "b": 8}
+        60 + _PANEL_PX * len(found), showlegend=False, margin={"l": 8, "r": 12, "t": 30, "b": 8}
     )
     axes: dict[str, Any] = {}
     for number, change in enumerate(found, start=1):
@@ -169,6 +142,7 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
         program = runs.filter(pl.col("program") == change.program).with_row_index("run", 1)
         known = program.filter(pl.col(name).is_not_null())
         unit = float(np.median(known[name])) if shift.metric.is_ratio else 0.01
+        # Of a long history, medians of runs that follow each other.
         size = math.ceil(known.height / POINT_LIMIT)
         points = (
             known.group_by(pl.int_range(pl.len()) // size)
@@ -216,15 +190,11 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
             anchor=f"x{suffix}",
             nticks=5,
         )
-        titles.append(
-            {
-                "text": f"{label(change.program, 40)}: {shift.metric.words}",
-                "xref": "paper", "x": 0, "xanchor": "left",
-                "yref": "paper", "y": top - 0.15 / len(found), "yanchor": "bottom",
-                "showarrow": False,
-            }
-        )  # fmt: skip
-    return figure.update_layout(**axes, annotations=titles)
+        figure.add_annotation(
+            text=f"{label(change.program, 40)}: {shift.metric.words}",
+            **layout.title_place(top - 0.15 / len(found)),
+        )
+    return figure.update_layout(**axes)
 
 
 def _buckets(runs: pl.DataFrame) -> tuple[float, float, float, pl.Expr]:
@@ -233,8 +203,9 @@ def _buckets(runs: pl.DataFrame) -> tuple[float, float, float, pl.Expr]:
     There are at most :data:`POINT_LIMIT`. Runs often start at full hours or days, of which each
     bucket must have the same number.
     """
-    times = runs["start_t"].drop_nulls()
-    first, last = float(times.min() or 0.0), float(times.max() or 0.0)  # type: ignore[arg-type]
+    first, last = (
+        q.as_float(end) or 0.0 for end in (runs["start_t"].min(), runs["start_t"].max())
+    )
     least = (last - first) / (POINT_LIMIT - 1)
     width = next((w for w in _WIDTHS if w >= least), least)
     start_t = first // width * width
@@ -250,16 +221,3 @@ def _time_axis(start_t: float, stop_t: float) -> dict[str, Any]:
     margin = 0.01 * (stop_t - start_t)
     times = [_date(start_t - margin), _date(stop_t + margin)]
     return layout.axis("start of the run (UTC)", type="date", range=times)
-
-
-def _log_ticks(values: pl.Series) -> dict[str, Any]:
-    """Return settings of a logarithmic axis, which shows at least half and twice the median."""
-    low = min(float(values.min() or 1.0), 0.7)  # type: ignore[arg-type]
-    high = max(float(values.max() or 1.0), 1.4)  # type: ignore[arg-type]
-    # The closer ones only if the panel is not too low for them.
-    ticks = [0.7, 1, 1.4] if high / low < 4 else [0.01, 0.1, 0.3, 1, 3, 10, 100]
-    return {
-        "range": [math.log10(low) - 0.03, math.log10(high) + 0.03],
-        "tickvals": ticks,
-        "ticktext": [f"×{tick:g}" for tick in ticks],
-    }

@@ -1,27 +1,21 @@
-"""The page of a store: data in, HTML out.
-
-:class:`HistoryPage` is the context of the template ``history.html.j2``, which extends that of a
-report.
-"""
+"""The page of a store: data in, sections out."""
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
+from markupsafe import Markup
 
 from roast_analyze.report import quantities as q
-from roast_analyze.report import tables
-from roast_analyze.report.history import changes, data, figures, sentences
+from roast_analyze.report.columns import columns
+from roast_analyze.report.history import data, figures, sentences
 from roast_analyze.report.listing import Listing
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
-from roast_analyze.report.shell import Shell, roast_version, shell, templates
-from roast_analyze.report.tables import Field, Table
+from roast_analyze.report.section import Plot, Section
+from roast_analyze.report.shell import Page, roast_version
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
@@ -36,76 +30,52 @@ _SENTENCES: Final = 8
 _PANELS: Final = 4
 
 _WASTED: Final = "Available thread time in hours without a kept result."
-_TOTALS: Final = (
-    Field("runs", "runs", "count", help="Number of runs."),
-    Field("core_hours", "core-hours", "ratio", group="hours"),
-    Field("wasted_hours", "without kept result", "ratio", group="hours", help=_WASTED),
-    Field("wasted_share", "share without kept result", "share", help=_WASTED),
-    Field("failures", "failures", "trouble"),
-)
-_PROGRAMS: Final = (
-    Field("program", "program"),
-    _TOTALS[0],
-    Field("median_wall_seconds", "median wall time", "seconds", help="Median of the runs."),
-    *_TOTALS[1:],
-    Field("last", "last run", help="Start of the last run."),
-)
-_USERS: Final = (
-    Field("owner", "owner"),
-    Field("account", "account"),
-    Field("programs", "programs", "count", help="Number of programs."),
-    *_TOTALS,
-    Field("last", "last run", help="Start of the last run."),
-)
-_SLOW: Final = (
-    Field("runs", "runs", "count", help="Runs in which its relative duration is known."),
-    Field("slow_runs", "slow runs", "count",
-          help=f"Runs with a relative duration of at least {data.SLOW_FACTOR}."),
-    Field("slow_share", "share of slow runs", "share", help="slow runs / runs."),
-    Field("median_relative_duration", "relative duration", "ratio",
-          help="Median over the runs of the duration relative to others of the run."),
-    Field("excess_hours", "excess core-hours", "ratio",
-          help="Compute time that it took longer than others, in hours."),
-    Field("last", "last run", help="Start of the last run."),
+_LAST: Final = "Start of the last run."
+_OF_RUNS: Final = {
+    "runs": "Number of runs.",
+    "programs": "Number of programs.",
+    "median_wall_seconds": "Median of the runs.",
+    "wasted_hours": _WASTED,
+    "wasted_share": _WASTED,
+    "last": _LAST,
+}
+_SHARE: Final = {"wasted_share": "share without kept result"}
+_PROGRAMS: Final = columns(
+    "program runs median_wall_seconds core_hours wasted_hours wasted_share failures last",
+    _SHARE, _OF_RUNS,
 )  # fmt: skip
-_CHANGES: Final = (
-    Field("program", "program"),
-    Field("run_number", "run", "count", help="Number of the first run after the change."),
-    Field("between", "range",
-          help="Numbers of the runs between which the change lies, at a confidence of 99.9 %."),
-    Field("start", "since", help="Start of the first run after the change."),
-    Field("metric", "metric"),
-    Field("change", "change", "change",
-          help="Relative difference of the medians; of shares, their difference."),
-    Field("facts", "changed at that moment", help="Recorded facts that changed in the range."),
-    Field("trace_id", "first run after it"),
-    Field("p_value", "p-value"),
+_USERS: Final = columns(
+    "owner account programs runs core_hours wasted_hours wasted_share failures last",
+    _SHARE, _OF_RUNS,
 )  # fmt: skip
-_RUNS: Final = (
-    Field("start", "start", help="Start of the run, in UTC. Links to its report.",
-          link="report"),
-    Field("program", "program"),
-    Field("owner", "owner"),
-    Field("commit", "commit"),
-    Field("wall_seconds", "wall time", "seconds"),
-    Field("core_hours", "core-hours", "ratio"),
-    Field("utilization", "utilization", "share"),
-    Field("wasted_share", "without kept result", "share", help=_WASTED),
-    Field("failures", "failures", "trouble"),
-    Field("events_per_core_second", "events per core-second", "rate", optional=True),
-    Field("trace_id", "trace_id"),
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class HistoryPage:
-    """The context of the template."""
-
-    title: str
-    made_with: str
-    command: str
-    sections: tuple[Section, ...]
-    shell: Shell
+_SLOW: Final = {
+    "runs": "Runs in which its relative duration is known.",
+    "slow_runs": f"Runs with a relative duration of at least {data.SLOW_FACTOR}.",
+    "slow_share": "slow runs / runs.",
+    "median_relative_duration": "Median over the runs of the duration relative to others of "
+    "the run.",
+    "excess_hours": "Compute time that it took longer than others, in hours.",
+    "last": _LAST,
+}
+_CHANGES: Final = columns(
+    "program run_number between start metric change facts trace_id p_value",
+    {"start": "since", "trace_id": "first run after it"},
+    {
+        "run_number": "Number of the first run after the change.",
+        "between": "Numbers of the runs between which the change lies, at a confidence of "
+        "99.9 %.",
+        "start": "Start of the first run after the change.",
+        "change": "Relative difference of the medians; of shares, their difference.",
+        "facts": "Recorded facts that changed in the range.",
+    },
+)
+_START, *_OTHERS = columns(
+    "start program owner commit wall_seconds core_hours utilization wasted_share failures "
+    "events_per_core_second? trace_id",
+    {"trace_id": "trace_id"},
+    {"start": "Start of the run, in UTC. Links to its report.", "wasted_share": _WASTED},
+)
+_RUNS: Final = (replace(_START, link="report"), *_OTHERS)
 
 
 def build(
@@ -113,15 +83,16 @@ def build(
     *,
     title: str | None = None,
     reports: Mapping[str, str] = MappingProxyType({}),
-) -> HistoryPage:
+) -> Page:
     """Build the page; the default title is the name of the store.
 
     ``reports`` are the addresses of reports by trace.
     """
-    return HistoryPage(
+    return Page(
         title=visible(title or PurePosixPath(history.store).name or history.store),
-        made_with=f"roast {roast_version()}",
-        command=f"roast-analyze {_store(history)} --html",
+        about=Markup("Runs in a store. Times are in UTC."),
+        made_with=roast_version(),
+        command=f"roast-analyze {history.store_argument} --html",
         sections=(
             _overview(history),
             _changes(history),
@@ -130,29 +101,21 @@ def build(
             _users(history),
             _runs(history, reports),
         ),
-        shell=shell(
-            ("page/page.css", "page/comparison.css"), "shared/scripted.js", "comparison.js"
-        ),
     )
 
 
-def render(page: HistoryPage) -> str:
-    """Render the page as HTML."""
-    return templates().get_template("history.html.j2").render(page=page)
-
-
 def _overview(history: History) -> Section:
-    text = sentences.totals(history)
     section = Section("verdict", "Overview", "Overview")
+    text = sentences.totals(history)
     if history.runs.is_empty():
         return replace(section, empty=text)
     query = "SELECT start_t, core_hours, compute_hours, kept_hours FROM runs"
+    figure = figures.core_hours(history.runs)
     return replace(
         section,
         sentences=(text, sentences.verdict(history)),
-        plots=(_plot(history, "core-hours", "Core-hours over time",
-                     figures.core_hours(history.runs), query),),
-    )  # fmt: skip
+        plots=(_plot(history, "core-hours", "Core-hours over time", figure, query),),
+    )
 
 
 def _changes(history: History) -> Section:
@@ -160,88 +123,90 @@ def _changes(history: History) -> Section:
     found = history.changes
     if not history.series:
         return replace(section, empty="No program has enough runs to find a change.")
+    if not found:
+        text = ("No program changed.", sentences.test(history))
+        return replace(section, sentences=text)
     # Newest first, and those for the worse before the others.
     ranked = sorted(found, key=lambda change: not change.is_worse)
     worse = [change for change in found if change.is_worse]
-    text = [sentences.change(change) for change in ranked[:_SENTENCES]]
-    if not text:
-        text = ["No program changed."]
-    plots: tuple[Plot, ...] = ()
-    shown: tuple[Table, ...] = ()
-    if panels := (worse or found)[:_PANELS]:
-        figure = figures.changes(history.runs, panels)
-        query = "FROM program_history"
-        note = "Lines are the medians before and after the change."
-        plot = _plot(history, "changes", "Runs before and after a change", figure, query)
-        plots = (replace(plot, note=note),)
-    if ranked:
-        rows = _change_rows(ranked)
-        listing = Listing("program_history", "", rows, rows.height)
-        table = _table(history, "changes", "Changes", listing, _CHANGES)
-        shown = (replace(table, command=f"roast-analyze {_store(history)}"),)
+    rows = pl.DataFrame(
+        [
+            {
+                "program": change.program,
+                "run_number": change.run_number,
+                "between": f"{change.low}–{change.high}",
+                "start": sentences.date(change.start_t),
+                "metric": shift.metric.words,
+                "change": shift.change,
+                "facts": "; ".join(f"{fact.name} {fact.text}" for fact in change.facts),
+                "trace_id": change.trace_id,
+                "p_value": f"{shift.p_value:.1g}",
+            }
+            for change in ranked
+            for shift in change.shifts
+        ][: data.ROW_LIMIT],
+        infer_schema_length=None,
+    )
+    table = history.table(
+        "changes", "Changes", Listing("program_history", "", rows, rows.height), _CHANGES
+    )
+    plot = _plot(
+        history,
+        "changes",
+        "Runs before and after a change",
+        figures.changes(history.runs, (worse or found)[:_PANELS]),
+        "FROM program_history",
+        note="Lines are the medians before and after the change.",
+    )
     return replace(
         section,
-        sentences=(*text, sentences.test(history)),
-        plots=plots,
-        tables=shown,
+        sentences=(*map(sentences.change, ranked[:_SENTENCES]), sentences.test(history)),
+        plots=(plot,),
+        tables=(replace(table, command=f"roast-analyze {history.store_argument}"),),
     )
-
-
-def _change_rows(found: list[changes.Change]) -> pl.DataFrame:
-    rows = [
-        {
-            "program": change.program,
-            "run_number": change.run_number,
-            "between": f"{change.low}–{change.high}",
-            "start": sentences.date(change.start_t),
-            "metric": shift.metric.words,
-            "change": shift.change,
-            "facts": "; ".join(f"{fact.name} {fact.text}" for fact in change.facts),
-            "trace_id": change.trace_id,
-            "p_value": f"{shift.p_value:.1g}",
-        }
-        for change in found
-        for shift in change.shifts
-    ]
-    return pl.DataFrame(rows[: data.ROW_LIMIT], infer_schema_length=None)
 
 
 def _programs(history: History) -> Section:
     section = Section("programs", "Programs", "Programs")
     if history.programs.total == 0:
         return replace(section, empty="The store is empty.")
-    names = history.programs.rows["program"].drop_nulls().head(figures.PROGRAM_LIMIT).to_list()
-    plots: tuple[Plot, ...] = ()
+    rows = history.programs.rows
+    names = rows["program"].drop_nulls().head(figures.PROGRAM_LIMIT).to_list()
+    plots = []
     if names:
-        figure = figures.wall_time(history.runs, names)
-        query = "SELECT program, start_t, wall_seconds FROM program_history"
-        plot = _plot(history, "wall-time", "Wall time relative to the median of the program",
-                     figure, query)  # fmt: skip
-        left = history.programs.rows["program"].n_unique() - len(names)
-        plots = (replace(plot, note="Programs with the most core-hours." if left else ""),)
-    table = _table(history, "programs", "Programs", history.programs, _PROGRAMS)
+        are_left_out = rows["program"].n_unique() > len(names)
+        plots.append(
+            _plot(
+                history,
+                "wall-time",
+                "Wall time relative to the median of the program",
+                figures.wall_time(history.runs, names),
+                "SELECT program, start_t, wall_seconds FROM program_history",
+                note="Programs with the most core-hours." if are_left_out else "",
+            )
+        )
+    table = history.table("programs", "Programs", _dated(history.programs), _PROGRAMS)
     return replace(section, plots=plots, tables=(table,))
 
 
 def _slow(history: History) -> Section:
     section = Section("slow", "Slow in run after run", "Slow files and hosts")
     text, shown = [], []
-    for listing, tested, noun, names in (
-        (history.files, history.tested_files, "file",
-         (Field("filename", "file"), Field("dataset", "dataset"))),
-        (history.hosts, history.tested_hosts, "host", (Field("host", "host"),)),
-    ):  # fmt: skip
+    for listing, tested, noun, name, more in (
+        (history.files, history.tested_files, "file", "filename", "dataset"),
+        (history.hosts, history.tested_hosts, "host", "host", ""),
+    ):
         if tested:
             text.append(sentences.slow(tested, noun))
         if listing.total:
-            fields = (names[0], *_SLOW, *names[1:])
+            fields = columns(f"{name} {' '.join(_SLOW)} {more}", descriptions=_SLOW)
             title = f"Slow {noun}s"
-            shown.append(_table(history, f"{noun}s", title, listing, fields))
+            shown.append(history.table(f"{noun}s", title, _dated(listing), fields))
     if not text:
         return replace(section, empty="The runs have no durations of files or hosts.")
     if not shown:
         text.insert(0, "No file and no host.")
-    return replace(section, sentences=tuple(text), tables=tuple(shown))
+    return replace(section, sentences=text, tables=shown)
 
 
 def _users(history: History) -> Section:
@@ -249,7 +214,7 @@ def _users(history: History) -> Section:
     if history.users.total == 0:
         return replace(section, empty="The store is empty.")
     text = "Owners are those of the files of the traces; the batch system charged the accounts."
-    table = _table(history, "users", "Users", history.users, _USERS)
+    table = history.table("users", "Users", _dated(history.users), _USERS)
     return replace(section, sentences=(text,), tables=(table,))
 
 
@@ -266,49 +231,28 @@ def _runs(history: History, reports: Mapping[str, str]) -> Section:
     )
     listing = Listing("runs", "FROM runs ORDER BY start_t DESC", rows, history.runs.height)
     hint = (
-        f"The command roast-analyze {_store(history)} TRACE_ID --html writes the report of a "
-        "run. Starts of runs link to the reports that existed when this page was written."
+        f"The command roast-analyze {history.store_argument} TRACE_ID --html writes the report "
+        "of a run. Starts of runs link to the reports that existed when this page was written."
     )
-    return replace(
-        section,
-        sentences=(hint,),
-        tables=(_table(history, "runs", "Runs", listing, _RUNS, chosen="the newest"),),
-    )
+    table = history.table("runs", "Runs", listing, _RUNS, chosen="the newest")
+    return replace(section, sentences=(hint,), tables=(table,))
 
 
-def _plot(history: History, name: str, title: str, figure: Figure, query: str) -> Plot:
-    runs = q.counted(history.runs.height, "run")
+def _dated(listing: Listing) -> Listing:
+    """Add the start of the last run as text."""
+    last = pl.Series("last", map(sentences.date, listing.rows["last_t"]))
+    return replace(listing, rows=listing.rows.with_columns(last))
+
+
+def _plot(
+    history: History, name: str, title: str, figure: Figure, query: str, note: str = ""
+) -> Plot:
     return Plot(
         figure,
         name=name,
         title=title,
-        description=f"{title}, {runs}.",
+        description=f"{title}, {q.counted(history.runs.height, 'run')}.",
         query=query,
-        command=f'roast-analyze sql {_store(history)} "{query}"',
+        command=f'roast-analyze sql {history.store_argument} "{query}"',
+        note=note,
     )
-
-
-def _table(
-    history: History,
-    name: str,
-    title: str,
-    listing: Listing,
-    shown: tuple[Field, ...],
-    chosen: str = "those with the most core-hours",
-) -> Table:
-    rows = listing.rows
-    if "last_t" in rows.columns:
-        rows = rows.with_columns(pl.Series("last", map(sentences.date, rows["last_t"])))
-    return tables.build(
-        name,
-        title,
-        replace(listing, rows=rows),
-        shown,
-        comments=history.comments.get(listing.view, {}),
-        command=f"roast-analyze sql {_store(history)} {shlex.quote(listing.query)}",
-        chosen=chosen,
-    )
-
-
-def _store(history: History) -> str:
-    return shlex.quote(visible(history.store))

@@ -12,11 +12,10 @@ from roast_analyze.figures import layout
 from roast_analyze.figures.bars import Part, stacked
 from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.listing import list_query
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
+from roast_analyze.report.section import Plot, Section
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 #: Workers in the figure; the table of workers has all of them.
 WORKER_LIMIT: Final = 30
 
-_TOTALS: Final = (
+TOTALS: Final = (
     "SELECT category, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
 )
 _OVER_TIME: Final = (
@@ -43,6 +42,18 @@ _BY_PREFIX: Final = (
     "sum(seconds) FILTER (use = 'transfer') AS transfer_seconds, "
     "sum(seconds) FILTER (use = 'dispatch') AS dispatch_seconds "
     "FROM core_time WHERE prefix IS NOT NULL GROUP BY prefix"
+)
+_COLUMNS: Final = columns(
+    "prefix thread_seconds share kept_seconds other_busy_seconds transfer_seconds "
+    "dispatch_seconds",
+    descriptions={
+        "thread_seconds": "Thread time of its tasks.",
+        "share": "Share of the core time.",
+        "kept_seconds": "Results that were kept.",
+        "other_busy_seconds": "Attempts whose result was not kept, deserialization and disk.",
+        "transfer_seconds": "Threads that waited for its inputs.",
+        "dispatch_seconds": "Threads that waited for it to begin.",
+    },
 )
 
 
@@ -61,7 +72,7 @@ def query(trace: Session) -> CoreTime:
     """Query the uses of the core time."""
     widths = trace.rows("SELECT width FROM _core_time_buckets")
     return CoreTime(
-        totals=trace.sql(_TOTALS).pl(),
+        totals=trace.sql(TOTALS).pl(),
         over_time=trace.sql(_OVER_TIME).pl(),
         bucket_seconds=widths[0][0] if widths else 1.0,
         by_worker=trace.sql(_BY_WORKER).pl(),
@@ -103,7 +114,7 @@ def section(found: CoreTime, context: Context) -> Section:
                 command=context.view_command("core_time"),
             ),
         ),
-        tables=(context.table("core-time", "Core time by prefix", found.by_prefix, _FIELDS),),
+        tables=(context.table("core-time", "Core time by prefix", found.by_prefix, _COLUMNS),),
     )
 
 
@@ -124,10 +135,8 @@ def over_time(found: CoreTime, context: Context) -> Figure:
             continue
         drawn.add_trace(
             Bar(
-                x=[
-                    round((t - axis.start_t + width / 2) / axis.unit_seconds, 6)
-                    for t in rows["t"]
-                ],
+                # The middle of each bucket.
+                x=axis.places(rows.with_columns(pl.col("t") + width / 2), "t", 6),
                 y=[round(seconds / width, 4) for seconds in rows["seconds"]],
                 width=width / axis.unit_seconds,
                 name=words,
@@ -142,6 +151,7 @@ def over_time(found: CoreTime, context: Context) -> Figure:
 
 def by_worker(found: CoreTime, context: Context) -> Figure:
     """Draw a bar of seconds by use for each worker, the one with the most idle time first."""
+    # Little time for results that were kept is much idle time.
     wide = (
         found.by_worker.pivot("use", index="worker", values="seconds", aggregate_function="sum")
         .fill_null(0.0)
@@ -174,23 +184,3 @@ def _sentence(found: CoreTime) -> str:
     ]
     text = f"{q.share(kept / total)} of the thread time computed results that were kept."
     return f"{text} The largest other uses: {q.series(named)}." if named else text
-
-
-_FIELDS: Final = (
-    Field("prefix", "prefix"),
-    Field("thread_seconds", "thread time", "seconds", help="Thread time of its tasks."),
-    Field("share", "share", "share", help="Share of the core time."),
-    Field("kept_seconds", "computing, kept", "seconds", help="Results that were kept."),
-    Field(
-        "other_busy_seconds",
-        "other busy time",
-        "seconds",
-        help="Attempts whose result was not kept, deserialization and disk.",
-    ),
-    Field(
-        "transfer_seconds", "transfer", "seconds", help="Threads that waited for its inputs."
-    ),
-    Field(
-        "dispatch_seconds", "dispatch", "seconds", help="Threads that waited for it to begin."
-    ),
-)

@@ -11,13 +11,11 @@ from plotly.graph_objects import Bar, Figure
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import list_frame
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
+from roast_analyze.report.section import Plot, Section
 
 if TYPE_CHECKING:
-    from roast_analyze.figures.layout import TimeAxis
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
     from roast_analyze.report.listing import Listing
@@ -47,6 +45,17 @@ _STEPS: Final = "SELECT * FROM critical_path"
 _BY_CAUSE: Final = (
     "SELECT cause, prefix, sum(seconds) AS path_seconds, sum(share) AS path_share, "
     "count(*) AS steps FROM critical_path GROUP BY cause, prefix"
+)
+_CAUSE_COLUMNS: Final = columns(
+    "cause prefix path_seconds path_share steps",
+    descriptions={
+        "path_seconds": "Seconds of the path.",
+        "path_share": "Share of the wall time.",
+        "steps": "Number of steps.",
+    },
+)
+_STEP_COLUMNS: Final = columns(
+    "step start_t seconds share cause key name detail", {"key": "task", "name": "worker"}
 )
 
 
@@ -98,7 +107,7 @@ def section(found: CriticalPath, context: Context) -> Section:
                 "critical-path-causes",
                 "Critical path by cause and prefix",
                 found.by_cause,
-                _CAUSE_FIELDS,
+                _CAUSE_COLUMNS,
                 has_view=False,
                 chosen="those with the most time",
             ),
@@ -106,7 +115,7 @@ def section(found: CriticalPath, context: Context) -> Section:
                 "critical-path-steps",
                 "Longest steps of the critical path",
                 found.longest,
-                _STEP_FIELDS,
+                _STEP_COLUMNS,
                 chosen="the longest",
             ),
         ),
@@ -115,7 +124,7 @@ def section(found: CriticalPath, context: Context) -> Section:
 
 def figure(steps: pl.DataFrame, context: Context) -> Figure:
     """Draw a bar for each step, in a row for each cause."""
-    axis: TimeAxis = context.axis
+    axis = context.axis
     causes = [cause for cause in _CAUSES if cause in steps["cause"]]
     drawn = layout.empty_figure(
         110 + 24 * max(len(causes), 2),
@@ -131,9 +140,7 @@ def figure(steps: pl.DataFrame, context: Context) -> Figure:
             Bar(
                 orientation="h",
                 y=[place] * rows.height,
-                base=[
-                    round((t - axis.start_t) / axis.unit_seconds, 6) for t in rows["start_t"]
-                ],
+                base=axis.places(rows, "start_t", 6),
                 x=[round(seconds / axis.unit_seconds, 6) for seconds in rows["seconds"]],
                 name=cause,
                 marker={"color": _CAUSES[cause], "line": {"width": 0}},
@@ -170,22 +177,3 @@ def _sentence(found: CriticalPath) -> str:
         f"start to the end of the run. Its largest causes: {q.series(named)}. Only changes on "
         "this path make the run shorter."
     )
-
-
-_CAUSE_FIELDS: Final = (
-    Field("cause", "cause"),
-    Field("prefix", "prefix"),
-    Field("path_seconds", "time", "seconds", help="Seconds of the path."),
-    Field("path_share", "share", "share", help="Share of the wall time."),
-    Field("steps", "steps", "count", help="Number of steps."),
-)
-_STEP_FIELDS: Final = (
-    Field("step", "step", "count"),
-    Field("start_t", "start", "since"),
-    Field("seconds", "time", "seconds"),
-    Field("share", "share", "share"),
-    Field("cause", "cause"),
-    Field("key", "task"),
-    Field("name", "worker"),
-    Field("detail", "detail"),
-)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
 from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
 from roast_analyze.safe_text import one_line, visible
 
 if TYPE_CHECKING:
@@ -28,29 +28,12 @@ EXCEPTION_CHARACTERS: Final = 1000
 TRACEBACK_CHARACTERS: Final = 2000
 PAYLOAD_CHARACTERS: Final = 240
 
-_FAILURE_COLUMNS: Final = (
-    Field("t", "time", "since"),
-    Field("what", "failure", "outcome"),
-    Field("cause", "exception"),
-    Field("exception", "raised as", detail=True),
-    Field("detail", "detail"),
-    Field("worker", "worker"),
-    Field("prefix", "prefix"),
-    Field("attempt", "attempt", "count"),
-    Field("key", "key", detail=True),
+_FAILURE_COLUMNS: Final = columns(
+    "t what cause (exception) detail worker prefix attempt (key)",
+    {"cause": "exception", "exception": "raised as"},
 )
-_TOPIC_COLUMNS: Final = (
-    Field("topic", "topic"),
-    Field("events", "events", "count"),
-    Field("first_t", "first", "since"),
-    Field("last_t", "last", "since"),
-)
-_EVENT_COLUMNS: Final = (
-    Field("t", "time", "since"),
-    Field("topic", "topic"),
-    Field("worker", "worker"),
-    Field("payload", "payload"),
-)
+_TOPIC_COLUMNS: Final = columns("topic events first_t last_t")
+_EVENT_COLUMNS: Final = columns("t topic worker payload")
 
 
 @dataclass(frozen=True)
@@ -100,34 +83,30 @@ def beginning(column: str, limit: int) -> str:
 
 def section(found: Failures, context: Context) -> Section:
     """Build the section."""
-    sentences = [_failures(found.failures)]
-    tables = []
+    tables = context.tables(
+        ("topics", "Events by topic", found.topics, _TOPIC_COLUMNS,
+         "those with the most events"),
+        ("events", "Events", found.events, _EVENT_COLUMNS, "the first"),
+    )  # fmt: skip
     if found.failures.total:
         failures = context.table(
             "failures", "Failures", found.failures, _FAILURE_COLUMNS,
             chosen="the first", expandable=("cause", "traceback"),
         )  # fmt: skip
-        tables.append(failures)
+        tables.insert(0, failures)
+    events = "No Dask event was recorded: there was none, or the settings excluded events."
     if found.events.total:
-        sentences.append(
+        events = (
             f"{q.counted(found.events.total, 'event was', 'events were')} logged with Dask by "
             "the scheduler, the workers, the client or your code, in "
             f"{q.counted(found.topics.total, 'topic')}."
         )
-        topics = context.table(
-            "topics", "Events by topic", found.topics, _TOPIC_COLUMNS,
-            chosen="those with the most events",
-        )  # fmt: skip
-        events = context.table(
-            "events", "Events", found.events, _EVENT_COLUMNS, chosen="the first"
-        )
-        tables += topics, events
-    else:
-        sentences.append(
-            "No Dask event was recorded: there was none, or the settings excluded events."
-        )
     return Section(
-        "failures", "Failures and events", "Failures", tuple(sentences), tables=tuple(tables)
+        "failures",
+        "Failures and events",
+        "Failures",
+        sentences=(_failures(found.failures), events),
+        tables=tables,
     )
 
 

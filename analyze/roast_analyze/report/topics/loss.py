@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_view
 from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 #: Most rows of the table.
 ROWS: Final = 500
 
-_COLUMNS: Final = (
-    Field("reason", "reason"),
-    Field("records", "records", "count"),
-    Field("detail", "detail"),
-    Field("t", "time", "since"),
-)
+_COLUMNS: Final = columns("reason records detail t")
 
 
 def query(trace: Session) -> Listing:

@@ -1,48 +1,124 @@
-"""Memory of the workers over time, and data transfers between workers."""
+"""Memory of the workers over time, and data transfers between workers.
+
+Workers report with each task the transfers for its dependencies, with source and duration.
+The number of bytes is known only if transfers were recorded.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
+from plotly.graph_objects import Figure, Heatmap
 
-from roast_analyze.figures import samples
+from roast_analyze.figures import layout, palette, samples
+from roast_analyze.figures.labels import label, worker_name
 from roast_analyze.report import quantities as q
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
-from roast_analyze.report.topics import transfers as transfer_topic
+from roast_analyze.report.columns import columns
+from roast_analyze.report.listing import Listing, list_frame
+from roast_analyze.report.section import Plot, Section
+from roast_analyze.safe_text import named, shortened, visible
 
 if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
-    from roast_analyze.report.topics.transfers import Transfers
 
+#: Most rows of the table of pairs of workers.
+PAIR_ROWS: Final = 20
+#: Most rows of a map of workers; neighboring workers share a row if there are more.
+MAP_ROWS: Final = 40
+
+_RECORDED: Final = (
+    "SELECT source, destination, count(*) AS transfers, sum(bytes)::BIGINT AS bytes, "
+    "sum(stop_t - start_t) AS seconds FROM transfers "
+    "WHERE source IS NOT NULL AND destination IS NOT NULL GROUP BY source, destination"
+)
+_REPORTED: Final = (
+    "SELECT source, worker AS destination, count(*) AS transfers, "
+    "NULL::BIGINT AS bytes, sum(seconds) AS seconds FROM task_phases "
+    "WHERE action = 'transfer' AND source IS NOT NULL AND worker IS NOT NULL "
+    "GROUP BY ALL"
+)
+_ORDER: Final = "bytes DESC NULLS LAST, seconds DESC, source, destination"
+
+#: Heights: a row of the map, all rows at least, and everything around them.
+_ROW_PX: Final = 16
+_LEAST_PX: Final = 110
+_AROUND_PX: Final = 130
+#: Units: size and name, the largest first.
+_BYTES: Final = ((1024.0**3, "GiB"), (1024.0**2, "MiB"), (1024.0, "KiB"), (1.0, "B"))
+_SECONDS: Final = ((1.0, "s"), (1e-3, "ms"))
+#: Most columns with names below them: plotly would rotate more names.
+_NAMED_COLUMNS: Final = 8
+
+
+_PAIRS: Final = columns("source destination transfers bytes seconds")
 _SAMPLE_HINT: Final = (
     'roast_recorder.record(client, "trace.jsonl", sample_interval_seconds=0.2)'
 )
 
 
+@dataclass(frozen=True)
+class Transfers:
+    """Data transfers between workers."""
+
+    #: Whether transfers were recorded, so that their bytes are known.
+    recorded: bool
+    count: int
+    bytes: int
+    #: Sum over all transfers, which can overlap.
+    seconds: float
+    #: source, destination, transfers, bytes, seconds; the largest first.
+    pairs: Listing
+    #: Rows of the map: see :func:`named_rows`.
+    workers: pl.DataFrame
+    #: Cells of the map: from_row, to_row, transfers, bytes, seconds.
+    cells: pl.DataFrame
+
+
+def query(trace: Session, context: Context) -> Transfers:
+    """Query the transfers of a run."""
+    recorded = bool(trace.rows("SELECT EXISTS (FROM transfers)")[0][0])
+    text, view = (_RECORDED, "transfers") if recorded else (_REPORTED, "task_phases")
+    pairs = trace.sql(f"{text} ORDER BY {_ORDER}").pl()
+    addresses = context.workers.select("worker", "name").unique("worker", maintain_order=True)
+    rows = addresses.with_columns(map_row().alias("row"))
+    cells = (
+        pairs.join(rows.select(source="worker", from_row="row"), on="source")
+        .join(rows.select(destination="worker", to_row="row"), on="destination")
+        .group_by("from_row", "to_row")
+        .agg(pl.col("transfers", "bytes", "seconds").sum())
+        .sort("from_row", "to_row")
+    )
+    return Transfers(
+        recorded=recorded,
+        count=int(pairs["transfers"].sum()),
+        bytes=int(pairs["bytes"].sum()),
+        seconds=float(pairs["seconds"].sum()),
+        pairs=list_frame(view, text, _ORDER, PAIR_ROWS, pairs),
+        workers=named_rows(rows),
+        cells=cells,
+    )
+
+
+def map_row() -> pl.Expr:
+    """Return the row of each worker of a list in a map with at most :data:`MAP_ROWS` rows."""
+    return pl.int_range(pl.len()) * pl.min_horizontal(pl.len(), MAP_ROWS) // pl.len()
+
+
+def named_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Name each ``row`` after its first worker, and count its ``workers``."""
+    return rows.group_by("row", maintain_order=True).agg(
+        pl.col("worker", "name").first(), pl.len().alias("workers")
+    )
+
+
 def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> Section:
     """Build the section; ``prefixes`` contains prefix and transfer_seconds."""
     section = Section("memory", "Memory and data transfers", "Memory")
-    about_transfers = transfer_topic.sentence(transfers, prefixes)
-    if not context.cluster_samples.is_empty():
-        plot = Plot(
-            samples.memory(
-                context.cluster_samples,
-                context.worker_samples,
-                context.worker_names,
-                context.axis,
-            ),
-            name="memory",
-            title="Memory over time",
-            description="Memory over time: of the cluster above, stacked as stored results, "
-            "other memory and spilled results; of each worker below.",
-            query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
-            command=context.view_command("worker_samples"),
-        )
-        section = replace(section, sentences=(_memory(context), about_transfers), plots=(plot,))
-    else:
+    plots = []
+    if context.cluster_samples.is_empty():
         interval = q.seconds(context.recording.sample_interval_seconds or 1.0)
         reason = (
             "No worker was sampled: there was none, or the recording was shorter than the "
@@ -50,29 +126,151 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
         )
         if not transfers.count:
             return replace(section, empty=f"{reason}:", hint=_SAMPLE_HINT)
-        section = replace(section, sentences=(f"{reason}.", about_transfers))
-    return transfer_topic.extend(section, transfers, context) if transfers.count else section
-
-
-def _memory(context: Context) -> str:
-    """Describe the peak memory, its distance to the limit, and spilling."""
-    cluster, workers = context.cluster_samples, context.worker_samples
-    peak, limit, spilled = (
-        q.as_float(cluster[name].max())
-        for name in ("memory_bytes", "memory_limit_bytes", "spilled_bytes")
-    )
-    text = f"Peak memory of all workers was {q.byte_size(peak)}"
-    text += f" of {q.byte_size(limit)}." if limit else "; no limit is set."
-    shares = workers.filter(pl.col("memory_limit_bytes") > 0).select(
-        pl.col("memory_bytes") / pl.col("memory_limit_bytes")
-    )
-    share = q.as_float(shares.to_series().max())
-    if share is not None:
-        text += f" The fullest worker reached {q.share(share)} of its limit."
-    if spilled:
-        text += f" At most {q.byte_size(spilled)} were spilled to disk."
+        text = f"{reason}."
     else:
-        text += " Nothing was spilled to disk."
-    if limit and not samples.limit_fits(cluster):
-        text += " The limit is far above the curves and is not drawn."
-    return text
+        cluster, workers = context.cluster_samples, context.worker_samples
+        peak, limit, spilled = (
+            q.as_float(cluster[name].max())
+            for name in ("memory_bytes", "memory_limit_bytes", "spilled_bytes")
+        )
+        text = f"Peak memory of all workers was {q.byte_size(peak)}"
+        text += f" of {q.byte_size(limit)}." if limit else "; no limit is set."
+        shares = workers.filter(pl.col("memory_limit_bytes") > 0).select(
+            pl.col("memory_bytes") / pl.col("memory_limit_bytes")
+        )
+        if (share := q.as_float(shares.to_series().max())) is not None:
+            text += f" The fullest worker reached {q.share(share)} of its limit."
+        spill = f"At most {q.byte_size(spilled)} were" if spilled else "Nothing was"
+        text += f" {spill} spilled to disk."
+        if limit and not samples.limit_fits(cluster):
+            text += " The limit is far above the curves and is not drawn."
+        plots.append(
+            Plot(
+                samples.memory(cluster, workers, context.worker_names, context.axis),
+                name="memory",
+                title="Memory over time",
+                description="Memory over time: of the cluster above, stacked as stored "
+                "results, other memory and spilled results; of each worker below.",
+                query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
+                command=context.view_command("worker_samples"),
+            )
+        )
+    if transfers.count:
+        rows, total = transfers.workers.height, context.workers.height
+        note = (
+            f"Each of the {q.count(rows)} rows stands for several of the {q.count(total)} "
+            "workers, in order."
+        )
+        plots.append(
+            Plot(
+                heatmap(transfers),
+                name="movement",
+                title="Transfers between workers",
+                description=f"A heatmap of {q.counted(rows, 'row')} by "
+                f"{q.counted(rows, 'column')} of workers: the stronger the color, the more the "
+                "worker of the row sent to that of the column.",
+                note=note if total > rows else "",
+                query=transfers.pairs.query,
+                command="",
+            )
+        )
+    tables = context.tables(
+        ("pairs", "Transfers by pair of workers", transfers.pairs, _PAIRS, "the largest"),
+        has_view=False,
+    )
+    return replace(
+        section,
+        sentences=(text, _transfers(transfers, prefixes)),
+        plots=plots,
+        tables=tables,
+    )
+
+
+def _transfers(transfers: Transfers, prefixes: pl.DataFrame) -> str:
+    """Describe the transfers; ``prefixes`` contains prefix and transfer_seconds."""
+    if not transfers.count:
+        return "The workers reported no transfers between them."
+    most = transfers.pairs.rows.row(0, named=True)
+    source, destination = (
+        shortened(visible(str(most[end])).rsplit("://", 1)[-1], 40)
+        for end in ("source", "destination")
+    )
+    if transfers.recorded:
+        return (
+            f"The workers sent each other {q.byte_size(transfers.bytes)} in "
+            f"{q.counted(transfers.count, 'transfer')}; the most, "
+            f"{q.byte_size(most['bytes'])}, from {source} to {destination}."
+        )
+    text = (
+        f"The workers reported {q.counted(transfers.count, 'transfer')} with a total duration "
+        f"of {q.seconds(transfers.seconds)}; the most between two of them, "
+        f"{q.seconds(most['seconds'])}, from {source} to {destination}."
+    )
+    waiting = prefixes.filter(pl.col("transfer_seconds") > 0).sort(
+        "transfer_seconds", descending=True
+    )
+    if waiting.height:
+        prefix, seconds = waiting.select("prefix", "transfer_seconds").row(0)
+        name = named(prefix, "Tasks without a prefix")
+        share = q.share(seconds / float(waiting["transfer_seconds"].sum()))
+        text += f" {name} accounts for {share} of it."
+    return f"{text} Bytes were not recorded."
+
+
+def heatmap(transfers: Transfers) -> Figure:
+    """Draw a heatmap: a row for each source and a column for each destination.
+
+    Colors show bytes if these were recorded, else seconds.
+    """
+    names = [
+        label(worker_name(row))
+        + (f" and {row['workers'] - 1} more" if row["workers"] > 1 else "")
+        for row in transfers.workers.iter_rows(named=True)
+    ]
+    column, units = ("bytes", _BYTES) if transfers.recorded else ("seconds", _SECONDS)
+    most = max(transfers.cells[column].drop_nulls(), default=0)
+    size, unit = next((each for each in units if most >= each[0]), units[-1])
+    # More than three digits would only enlarge the page.
+    values: list[list[float | None]] = [[None] * len(names) for _ in names]
+    for source, destination, value in transfers.cells.select(
+        "from_row", "to_row", column
+    ).iter_rows():
+        values[source][destination] = None if value is None else float(f"{value / size:.3g}")
+    places = list(range(len(names)))
+    ticks = {"tickmode": "array", "tickvals": places, "ticktext": names, "showgrid": False}
+    has_names = len(names) <= _NAMED_COLUMNS
+    drawn = layout.empty_figure(
+        _AROUND_PX + max(_ROW_PX * len(names), _LEAST_PX),
+        xaxis=layout.axis(
+            "destination" if has_names else "destination, in the same order",
+            # Two or three columns across the whole page would look like bars.
+            domain=[0, min(1, len(names) / _NAMED_COLUMNS)],
+            showticklabels=has_names,
+            **ticks,
+        ),
+        yaxis=layout.axis("source", autorange="reversed", **ticks),
+    )
+    if not has_names:
+        # Without tick labels plotly writes the title onto the map.
+        drawn.update_layout(xaxis_title_standoff=28, margin_b=48)
+    return drawn.add_trace(
+        Heatmap(
+            z=values,
+            x=places,
+            y=places,
+            zmin=0,
+            zmax=most / size or 1,
+            colorscale=[[0, "rgba(0, 114, 178, 0.08)"], [1, palette.RANKED[0]]],
+            colorbar={
+                "orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
+                "len": 0.25, "thickness": 8, "outlinewidth": 0, "tickmode": "array",
+                "tickvals": [0, most / size], "ticktext": ["0", f"{most / size:.3g} {unit}"],
+            },
+            hoverongaps=False,
+            xgap=1,
+            ygap=1,
+            name="transferred",
+            hovertemplate=f"%{{z:,.4~g}} {unit} from %{{y}} to %{{x}}<extra></extra>",
+            meta=layout.columns(x="destination", y="source", z=f"{column}_in_{unit}"),
+        )
+    )  # fmt: skip

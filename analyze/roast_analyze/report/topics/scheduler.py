@@ -12,8 +12,7 @@ from plotly.graph_objects import Figure, Scatter
 
 from roast_analyze.figures import layout, palette
 from roast_analyze.report import quantities as q
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
+from roast_analyze.report.section import Plot, Section
 
 if TYPE_CHECKING:
     from roast_analyze.figures.layout import TimeAxis
@@ -115,50 +114,49 @@ def section(found: SchedulerLoad, context: Context) -> Section:
             empty="No transition was recorded: there was no scheduler, it had no tasks, or the "
             "settings excluded transitions.",
         )
-    plot = Plot(
-        figure(load, context.axis),
-        name="scheduler",
-        title="Scheduler load",
-        description="Over time: transitions per second, tasks that waited, and the slowest "
-        "event loop of a worker.",
-        query="SELECT t, seconds, queued + no_worker AS ready, waiting FROM concurrency; "
-        "SELECT t FROM transitions; "
-        "SELECT t, event_loop_interval_seconds FROM worker_samples",
-        command=context.view_command("concurrency"),
-    )
-    plots = [plot]
+    plots = [
+        Plot(
+            figure(load, context.axis),
+            name="scheduler",
+            title="Scheduler load",
+            description="Over time: transitions per second, tasks that waited, and the slowest "
+            "event loop of a worker.",
+            query="SELECT t, seconds, queued + no_worker AS ready, waiting FROM concurrency; "
+            "SELECT t FROM transitions; "
+            "SELECT t, event_loop_interval_seconds FROM worker_samples",
+            command=context.view_command("concurrency"),
+        )
+    ]
     if found.tasks:
         stolen = f", and {q.counted(found.stolen, 'stolen task')}" if found.stolen else ""
-        submissions = Plot(
-            submission_figure(load, context.axis),
-            name="submissions",
-            title="Task submissions",
-            description=f"Over time: {q.counted(found.tasks, 'task')} submitted in "
-            f"{q.counted(found.batches, 'batch', 'batches')}{stolen}.",
-            query="SELECT submitted_t, count(*) AS tasks FROM tasks GROUP BY submitted_t; "
-            "SELECT t, payload FROM events WHERE topic = 'stealing'",
-            command=context.view_command("tasks"),
+        plots.append(
+            Plot(
+                submission_figure(load, context.axis),
+                name="submissions",
+                title="Task submissions",
+                description=f"Over time: {q.counted(found.tasks, 'task')} submitted in "
+                f"{q.counted(found.batches, 'batch', 'batches')}{stolen}.",
+                query="SELECT submitted_t, count(*) AS tasks FROM tasks GROUP BY submitted_t; "
+                "SELECT t, payload FROM events WHERE topic = 'stealing'",
+                command=context.view_command("tasks"),
+            )
         )
-        plots.append(submissions)
-    sentences = (_load(load), *_submissions(found))
-    return replace(section, sentences=sentences, plots=tuple(plots))
+    return replace(section, sentences=_sentences(found), plots=plots)
 
 
-def _load(load: pl.DataFrame) -> str:
-    """Describe the number and peak rate of transitions, and what waited."""
+def _sentences(found: SchedulerLoad) -> list[str]:
+    """Describe the rate of transitions, what waited, submitted tasks and stolen ones."""
+    load = found.load
     rates = load["transitions_per_second"]
     total = q.counted(round((rates * load["seconds"]).sum()), "transition")
     peak = q.rate(q.as_float(rates.max()), "transitions")
-    sentences = [
-        f"The scheduler made {total}, at most {peak} within {q.seconds(load['seconds'][0])}."
-    ]
+    text = f"The scheduler made {total}, at most {peak} within {q.seconds(load['seconds'][0])}."
     if q.as_float(load["ready"].max()):
         ready, executing, nthreads = (
             load.sort("ready", descending=True, nulls_last=True, maintain_order=True)
             .select("ready", "executing", "nthreads")
             .row(0)
         )
-        tasks = q.counted(round(ready), "ready task")
         idle = 1 - executing / nthreads if nthreads else 0.0
         why = " for a free thread."
         if idle >= IDLE_SHARE:
@@ -166,18 +164,13 @@ def _load(load: pl.DataFrame) -> str:
                 f", while {q.share(idle)} of the threads computed nothing: they waited for the "
                 "scheduler or for their inputs, not for a free thread."
             )
-        sentences.append(f"Up to {tasks} waited{why}")
+        text += f" Up to {q.counted(round(ready), 'ready task')} waited{why}"
     if loop := q.as_float(load["slowest_loop_seconds"].max()):
-        sentences.append(
-            f"The slowest event loop of a worker took {q.seconds(loop)} per iteration "
+        text += (
+            f" The slowest event loop of a worker took {q.seconds(loop)} per iteration "
             "(20\N{NO-BREAK SPACE}ms when idle)."
         )
-    return " ".join(sentences)
-
-
-def _submissions(found: SchedulerLoad) -> list[str]:
-    """Count submitted and stolen tasks, as far as these are known."""
-    sentences = []
+    sentences = [text]
     if found.tasks:
         tasks = q.counted(found.tasks, "task was submitted", "tasks were submitted")
         largest = q.counted(found.largest, "task")
@@ -222,30 +215,29 @@ def figure(load: pl.DataFrame, axis: TimeAxis) -> Figure:
 
 def submission_figure(load: pl.DataFrame, axis: TimeAxis) -> Figure:
     """Draw submitted tasks, and stolen tasks below if there are any."""
-    stems = [_stems(load, "tasks", "tasks submitted", palette.RANKED[0], axis, "y")]
-    if not load["stolen"].sum():
-        return layout.panels(axis, 240, "tasks", showlegend=False).add_traces(stems)
-    stems.append(_stems(load, "stolen", "tasks stolen", palette.RANKED[3], axis, "y2"))
-    return layout.panels(axis, 400, "tasks", "stolen").add_traces(stems)
-
-
-def _stems(
-    load: pl.DataFrame, column: str, words: str, color: str, axis: TimeAxis, yaxis: str
-) -> Scatter:
-    """Draw a stem for each bucket with tasks; a bar would be too thin to see."""
-    shown = load.filter(pl.col(column) > 0)
-    counts = shown[column].to_list()
-    # The stem is an error bar from the point down to zero.
-    down = {"type": "data", "symmetric": False, "array": [0] * len(counts), "width": 0}
-    return Scatter(
-        mode="markers",
-        x=axis.places(shown),
-        y=counts,
-        yaxis=yaxis,
-        name=words,
-        marker={"color": color, "size": 7},
-        error_y={**down, "arrayminus": counts, "thickness": 1.6, "color": color},
-        cliponaxis=False,
-        hovertemplate=f"%{{y:,}} {words}<extra></extra>",
-        meta=layout.columns(x=axis.column, y=column),
-    )
+    kinds = [("tasks", "tasks submitted", palette.RANKED[0])]
+    if load["stolen"].sum():
+        kinds.append(("stolen", "tasks stolen", palette.RANKED[3]))
+    names = [column for column, *_ in kinds]
+    drawn = layout.panels(axis, 80 + 160 * len(kinds), *names, showlegend=len(kinds) > 1)
+    for yaxis, (column, words, color) in zip(("y", "y2"), kinds, strict=False):
+        shown = load.filter(pl.col(column) > 0)
+        counts = shown[column].to_list()
+        # A stem for each bucket, because a bar would be too thin to see: an error bar from the
+        # point down to zero.
+        down = {"type": "data", "symmetric": False, "array": [0] * len(counts), "width": 0}
+        drawn.add_trace(
+            Scatter(
+                mode="markers",
+                x=axis.places(shown),
+                y=counts,
+                yaxis=yaxis,
+                name=words,
+                marker={"color": color, "size": 7},
+                error_y={**down, "arrayminus": counts, "thickness": 1.6, "color": color},
+                cliponaxis=False,
+                hovertemplate=f"%{{y:,}} {words}<extra></extra>",
+                meta=layout.columns(x=axis.column, y=column),
+            )
+        )
+    return drawn

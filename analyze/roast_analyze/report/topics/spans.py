@@ -11,11 +11,10 @@ from plotly.graph_objects import Bar, Figure
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.report.section import Plot, Section
+from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:
     from roast_analyze.figures.layout import TimeAxis
@@ -66,26 +65,27 @@ def section(found: Listing, context: Context) -> Section:
             "spans. To name parts of the work:",
             hint=_HINT,
         )
-    plots = []
     drawn = nested(found.rows)
-    if drawn:
-        few = f"The {q.count(len(drawn))} spans with the most compute time, of "
-        plot = Plot(
-            figure(drawn, context.axis),
-            name="spans",
-            title="Spans over time",
-            description=f"{q.counted(len(drawn), 'bar')} over time, one for each span, with "
-            "the shares of the thread time that its tasks computed, that Dask needed for "
-            "them, and that was idle or spent on other spans.",
-            note=(f"{few}{q.count(found.total)}. " if len(drawn) < found.total else "")
-            + "A bar lasts from the first submission to the end of the last computation. Its "
-            "colors are shares of the thread time of all workers in it, not times within it.",
-            query=found.query,
-            command=context.view_command("span_idle"),
-        )
-        plots.append(plot)
-    table = context.table("spans", "Spans", found, _FIELDS, has_view=False)
-    return replace(section, sentences=(_sentence(found),), plots=tuple(plots), tables=(table,))
+    few = f"The {q.count(len(drawn))} spans with the most compute time, of "
+    plot = Plot(
+        figure(drawn, context.axis),
+        name="spans",
+        title="Spans over time",
+        description=f"{q.counted(len(drawn), 'bar')} over time, one for each span, with the "
+        "shares of the thread time that its tasks computed, that Dask needed for them, and "
+        "that was idle or spent on other spans.",
+        note=(f"{few}{q.count(found.total)}. " if len(drawn) < found.total else "")
+        + "A bar lasts from the first submission to the end of the last computation. Its "
+        "colors are shares of the thread time of all workers in it, not times within it.",
+        query=found.query,
+        command=context.view_command("span_idle"),
+    )
+    return replace(
+        section,
+        sentences=(_sentence(found),),
+        plots=(plot,) if drawn else (),
+        tables=(context.table("spans", "Spans", found, _COLUMNS, has_view=False),),
+    )
 
 
 def nested(spans: pl.DataFrame) -> list[dict[str, Any]]:
@@ -175,7 +175,7 @@ def _sentence(found: Listing) -> str:
     text = f"The tasks were submitted in {q.counted(found.total, 'span')}."
     if top["thread_seconds"] and top["total_compute_seconds"] is not None:
         text += (
-            f" The one with the most compute time, {shortened(visible(top['path']), 60)}, took "
+            f" The one with the most compute time, {named(top['path'])}, took "
             f"{q.seconds(top['wall_seconds'])}: {q.share(top['compute_share'])} of the thread "
             "time computed its tasks"
         )
@@ -194,22 +194,17 @@ _PARTS: Final = (
     ("overhead of its tasks", palette.RANKED[1], 0),
     ("idle or other spans", palette.BACKGROUND, 1),
 )
-_WALL: Final = "From the first submission to the end of the last computation."
-_THREADS: Final = "Thread time that the cluster offered during the span."
-_IDLE: Final = "Share of the thread time that was idle or spent on other spans."
-_FIELDS: Final = (
-    Field("path", "span", help="Names from the outermost span to this one."),
-    Field("start_t", "start", "since", help="First submission of a task.", detail=True),
-    Field("wall_seconds", "wall time", "seconds", help=_WALL),
-    Field("total_compute_seconds", "compute time", "seconds"),
-    Field("thread_seconds", "thread time", "seconds", help=_THREADS),
-    Field("compute_share", "computing", "share", help="compute time / thread time."),
-    Field("idle_share", "idle or other spans", "share", help=_IDLE),
-    Field("total_tasks", "tasks", "count"),
-    Field("total_task_runs", "attempts", "count", detail=True),
-    Field("total_failed_attempts", "failed attempts", "trouble"),
-    Field("total_cpu_seconds", "CPU", "seconds", detail=True),
-    Field("total_noncpu_seconds", "non-CPU", "seconds", detail=True),
-    Field("total_transfer_seconds", "transfer", "seconds", detail=True),
-    Field("total_output_bytes", "results", "bytes", detail=True),
+_COLUMNS: Final = columns(
+    "path (start_t) wall_seconds total_compute_seconds thread_seconds compute_share idle_share "
+    "total_tasks (total_task_runs) total_failed_attempts (total_cpu_seconds) "
+    "(total_noncpu_seconds) (total_transfer_seconds) (total_output_bytes)",
+    {"compute_share": "computing", "start_t": "start"},
+    {
+        "path": "Names from the outermost span to this one.",
+        "start_t": "First submission of a task.",
+        "wall_seconds": "From the first submission to the end of the last computation.",
+        "thread_seconds": "Thread time that the cluster offered during the span.",
+        "compute_share": "compute time / thread time.",
+        "idle_share": "Share of the thread time that was idle or spent on other spans.",
+    },
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, NamedTuple
 
 from roast_analyze.report import findings
 from roast_analyze.report import quantities as q
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.topics import loss as losses
+from roast_analyze.report.topics.core_time import TOTALS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,13 +20,8 @@ if TYPE_CHECKING:
     from roast_analyze.report.run import Run
     from roast_analyze.report.topics.core_time import CoreTime
 
-_SPENT_QUERY: Final = (
-    "SELECT category, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
-)
 
-
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """A headline number with a label above and a hint in small print below."""
 
     label: str
@@ -34,21 +30,8 @@ class Tile:
     tone: str = ""
 
 
-@dataclass(frozen=True)
-class Share:
-    """A share of the time spent.
-
-    Parameters
-    ----------
-    name : str
-    seconds : float
-    text, percent : str
-        The seconds and the share as text.
-    fraction : float
-        Fraction of the bar.
-    color : str
-        CSS color.
-    """
+class Share(NamedTuple):
+    """A share of the time spent: its seconds, these and the percentage as text, its color."""
 
     name: str
     seconds: float
@@ -83,6 +66,19 @@ def build(
     run = context.run
     total = core_time.totals["seconds"].sum()
     seconds = dict(core_time.totals.select("use", "seconds").iter_rows())
+    provided, unit = q.core_time(run.core_seconds)
+    unit = unit.removesuffix("s") if provided == "1" else unit
+    text = f"The workers provided {provided} {unit}. Each second is counted once."
+    if not run.core_seconds:
+        text = (
+            "No worker joined while this was recorded, so that the number of threads and the "
+            "available core time are unknown."
+        )
+    elif run.transfer_seconds:
+        text += (
+            f" Transfers took {q.seconds(run.transfer_seconds)} in total. Only threads that "
+            "waited for them are counted: most transfers overlap with computing."
+        )
     return Verdict(
         summary=summarize(run),
         outcome=describe_outcome(run),
@@ -94,13 +90,12 @@ def build(
         tiles=_tiles(context, loss),
         # The largest of each category first.
         spent=tuple(
-            Share(words, seconds[use], q.seconds(seconds[use]), q.share(part), part, color)
+            Share(words, part, q.seconds(part), q.share(part / total), part / total, color)
             for use, (words, color) in USES.items()
-            if use in seconds
-            for part in (seconds[use] / total,)
+            if (part := seconds.get(use)) is not None
         ),
-        spent_sentence=_spent_sentence(context),
-        spent_query=_SPENT_QUERY,
+        spent_sentence=text,
+        spent_query=TOTALS,
     )
 
 
@@ -130,17 +125,7 @@ def summarize(run: Run) -> str:
 
 
 def describe_outcome(run: Run) -> str:
-    """Describe how busy the cores were and what failed."""
-    failed = f"{failure_counts(run)}."
-    if run.unattempted:
-        failed += f" {unattempted_counts(run)}."
-    if run.core_efficiency is None or not (run.task_runs or run.chunk_attempts):
-        return failed
-    return f"Thread utilization was {q.share(run.core_efficiency)}. {failed}"
-
-
-def failure_counts(run: Run) -> str:
-    """Count failed, retried, lost, unfinished and skipped attempts and files in words."""
+    """Describe how busy the cores were, what failed, and what was never attempted."""
     parts = [
         (run.erred, "task failed", "tasks failed"),
         (run.retried, "attempt failed and was retried", "attempts failed and were retried"),
@@ -155,17 +140,17 @@ def failure_counts(run: Run) -> str:
     ]
     counts = [q.counted(n, one, many) for n, one, many in parts if n]
     if not counts:
-        return "Nothing failed" if run.failures == 0 else q.counted(run.failures, "failure")
-    return q.series(counts)
-
-
-def unattempted_counts(run: Run) -> str:
-    """Count the tasks that were never attempted, by reason, in words."""
-    tasks = q.counted(sum(run.unattempted.values()), "task was", "tasks were")
-    reasons = [f"{q.count(n)} {reason}" for reason, n in run.unattempted.items()]
-    if len(reasons) == 1:
-        reasons = list(run.unattempted)
-    return f"{tasks} never attempted ({', '.join(reasons)})"
+        counts = [q.counted(run.failures, "failure") if run.failures else "Nothing failed"]
+    text = f"{q.series(counts)}."
+    if run.unattempted:
+        tasks = q.counted(sum(run.unattempted.values()), "task was", "tasks were")
+        reasons = [f"{q.count(n)} {reason}" for reason, n in run.unattempted.items()]
+        if len(reasons) == 1:
+            reasons = list(run.unattempted)
+        text += f" {tasks} never attempted ({', '.join(reasons)})."
+    if run.core_efficiency is None or not (run.task_runs or run.chunk_attempts):
+        return text
+    return f"Thread utilization was {q.share(run.core_efficiency)}. {text}"
 
 
 def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
@@ -237,21 +222,3 @@ def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
             "good" if loss.total == 0 else "bad",
         ),
     )
-
-
-def _spent_sentence(context: Context) -> str:
-    run = context.run
-    if not run.core_seconds:
-        return (
-            "No worker joined while this was recorded, so that the number of threads and the "
-            "available core time are unknown."
-        )
-    core_time, unit = q.core_time(run.core_seconds)
-    unit = unit.removesuffix("s") if core_time == "1" else unit
-    text = f"The workers provided {core_time} {unit}. Each second is counted once."
-    if run.transfer_seconds:
-        text += (
-            f" Transfers took {q.seconds(run.transfer_seconds)} in total. Only threads that "
-            "waited for them are counted: most transfers overlap with computing."
-        )
-    return text

@@ -11,8 +11,7 @@ from plotly.graph_objects import Figure, Scatter
 
 from roast_analyze.figures import layout, palette
 from roast_analyze.report import quantities as q
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
+from roast_analyze.report.section import Plot, Section
 from roast_analyze.safe_text import visible
 from roast_analyze.what_if import COLUMNS, MAX_REPLAY_ERROR, predict
 

@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from analyze.report.reading import plain
 from roast_analyze.algorithms.decomposition import RunAmounts
 from roast_analyze.report.comparison import sentences
 from roast_analyze.report.comparison.data import DIFFERENCE, Comparison, TraceTotals, seconds_in
@@ -15,7 +16,7 @@ GIB = 1024**3
 
 
 def totals(label, losses=0, wasted=0.0, **run) -> TraceTotals:
-    spent, empty = TimeSpent(wasted_seconds=wasted), NOTHING.rows
+    spent, rows = TimeSpent(wasted_seconds=wasted), NOTHING.rows
     return TraceTotals(
         label,
         label,
@@ -24,8 +25,8 @@ def totals(label, losses=0, wasted=0.0, **run) -> TraceTotals:
         Recording(),
         spent,
         losses,
-        empty,
-        empty,
+        rows,
+        rows,
         {},
         {},
         NO_WORK,
@@ -35,10 +36,6 @@ def totals(label, losses=0, wasted=0.0, **run) -> TraceTotals:
 
 def compared(*traces, left_out=(), facts=NOTHING, in_common=0) -> Comparison:
     return Comparison(traces, left_out, NOTHING, {}, facts, in_common, {})
-
-
-def plain(text: str) -> str:
-    return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.parametrize(
@@ -130,18 +127,22 @@ def test_difference():
     )
 
 
-def test_facts():
-    def facts(*sections: str, in_common: int) -> str:
-        listing = Listing("", "", pl.DataFrame({"section": sections}), len(sections))
-        return plain(sentences.facts(compared(facts=listing, in_common=in_common)))
+@pytest.mark.parametrize(
+    ("sections", "in_common", "text"),
+    [
+        (
+            "s",
+            1,
+            "1 recorded fact {} differs, in s; 1 is the same. Identifiers and addresses, ",
+        ),
+        ("sts", 2, "3 recorded facts {} differ, in s and t; 2 are the same."),
+        ("", 1, "1 recorded fact {} is the same in all traces."),
+        ("", 0, "No facts {} were recorded."),
+    ],
+)
+def test_facts(sections, in_common, text):
+    rows = pl.DataFrame({"section": list(sections)})
+    facts = compared(facts=Listing("", "", rows, len(sections)), in_common=in_common)
 
-    about = "about software, machines and settings"
-    assert facts("s", in_common=1) == (
-        f"1 recorded fact {about} differs, in s; 1 is the same. Identifiers and addresses, "
-        "which always differ, are left out."
-    )
-    assert facts("s", "t", "s", in_common=2).startswith(
-        f"3 recorded facts {about} differ, in s and t; 2 are the same."
-    )
-    assert facts(in_common=1) == f"1 recorded fact {about} is the same in all traces."
-    assert facts(in_common=0) == f"No facts {about} were recorded."
+    expected = text.format("about software, machines and settings")
+    assert plain(sentences.facts(facts)).startswith(expected)

@@ -1,8 +1,12 @@
 """The page of a store."""
 
+import re
+
 import pytest
 
-from roast_analyze.report.history.page import build, render
+from roast_analyze.report.history.page import build
+from roast_analyze.report.history.reports import find_reports
+from roast_analyze.report.shell import render
 
 
 @pytest.fixture
@@ -21,6 +25,7 @@ def table(section, name):
 def test_changes_are_described_and_listed(section):
     sentence = section("changes").sentences[0].replace("\N{NO-BREAK SPACE}", " ")
     assert sentence.startswith("p0.py became worse from run 61 of 120")
+    assert re.search(r"wall time \+1\d %", sentence)
     assert sentence.endswith("Changed at that moment: commit aaaaaaaaa → bbbbbbbbb.")
 
     rows = table(section("changes"), "changes")
@@ -33,6 +38,8 @@ def test_slow_files_and_hosts_are_listed(section):
     [file] = table(section("slow"), "files")
     [host] = table(section("slow"), "hosts")
     assert (file["filename"], file["runs"], file["slow_share"]) == ("f0.root", "1,320", "100")
+    # A third of the time of all runs, in which it took half longer.
+    assert float(file["excess_hours"]) == pytest.approx(1320 * 1.5 / 60 / 3, rel=0.05)
     assert host["host"] == "n0"
 
 
@@ -45,6 +52,22 @@ def test_users_and_runs(section):
     ]
     newest = table(section("runs"), "runs")[0]
     assert (newest["start"], newest["trace_id"]) == ("2026-01-05 23:00", "10-119")
+    assert newest["commit"] == 9 * "b"
+
+
+def test_reports_of_runs_are_found_beside_the_page_and_beside_the_traces(tmp_path):
+    (tmp_path / "traces").mkdir()
+    for name in ("s-1.html", "traces/x.html", "traces/y.html"):
+        (tmp_path / name).touch()
+    paths = {"1": ["x.jsonl"], "2": ["x.jsonl", "y.jsonl"], "3": ["z.jsonl"], "4": None}
+    runs = [
+        {"trace_id": trace_id, "paths": some and [f"{tmp_path}/traces/{name}" for name in some]}
+        for trace_id, some in paths.items()
+    ]
+
+    found = find_reports("stores/s", runs, tmp_path)
+
+    assert found == {"1": "s-1.html", "2": "traces/x.html"}
 
 
 def test_ten_thousand_runs_fit_into_the_page(planted):

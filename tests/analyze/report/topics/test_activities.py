@@ -3,7 +3,9 @@
 import polars as pl
 import pytest
 
+from analyze.report.reading import plain, texts
 from roast_analyze.figures import palette
+from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.report.topics import activities
 from roast_analyze.report.topics.activities import figures
 
@@ -40,7 +42,7 @@ def test_the_section(section, worker):
         metric("disk-read", 0.5, context="p2p", prefix="foreground"),
     )
 
-    tasks, others = (text.replace("\N{NO-BREAK SPACE}", " ") for text in built.sentences)
+    tasks, others = map(plain, built.sentences)
     assert tasks.startswith(
         "Dask's fine performance metrics report 22 s in tasks, 55 % of the thread time of all "
         "workers: thread-cpu 40 % and thread-noncpu 15 %. In Dask's names,"
@@ -49,9 +51,7 @@ def test_the_section(section, worker):
         "Outside of tasks, workers were receiving results (gather-dep) for 3 s and sending "
         "results (get-data) for 1 s."
     )
-    totals, by_prefix, by_worker = (
-        [[cell.text for cell in row] for row in table.rows] for table in built.tables
-    )
+    totals, by_prefix, by_worker = map(texts, built.tables)
     assert totals == [
         ["execute", "thread-cpu", "16.00", "40", "", ""],
         ["execute", "thread-noncpu", "6.00", "15", "", ""],
@@ -81,6 +81,7 @@ def test_the_section(section, worker):
 
 @pytest.mark.parametrize(("length", "width"), [(5.0, 1.0), (90.0, 2.0), (86_400.0, 1800.0)])
 def test_buckets_of_a_round_length(opened, length, width):
+    """Bars begin where their bucket does."""
     trace, about = opened(
         metric("cpu", 1.0, t=0.0),
         metric("cpu", 2.0, t=0.9 * width),
@@ -89,18 +90,14 @@ def test_buckets_of_a_round_length(opened, length, width):
     )
 
     found = activities.query(trace, about)
+    (bar,) = figures.over_time(
+        found.over_time, width, figures.rank(found.over_time), TimeAxis(0.0, 600.0)
+    ).data
 
     assert found.bucket_seconds == width
-    assert found.over_time.select("t", "seconds").rows() == [
-        (0.0, 3.0), (length // width * width, 4.0),
-    ]  # fmt: skip
-
-
-def test_bars_over_time_begin_where_their_bucket_does(section):
-    built = section("activities", metric("cpu", 1.0, t=2.5), metric("cpu", 2.0, t=7.9))
-
-    (bar,) = built.plots[0].figure.data
-    assert (bar.x, bar.y, bar.width, bar.offset) == ((2.0, 7.0), (1.0, 2.0), 1.0, 0)
+    last = length // width * width
+    assert found.over_time.select("t", "seconds").rows() == [(0.0, 3.0), (last, 4.0)]
+    assert (bar.x, bar.y, bar.width, bar.offset) == ((0.0, last), (3.0, 4.0), width, 0)
     assert bar.meta["columns"] == {"x": "since_start_s", "y": "seconds"}
 
 
@@ -128,7 +125,7 @@ def test_activities_of_the_least_time_share_a_part():
         "4 other activities": palette.OTHER,
         "failed": palette.FAILURE,
     }
-    assert bars(figures.by_name(rows, "worker", kinds))["4 other activities"] == (
+    assert bars(figures.by_name(rows, "worker", kinds, {}))["4 other activities"] == (
         93.0 + 94.0 + 46.0 + 47.0,
     )
 
@@ -143,6 +140,6 @@ def test_further_workers_are_drawn_as_their_mean():
     assert bars(drawn)["cpu"][-1] == pytest.approx(10 - 0.1 * (20 + 21 + 22 + 23) / 4)
     # Further prefixes are added up.
     prefixes = rows.rename({"worker": "prefix"})
-    drawn = figures.by_name(prefixes, "prefix", figures.rank(rows))
+    drawn = figures.by_name(prefixes, "prefix", figures.rank(rows), {})
     assert drawn.layout.yaxis.ticktext[-1] == "4 other prefixes"
     assert bars(drawn)["cpu"][-1] == pytest.approx(4 * 10 - 0.1 * (20 + 21 + 22 + 23))

@@ -2,37 +2,30 @@
 
 import pytest
 
-from roast_analyze.report.topics import core_time
-
-
-@pytest.fixture
-def section(opened):
-    def section(*records):
-        trace, context = opened(*records)
-        return core_time.section(core_time.query(trace), context)
-
-    return section
+from analyze.report.reading import plain, texts
 
 
 def test_figures_add_up_to_the_core_time(section, worker, task, run):
     """Of two threads for 10 s, one computes for 4 s."""
-    found = section(worker("w1"), worker("w2"), task("a", t=0.0), *run("a", 0.0, 4.0))
-    text = " ".join(found.sentences).replace("\N{NO-BREAK SPACE}", " ")
+    found = section(
+        "core-time", worker("w1"), worker("w2"), task("a", t=0.0), *run("a", 0.0, 4.0)
+    )
     over_time, by_worker = (plot.figure for plot in found.plots)
-    [table] = found.tables
 
-    assert text == (
+    assert plain(found.sentences[0]) == (
         "20 % of the thread time computed results that were kept. The largest other uses: "
         "after the last result (60 %) and fewer tasks left than threads (20 %)."
     )
     assert sum(y * bar.width for bar in over_time.data for y in bar.y) == pytest.approx(20.0)
+    # The first bar is in the middle of its bucket.
+    assert over_time.data[0].x[0] == pytest.approx(over_time.data[0].width / 2)
     assert {bar.name: list(bar.x) for bar in by_worker.data} == {
         "computing, result kept": [0.0, 4.0],
         "fewer tasks left than threads": [4.0, 0.0],
         "after the last result": [6.0, 6.0],
     }
-    assert [cell.text for cell in table.rows[0]][:3] == ["a", "4.00", "20"]
+    assert texts(found.tables[0])[0][:3] == ["a", "4.00", "20"]
 
 
 def test_no_worker(section, task):
-    assert section(task("a")).empty.startswith("No worker joined")
+    assert section("core-time", task("a")).empty.startswith("No worker joined")

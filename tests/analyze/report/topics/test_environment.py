@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 
+from analyze.report.reading import plain
 from roast_analyze.report.run import Run
 from roast_analyze.report.topics import environment
 from roast_analyze.report.topics.environment.rerun_script import Rerun, script
@@ -32,7 +33,7 @@ def written(opened, facts):
     def written(*rows, workers=()):
         trace, about = opened(*facts(*rows), *workers)
         text = script(environment.query(trace).rerun, about.run)
-        return text.replace("\N{NO-BREAK SPACE}", " ").splitlines()
+        return plain(text).splitlines()
 
     return written
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from analyze.report.reading import plain, texts
 from roast_analyze.report.topics import failures
 
 
@@ -47,10 +48,8 @@ def test_long_lists_and_texts_are_cut(open_trace, fail):
         (["E()"] * 2, "2 failures; by kind: 2 × task erred. All have the same exception: E()"),
         (
             ["E at 0x7f01", "E at 0x8e22"],
-            (
-                "2 failures; by kind: 2 × task erred. All have the same exception, except for "
-                "numbers: E at 0x7f01"
-            ),
+            ("2 failures; by kind: 2 × task erred. All have the same exception, except for "
+             "numbers: E at 0x7f01"),
         ),
         (
             ["OSError()", "E at 0x7f01", "E at 0x8e22"],
@@ -58,23 +57,19 @@ def test_long_lists_and_texts_are_cut(open_trace, fail):
         ),
         ([None], "1 failure; by kind: 1 × task erred."),
     ],
-)
+)  # fmt: skip
 def test_the_most_frequent_exception(sentences, fail, exceptions, text):
     records = [r for i, exception in enumerate(exceptions) for r in fail(f"a-{i}", exception)]
 
     assert sentences("failures", *records).startswith(f"{text} No Dask event was recorded")
 
 
-def test_sentence_about_events(sentences):
+def test_events_are_counted_and_a_traceback_can_be_expanded(section, sentences, fail):
     assert sentences("failures", event(1.0, 1), event(2.0, 1, topic="y")) == (
         "No attempt failed and no worker was lost. 2 events were logged with Dask by the "
         "scheduler, the workers, the client or your code, in 2 topics."
     )
-
-
-def test_a_traceback_can_be_expanded(section, fail):
     table, *_ = section("failures", *fail("a-1", "E()", traceback="File a.py")).tables
-
     assert [cell.more for cell in table.rows[0] if cell.text == "E()"] == ["File a.py"]
 
 
@@ -83,8 +78,8 @@ def test_loss(section):
 
     found = section("loss", *lost)
 
-    assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in found.sentences] == [
+    assert [plain(text) for text in found.sentences] == [
         "The trace is incomplete: r0; r1; r2; and more. At least 30 records are missing."
     ]
-    assert [row[0].text for row in found.tables[0].rows] == ["r0", "r1", "r2", "r3"]
+    assert [row[0] for row in texts(found.tables[0])] == ["r0", "r1", "r2", "r3"]
     assert section("loss").empty.startswith("The trace is complete: it contains 2")

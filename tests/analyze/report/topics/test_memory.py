@@ -3,13 +3,14 @@
 import polars as pl
 import pytest
 
-from roast_analyze.report.topics import transfers
+from analyze.report.reading import plain, texts
+from roast_analyze.report.topics import memory
 
 
 @pytest.fixture
 def query(opened):
     """Query the transfers of a trace of some records."""
-    return lambda *records: transfers.query(*opened(*records))
+    return lambda *records: memory.query(*opened(*records))
 
 
 @pytest.fixture
@@ -56,8 +57,8 @@ def test_workers_report_their_transfers(query, worker, fetch):
     ]  # fmt: skip
 
 
-def test_recorded_transfers_replace_reported_ones(query, worker, fetch):
-    found = query(
+def test_recorded_transfers_replace_reported_ones(query, sentences, worker, fetch):
+    records = (
         worker("w1"),
         worker("w2"),
         *fetch("a", ("w2", 9.0)),
@@ -65,10 +66,15 @@ def test_recorded_transfers_replace_reported_ones(query, worker, fetch):
         transfer("w1", "w2", 24),
         transfer("w2", "w1", 5000),
     )
+    found = query(*records)
 
     assert (found.recorded, found.count, found.bytes) == (True, 3, 6024)
     assert found.pairs.view == "transfers"
     assert found.pairs.rows.rows() == [("w2", "w1", 1, 5000, 0.5), ("w1", "w2", 2, 1024, 1.0)]
+    assert sentences("memory", *records).endswith(
+        "The workers sent each other 5.88 KiB in 3 transfers; the most, 4.88 KiB, from w2 to "
+        "w1."
+    )
 
 
 def test_many_workers_share_rows_and_the_largest_pairs_are_listed(
@@ -81,14 +87,14 @@ def test_many_workers_share_rows_and_the_largest_pairs_are_listed(
 
     found, shown = query(*records), section("memory", *records)
 
-    assert found.workers.height == transfers.MAP_ROWS
+    assert found.workers.height == memory.MAP_ROWS
     assert found.workers["workers"].sum() == 100
     assert found.cells["from_row"].to_list() == list(range(28, 40))
     assert found.cells.row(-1, named=True) == {
         "from_row": 39, "to_row": 0, "transfers": 2, "bytes": 0,
         "seconds": pytest.approx(1.97),
     }  # fmt: skip
-    assert (found.pairs.rows.height, found.pairs.total) == (transfers.PAIR_ROWS, 30)
+    assert (found.pairs.rows.height, found.pairs.total) == (memory.PAIR_ROWS, 30)
     assert found.pairs.rows["source"][0] == "w99"
     assert found.pairs.query.endswith("LIMIT 20")
     assert shown.plots[0].note.startswith("Each of the 40 rows stands for several of the 100")
@@ -99,24 +105,14 @@ def test_transfers_without_samples(section, worker, task, fetch):
         "memory", worker("w1"), worker("w2"), task("a"), *fetch("a", ("tcp://w2:1", 0.5))
     )
 
-    reason, sentence = (text.replace("\N{NO-BREAK SPACE}", " ") for text in found.sentences)
+    reason, sentence = map(plain, found.sentences)
     assert reason.endswith("interval (1 s). To sample more often.")
     assert sentence == (
         "The workers reported 1 transfer with a total duration of 500 ms; the most between two "
         "of them, 500 ms, from w2:1 to w1. a accounts for 100 % of it. Bytes were not recorded."
     )
     assert [plot.name for plot in found.plots] == ["movement"]
-    assert [[cell.text for cell in row] for row in found.tables[0].rows] == [
-        ["tcp://w2:1", "w1", "1", "0.500"]
-    ]
-
-
-def test_memory_with_recorded_transfers(sentences):
-    recorded = transfer("tcp://b:1", "tcp://a:1", 2048)
-
-    assert sentences("memory", recorded, recorded).endswith(
-        "The workers sent each other 4 KiB in 2 transfers; the most, 4 KiB, from b:1 to a:1."
-    )
+    assert texts(found.tables[0]) == [["tcp://w2:1", "w1", "1", "0.500"]]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +142,7 @@ def heatmap(*rows, recorded=False, names=("0", None, "<b>x"), workers=(1, 1, 4))
     rows = pl.DataFrame(
         {"row": range(len(names)), "worker": addresses, "name": names, "workers": workers}
     )
-    return transfers.figure(transfers.Transfers(recorded, 0, 0, 0.0, None, rows, cells))
+    return memory.heatmap(memory.Transfers(recorded, 0, 0, 0.0, None, rows, cells))
 
 
 def test_a_heatmap_of_sources_and_destinations():

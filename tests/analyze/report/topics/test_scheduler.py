@@ -64,13 +64,11 @@ def test_load_by_bucket(query, worker, task, move):
 
 
 def test_ready_tasks_beside_busy_threads_wait_for_one(sentences, worker, task, move, run):
-    waits = [
-        line
-        for n in range(3)
-        for line in (task(f"a-{n}"), move(2.0, f"a-{n}", "waiting>queued"))
-    ]
+    waits = [(task(f"a-{n}"), move(2.0, f"a-{n}", "waiting>queued")) for n in range(3)]
 
-    text = sentences("scheduler", worker("w1"), *run("b", 1.0, 19.0), *waits, stop_t=20.0)
+    text = sentences(
+        "scheduler", worker("w1"), *run("b", 1.0, 19.0), *sum(waits, ()), stop_t=20.0
+    )
 
     assert "Up to 3 ready tasks waited for a free thread." in text
 
@@ -80,16 +78,14 @@ def test_sentences(sentences, worker, task, move):
         line
         for n in range(4)
         for line in (
+            task(f"a-{n}"),
             move(1.0, f"a-{n}", "released>waiting"),
             move(2.0, f"a-{n}", "waiting>queued"),
             move(4.0 + n, f"a-{n}", "queued>processing", worker="w1"),
         )
     ]
-    tasks = [task(f"a-{n}") for n in range(4)]
 
-    made = sentences("scheduler", worker("w1"), *tasks, *moves, tick(3.0, 0.5), stop_t=20.0)
-
-    assert made == (
+    assert sentences("scheduler", worker("w1"), *moves, tick(3.0, 0.5), stop_t=20.0) == (
         "The scheduler made 12 transitions, at most 80 transitions/s within 50 ms. Up to 4 "
         "ready tasks waited, while 100 % of the threads computed nothing: they waited for the "
         "scheduler or for their inputs, not for a free thread. The slowest event loop of a "
@@ -99,30 +95,30 @@ def test_sentences(sentences, worker, task, move):
 
 
 @pytest.mark.parametrize(
-    ("records", "text"),
+    ("later", "records", "text"),
     [
-        ([setting(None)], ""),
-        ([setting(True)], ""),
-        ([setting(False)], " Work stealing was disabled."),
-        ([{**steal(1.0, 1), "topic": "x"}], " No task was stolen."),
+        (0, [setting(None)], "1 task was submitted in one batch."),
+        (0, [setting(True)], "1 task was submitted in one batch."),
         (
+            2,
+            [],
+            "3 tasks were submitted in 2 batches, such as graphs; the largest had 2 tasks.",
+        ),
+        (0, [setting(False)], "one batch. Work stealing was disabled."),
+        (0, [{**steal(1.0, 1), "topic": "x"}], "one batch. No task was stolen."),
+        (
+            0,
             [steal(1.0, "confirm"), steal(1.0, "confirm"), steal(1.0, "already-computing")],
-            " 2 tasks were stolen from busy workers by idle ones; 1 request came too late.",
+            "2 tasks were stolen from busy workers by idle ones; 1 request came too late.",
         ),
     ],
 )
-def test_a_sentence_about_stealing(sentences, task, move, records, text):
-    made = sentences("scheduler", task("a-1"), move(1.0, "a-1", "released>waiting"), *records)
+def test_submitted_and_stolen_tasks(sentences, task, move, later, records, text):
+    tasks = [task("a-1"), *(task(f"b-{i}", t=5.0) for i in range(later))]
 
-    assert made.partition("within 50 ms. ")[2] == f"1 task was submitted in one batch.{text}"
+    made = sentences("scheduler", *tasks, move(1.0, "a-1", "released>waiting"), *records)
 
-
-def test_a_sentence_about_several_batches(sentences, task, move):
-    later = [task(f"b-{i}", t=5.0) for i in range(2)]
-
-    assert sentences(
-        "scheduler", task("a-1"), move(1.0, "a-1", "released>waiting"), *later
-    ).endswith("3 tasks were submitted in 2 batches, such as graphs; the largest had 2 tasks.")
+    assert made.endswith(text)
 
 
 def test_curves_of_the_load():

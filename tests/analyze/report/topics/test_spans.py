@@ -2,6 +2,7 @@
 
 import pytest
 
+from analyze.report.reading import plain, texts
 from roast_analyze import Trace
 from roast_analyze.report.topics import spans
 
@@ -25,18 +26,14 @@ def test_the_section(section, worker, task, run):
         span("o", "outer"),
         span("i", "outer", "inner", parent_id="o"),
         span("l", "later"),
-        task("i-1", t=2.0, span_id="i"),
-        task("l-1", t=7.0, span_id="l"),
-        task("o-1", t=1.0, span_id="o"),
-        *run("o-1", 1.0, 2.0),
-        *run("i-1", 2.0, 5.0),
-        *run("l-1", 7.0, 8.0),
+        *(task("i-1", t=2.0, span_id="i"), *run("i-1", 2.0, 5.0)),
+        *(task("l-1", t=7.0, span_id="l"), *run("l-1", 7.0, 8.0)),
+        *(task("o-1", t=1.0, span_id="o"), *run("o-1", 1.0, 2.0)),
         computed("o", 1.5),
         computed("i", 3.0),
     )
 
-    (sentence,) = (text.replace("\N{NO-BREAK SPACE}", " ") for text in built.sentences)
-    assert sentence == (
+    assert plain(built.sentences[0]) == (
         "The tasks were submitted in 3 spans. The one with the most compute time, outer, took "
         "4 s: 100 % of the thread time computed its tasks, 0 % was idle or spent on other "
         "spans."
@@ -46,7 +43,7 @@ def test_the_section(section, worker, task, run):
         "span", "start", "wall time", "compute time", "thread time", "computing",
         "idle or other spans",
     ]  # fmt: skip
-    assert [[cell.text for cell in row][:7] for row in table.rows] == [
+    assert [row[:7] for row in texts(table)] == [
         ["outer", "1.000", "4.00", "4.00", "4.00", "100", "0"],
         ["outer / inner", "2.000", "3.00", "3.00", "3.00", "100", "0"],
         # Without metrics it is unknown whether the rest was idle.
@@ -91,7 +88,7 @@ def test_spans_of_a_cycle_are_drawn_once(section, worker, task, run):
     )
 
     assert len(built.plots[0].figure.layout.yaxis.ticktext) == 2
-    assert [row[0].text for row in built.tables[0].rows] == ["default"] * 3
+    assert [row[0] for row in texts(built.tables[0])] == ["default"] * 3
     assert built.sentences[0].endswith('(with distributed.span("reading"): …).')
 
 
@@ -108,15 +105,11 @@ def test_a_span_begins_with_the_time_range(write_trace, worker, task, run):
 
 
 def test_the_clock_of_a_worker_is_before_that_of_the_scheduler(section, worker, task, run):
-    built = section(
-        "spans",
-        worker("w1"),
-        span("a", "a"),
-        task("x-1", t=5.0, span_id="a"),
-        *run("x-1", 1.0, 2.0),
-    )
+    late = task("x-1", t=5.0, span_id="a")
 
-    assert built.plots == ()
-    assert [row[0].text for row in built.tables[0].rows] == ["a"]
+    built = section("spans", worker("w1"), span("a", "a"), late, *run("x-1", 1.0, 2.0))
+
+    assert not built.plots
+    assert texts(built.tables[0])[0][0] == "a"
     assert "wall_seconds" not in [column.name for column in built.tables[0].columns]
     assert "took" not in built.sentences[0]

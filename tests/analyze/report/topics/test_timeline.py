@@ -5,6 +5,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from analyze.report.reading import plain, unpack
 from roast_analyze.report.topics import timeline
 from roast_analyze.report.topics.timeline import lanes
 from roast_analyze.report.topics.timeline.task_stream import TaskStream
@@ -58,22 +59,15 @@ STREAM = TaskStream(
 PATH = pl.DataFrame({"key": ["load-2"], "attempt": [2]})
 
 
-@pytest.fixture
-def encode(unpack):
+def encode(stream):
     """Return a timeline, and its unpacked data."""
-
-    def encode(stream):
-        texts = dict.fromkeys(("description", "note", "query", "command"), "")
-        drawn = lanes.build(
-            stream, LOAD, UTILIZATION, PATH, COLORS,
-            stop_t=110.0, utc_offset_seconds=3600.0, **texts,
-        )  # fmt: skip
-        return drawn, unpack(drawn.above) | unpack(drawn.lanes)
-
-    return encode
+    texts = dict.fromkeys(("description", "note", "query", "command"), "")
+    times = {"stop_t": 110.0, "utc_offset_seconds": 3600.0}
+    drawn = lanes.build(stream, LOAD, UTILIZATION, PATH, COLORS, **times, **texts)
+    return drawn, unpack(drawn.above) | unpack(drawn.lanes)
 
 
-def test_the_data_of_a_timeline(encode):
+def test_the_data_of_a_timeline():
     drawn, data = encode(STREAM)
 
     # Sorted by start: microseconds, as deltas.
@@ -118,18 +112,15 @@ def test_the_data_of_a_timeline(encode):
     assert [choice.text for choice in drawn.workers] == ["worker 0", "<b>"]
 
 
-def test_chunks_without_tasks_have_the_colors_of_their_datasets(encode):
+def test_chunks_without_tasks_have_the_colors_of_their_datasets():
     kinds = of_kinds((None, "Y", 1, 1.0), (None, "Z", 1, 0.5))
     drawn, data = encode(replace(STREAM, kinds=kinds))
 
     assert [(choice.text, choice.color) for choice in drawn.legend] == [("Z", "#333333")]
     assert [name for name, _ in data["datasets"]] == ["Z", "Y"]
     assert data["prefixes"] == []
-
-
-def test_tasks_without_a_prefix_have_a_name(encode):
+    # Tasks without a prefix have a name.
     _, data = encode(replace(STREAM, kinds=of_kinds((None, None, 1, 1.0))))
-
     assert [name for name, _ in data["prefixes"]] == ["(no prefix)"]
 
 
@@ -140,7 +131,7 @@ def test_the_note_counts_what_is_not_drawn(opened):
     found = timeline.Timeline(stream, UTILIZATION, PATH, None)
     drawn = timeline.section(found, replace(about, load=LOAD), COLORS).timeline
 
-    assert drawn.note.replace("\N{NO-BREAK SPACE}", " ") == (
+    assert plain(drawn.note) == (
         "The 2 longest of 5 computations have their own bars; the others are added up in "
         "buckets of 2 s, drawn as high as their share of the bucket. So are all but the 1 "
         "longest of 3 transfers. Left out: 1 worker with 2 computations. Workers with failures "
@@ -163,7 +154,7 @@ def test_sentence(sentences, worker, task, run):
 @pytest.mark.parametrize(
     ("times", "gap"),
     [
-        ([(0.0, 5.0), (1.0, 2.0), (6.0, 7.0), (8.5, 9.5)], timeline.Gap(7.0, 8.5)),
+        ([(0.0, 5.0), (1.0, 2.0), (6.0, 7.0), (8.5, 9.5)], (7.0, 8.5)),
         ([(0.0, 5.0), (1.0, 6.0)], None),
     ],
 )

@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from analyze.report.reading import plain
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import POINT_LIMIT
 from roast_analyze.report.topics.workers import sparklines
@@ -34,16 +35,14 @@ def test_workers_are_ordered_by_number_and_samples_aggregated_by_bucket(
     ).rows() == [(1.0, "c", "i", 2, 20.0, 9, 0.5), (7.0, "c", "i", 1, 50.0, 1, 0.0)]
 
 
-def test_sentences(sentences, worker, task, run, gone):
+def test_sentences(section, sentences, worker, task, run, gone, sample):
     assert sentences(
         "workers",
         worker("w1"),
         worker("w2", t=3.0),
         worker("w3", t=4.0),
-        task("a-1"),
-        task("a-2"),
-        *run("a-1", 1.0, 3.0),
-        *run("a-2", 4.0, 5.0, worker="w2"),
+        *(task("a-1"), *run("a-1", 1.0, 3.0)),
+        *(task("a-2"), *run("a-2", 4.0, 5.0, worker="w2")),
         gone("w1", 5.0, "retire-workers-5.0"),
         gone("w2", 6.0, "handle-worker-cleanup-6.0"),
     ) == (
@@ -51,29 +50,19 @@ def test_sentences(sentences, worker, task, run, gone):
         "attempt), the least busy for 0 s (0 attempts). 1 worker was lost. 2 workers joined "
         "after the start and 1 worker left in order."
     )
-
-
-def test_one_worker_and_its_cpu_usage(section, worker, sample):
-    found = section("workers", worker("w1"), sample(1.0, cpu=100, nthreads=1))
-
-    assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in found.sentences] == [
-        "The cluster had 1 worker process."
-    ]
-    assert (
-        found.plots[1]
-        .note.replace("\N{NO-BREAK SPACE}", " ")
-        .startswith("The workers used 1 core on average and had 1 thread for tasks.")
+    alone = section("workers", worker("w1"), sample(1.0, cpu=100, nthreads=1))
+    assert plain(alone.sentences[0]) == "The cluster had 1 worker process."
+    assert plain(alone.plots[1].note).startswith(
+        "The workers used 1 core on average and had 1 thread for tasks."
     )
 
 
 def counted(*rows, recorded_t=0.1):
     names = ("worker", "nthreads", "added_t", "removed_t", "lost")
-    workers = pl.DataFrame(
-        [{**dict(zip(names, row, strict=True)), "name": row[0]} for row in rows],
-        schema_overrides={"nthreads": pl.Int64, "added_t": pl.Float64, "removed_t": pl.Float64,
-                          "lost": pl.Boolean},
-    )  # fmt: skip
-    return {trace.name: trace for trace in figure(workers, AXIS, recorded_t).data}
+    types = (pl.String, pl.Int64, pl.Float64, pl.Float64, pl.Boolean)
+    workers = pl.DataFrame(rows, dict(zip(names, types, strict=True)), orient="row")
+    drawn = figure(workers.with_columns(name="worker"), AXIS, recorded_t)
+    return {trace.name: trace for trace in drawn.data}
 
 
 def test_the_worker_count_and_who_joined_left_or_was_lost():
@@ -86,19 +75,14 @@ def test_the_worker_count_and_who_joined_left_or_was_lost():
 
     steps = drawn.pop("workers")
     assert (steps.x, steps.y, steps.line.shape) == ((0, 4, 6, 8, 10), (2, 4, 3, 2, 2), "hv")
-    assert "threads" not in drawn
-    marks = {name: (mark.x, mark.y, mark.customdata) for name, mark in drawn.items()}
-    assert marks == {
+    assert {name: (mark.x, mark.y, mark.customdata) for name, mark in drawn.items()} == {
         "joined": ((4,), (4,), ([2, "w2, &lt;b&gt;3"],)),
         "left": ((8,), (2,), ([1, "w2"],)),
         "lost": ((6,), (3,), ([1, "&lt;b&gt;3"],)),
     }
-
-
-def test_threads_are_drawn_if_workers_differ_in_them():
-    drawn = counted(("w1", 2, 0.0, None, False), ("w2", 8, 5.0, None, False))
-
-    assert (drawn["threads"].y, drawn["threads"].yaxis) == ((2, 10, 10), "y2")
+    # Threads are drawn if workers differ in them.
+    threads = counted(("w1", 2, 0.0, None, False), ("w2", 8, 5.0, 8.0, False))["threads"]
+    assert (threads.y, threads.yaxis) == ((2, 10, 2, 2), "y2")
 
 
 def test_the_figure_of_many_changes_is_small():
@@ -112,7 +96,10 @@ def test_the_figure_of_many_changes_is_small():
 
 
 def drawn(processes, *ticks, limit=100, spilled=0):
-    """Sparklines of processes; ticks are ``(t, worker, server_id, cpu, memory, executing)``."""
+    """Maxima and curves of processes; ticks are (t, worker, server_id, cpu, memory, executing).
+
+    Curves are given as description and path.
+    """
     table = pl.DataFrame(processes, schema=["worker", "server_id"], orient="row")
     names = ("t", "worker", "server_id", "cpu_percent", "memory_bytes", "executing")
     types = (pl.Float64, pl.String, pl.String, pl.Float64, pl.Int64, pl.Float64)
@@ -120,64 +107,48 @@ def drawn(processes, *ticks, limit=100, spilled=0):
     samples = samples.with_columns(
         samples=1, memory_limit_bytes=pl.lit(limit, pl.Int64), spilled_bytes=spilled
     )
-    return sparklines.draw(table, samples, AXIS)
-
-
-def described(columns, name):
-    return [
-        curve and curve.description.replace("\N{NO-BREAK SPACE}", " ")
-        for curve in columns.sparklines[name]
-    ]
+    rows, curves = sparklines.draw(table, samples, AXIS)
+    return rows.drop("worker", "server_id").rows(), {
+        name: [one and (plain(one.description), one.path) for one in some]
+        for name, some in curves.items()
+    }
 
 
 def test_sparklines_of_each_process():
-    # A restarted worker has the same address, but is another process.
-    columns = drawn(
+    # A restarted worker has the same address, but is another process. Curves of a column have
+    # one scale, that of memory ends at the limit; values are repeated until the last sample.
+    maxima, curves = drawn(
         [("w1", "a"), ("w2", "b"), ("w1", "c"), ("w1", None)],
-        (1.0, "w1", "a", 20.0, 10, 1.0),
-        (6.0, "w1", "a", 80.0, 50, 0.0),
-        (1.0, "w2", "b", 40.0, 30, 2.0),
+        (2.0, "w1", "a", 50.0, 80, 1.0),
+        (2.1, "w1", "a", None, 80, 1.0),
+        (5.0, "w1", "a", 50.0, 50, 0.0),
+        (0.0, "w2", "b", 100.0, 50, 2.0),
         (9.0, "w1", "c", 70.0, 1, 0.0),
     )
 
-    assert {field.title: described(columns, field.name) for field in columns.fields} == {
-        "CPU": ["20 to 80 %", "40 to 40 %", "70 to 70 %", None],
-        "memory of limit": ["10 to 50 %", "30 to 30 %", "1 to 1 %", None],
-        "executing tasks": ["0 to 1", "2 to 2", "0 to 0", None],
-    }
-    assert columns.rows.select("max_cpu_cores", "max_memory_share").rows() == [
-        (0.8, 0.5), (0.4, 0.3), (0.7, 0.01), (None, None),
-    ]  # fmt: skip
-
-
-def test_sparklines_of_a_column_have_one_scale_and_that_of_memory_ends_at_the_limit():
-    columns = drawn(
-        [("w1", "a"), ("w2", "b")],
-        (0.0, "w1", "a", 50.0, 100, 0.0),
-        (0.0, "w2", "b", 100.0, 50, 0.0),
-    )
-
-    half, full = "M0 8h0", "M0 1h0"
-    assert [curve.path for curve in columns.sparklines["max_cpu_cores"]] == [half, full]
-    assert [curve.path for curve in columns.sparklines["max_memory_share"]] == [full, half]
-
-
-def test_a_sparkline_repeats_values_until_the_last_sample():
-    columns = drawn([("w1", "a")], (2.0, "w1", "a", 9.0, 1, 0.0), (5.0, "w1", "a", 9.0, 1, 0.0))
-
-    assert columns.sparklines["max_cpu_cores"][0].path == "M12 1h18"
+    assert curves == {
+        "max_cpu_cores": [
+            ("50 to 50 %", "M12 8h18"), ("100 to 100 %", "M0 1h0"), ("70 to 70 %", "M54 5h0"),
+            None,
+        ],
+        "max_memory_share": [
+            ("50 to 80 %", "M12 4h12l6 4"), ("50 to 50 %", "M0 8h0"), ("1 to 1 %", "M54 15h0"),
+            None,
+        ],
+        "max_executing": [
+            ("0 to 1", "M12 8h12l6 7"), ("2 to 2", "M0 1h0"), ("0 to 0", "M54 15h0"), None,
+        ],
+    }  # fmt: skip
+    assert maxima == [(0.5, 0.8, 1.0), (1.0, 0.5, 2.0), (0.7, 0.01, 0.0), (None, None, None)]
 
 
 def test_columns_depend_on_limits_and_spilling():
     process = ("w1", "a")
-    columns = drawn([process], (1.0, *process, 10.0, 2048, 0.0), limit=None, spilled=1024)
-    empty = drawn([process])
+    _, curves = drawn([process], (1.0, *process, 10.0, 2048, 0.0), limit=None, spilled=1024)
 
-    assert [field.name for field in columns.fields] == [
-        "max_cpu_cores", "max_memory_bytes", "max_spilled_bytes",
-    ]  # fmt: skip
-    assert described(columns, "max_memory_bytes") == ["2 to 2 KiB"]
-    assert (empty.fields, empty.sparklines, empty.rows.rows()) == ((), {}, [process])
+    assert list(curves) == ["max_cpu_cores", "max_memory_bytes", "max_spilled_bytes"]
+    assert curves["max_memory_bytes"][0][0] == "2 to 2 KiB"
+    assert drawn([process]) == ([()], {})
 
 
 def test_the_sparklines_of_a_page_are_small():
@@ -188,11 +159,14 @@ def test_the_sparklines_of_a_page_are_small():
         for t in range(100)
     ]
 
-    columns = drawn(workers, *ticks, spilled=5)
+    _, curves = drawn(workers, *ticks, spilled=5)
 
-    paths = [curve.path for column in columns.sparklines.values() for curve in column]
+    paths = [path for column in curves.values() for _, path in column]
     assert len(paths) == 4 * 300
     assert sum(map(len, paths)) < 8 * sparklines.POINTS_PER_PAGE
+    points = {(9, 1000): 60, (9, 19): 15, (9, 0): 10, (300, 1000): 30, (900, 1000): 10,
+              (0, 5): 10}  # fmt: skip
+    assert {case: sparklines.point_count(*case) for case in points} == points
 
 
 @pytest.mark.parametrize(
@@ -209,10 +183,3 @@ def test_the_sparklines_of_a_page_are_small():
 )
 def test_paths(values, top, step, path):
     assert sparklines.path(values, top, step) == path
-
-
-def test_more_sparklines_have_fewer_points():
-    cases = {(9, 1000): 60, (9, 19): 15, (9, 0): 10, (300, 1000): 30, (900, 1000): 10,
-             (0, 5): 10}  # fmt: skip
-
-    assert {case: sparklines.point_count(*case) for case in cases} == cases

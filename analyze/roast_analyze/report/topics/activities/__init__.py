@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
+from roast_analyze.report.section import Plot, Section
 from roast_analyze.report.topics.activities import figures
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -45,14 +44,14 @@ _TOTALS: Final = (
     "FROM _activity_deltas GROUP BY context, activity"
 )
 #: Columns of view ``activities`` that are added up.
-_SUMS: Final = (
-    "seconds", "cpu_seconds", "noncpu_seconds", "serialize_seconds", "deserialize_seconds",
-    "compress_seconds", "decompress_seconds", "disk_seconds", "network_seconds",
-    "failed_seconds", "other_seconds", "memory_read_bytes", "disk_read_bytes",
-    "disk_write_bytes",
-)  # fmt: skip
+_SUMS: Final = columns(
+    "seconds cpu_seconds noncpu_seconds serialize_seconds deserialize_seconds "
+    "(compress_seconds) (decompress_seconds) disk_seconds network_seconds failed_seconds "
+    "(other_seconds) (memory_read_bytes) (disk_read_bytes) (disk_write_bytes)"
+)
 _SUMMED: Final = ", ".join(
-    f"sum({name}){'::BIGINT' if name.endswith('bytes') else ''} AS {name}" for name in _SUMS
+    f"sum({column.name}){'::BIGINT' if column.kind == 'bytes' else ''} AS {column.name}"
+    for column in _SUMS
 )
 _PREFIXES: Final = (
     f"SELECT prefix, {_SUMMED} FROM activities WHERE context = 'execute' GROUP BY prefix"
@@ -70,6 +69,23 @@ _BY_PREFIX: Final = (
 _BY_WORKER: Final = (
     "SELECT worker, context, activity, sum(delta) AS seconds FROM _activity_deltas "
     "WHERE unit = 'seconds' GROUP BY ALL ORDER BY ALL"
+)
+
+_CONTEXTS: Final = {
+    "gather-dep": "receiving results (gather-dep)",
+    "get-data": "sending results (get-data)",
+    "p2p": "shuffling (p2p)",
+    "memory-monitor": "spilling results (memory-monitor)",
+}
+_TOTALS_COLUMNS: Final = columns(
+    "context activity seconds thread_share bytes count",
+    descriptions={
+        "seconds": "Time of all workers.",
+        "thread_share": "Share of the thread time of all workers. Empty for work outside of "
+        "tasks.",
+        "bytes": "Sum of the metrics in bytes.",
+        "count": "Sum of the metrics that are counts.",
+    },
 )
 
 
@@ -120,7 +136,6 @@ def section(found: Activities, context: Context) -> Section:
             "excluded them (kind fine_metric).",
         )
     kinds = figures.rank(found.over_time)
-    names = context.worker_names
     bucket = q.seconds(found.bucket_seconds)
     plots = [
         Plot(
@@ -134,122 +149,73 @@ def section(found: Activities, context: Context) -> Section:
             query="SELECT t, context, activity, delta FROM _activity_deltas "
             "WHERE unit = 'seconds'",
             command=context.view_command("fine_metric_deltas"),
-        ),
-        Plot(
-            figures.by_name(found.by_worker, "worker", kinds, names),
-            name="activity-workers",
-            title="Activities by worker",
-            description="Stacked bars: the time of each worker by activity.",
-            query=_BY_WORKER,
-            command=context.view_command("fine_metrics"),
-        ),
+        )
     ]
-    if found.by_prefix.height:
-        by_prefix = Plot(
-            figures.by_name(found.by_prefix, "prefix", kinds),
-            name="activity-prefixes",
-            title="Activities by prefix",
-            description="Stacked bars: the time of the tasks of each prefix by activity.",
-            query=_BY_PREFIX,
-            command=context.view_command("fine_metrics"),
-        )
-        plots.insert(1, by_prefix)
-    tables = [
-        context.table(
-            name, title, listing, fields, chosen="those with the most time", has_view=False
-        )
-        for name, title, listing, fields in (
-            ("activities", "Activities", found.totals, _TOTAL_FIELDS),
-            ("activity-prefixes", "Activities by prefix", found.prefixes, _PREFIX_FIELDS),
-            ("activity-workers", "Activities by worker", found.workers, _WORKER_FIELDS),
-        )
-        if listing.total
-    ]
+    for spent, column, name, whose, query in (
+        (found.by_prefix, "prefix", "activity-prefixes", "the tasks of each prefix",
+         _BY_PREFIX),
+        (found.by_worker, "worker", "activity-workers", "each worker", _BY_WORKER),
+    ):  # fmt: skip
+        if spent.height:
+            plots.append(
+                Plot(
+                    figures.by_name(spent, column, kinds, context.worker_names),
+                    name=name,
+                    title=f"Activities by {column}",
+                    description=f"Stacked bars: the time of {whose} by activity.",
+                    query=query,
+                    command=context.view_command("fine_metrics"),
+                )
+            )
+    of_prefix, of_worker = ((*columns(name), *_SUMS) for name in ("prefix", "worker"))
+    chosen = "those with the most time"
+    tables = context.tables(
+        ("activities", "Activities", found.totals, _TOTALS_COLUMNS, chosen),
+        ("activity-prefixes", "Activities by prefix", found.prefixes, of_prefix, chosen),
+        ("activity-workers", "Activities by worker", found.workers, of_worker, chosen),
+        has_view=False,
+    )
     return replace(
         section,
-        sentences=tuple(filter(None, (_tasks(found), _others(found.totals.rows)))),
-        plots=tuple(plots),
-        tables=tuple(tables),
+        sentences=_sentences(found.totals.rows),
+        plots=plots,
+        tables=tables,
     )
 
 
-def _tasks(found: Activities) -> str:
-    """Describe the time of tasks by activity, as shares of the thread time if it is known."""
-    spent = found.totals.rows.filter(pl.col("context") == "execute", pl.col("seconds") > 0)
-    if spent.is_empty():
-        return ""
-    seconds, shares = spent["seconds"], spent["thread_share"]
-    of_threads = ""
-    if shares.null_count() == 0:
-        of_threads = f", {q.share(float(shares.sum()))} of the thread time of all workers"
-    else:
-        shares = seconds / seconds.sum()
-    named = [
-        f"{_name(activity)} {q.share(share)}"
-        for place, (activity, share) in enumerate(zip(spent["activity"], shares, strict=True))
-        if place == 0 or (place < NAMED and share >= LEAST_NAMED_SHARE)
-    ]
-    return (
-        f"Dask's fine performance metrics report {q.seconds(float(seconds.sum()))} in "
-        f"tasks{of_threads}: {q.series(named)}{q.and_more(spent.height, len(named))}. {_NAMES}"
-    )
-
-
-def _others(totals: pl.DataFrame) -> str:
-    """Describe the time outside of tasks by context; empty if there is none."""
-    spent = (
-        totals.filter(pl.col("context") != "execute", pl.col("seconds") > 0)
+def _sentences(totals: pl.DataFrame) -> list[str]:
+    """Describe the time of tasks by activity, and that outside of tasks by context."""
+    sentences = []
+    spent = totals.filter(pl.col("seconds") > 0)
+    tasks = spent.filter(pl.col("context") == "execute")
+    if tasks.height:
+        seconds, shares, of_threads = tasks["seconds"], tasks["thread_share"], ""
+        if shares.null_count() == 0:
+            of_threads = f", {q.share(float(shares.sum()))} of the thread time of all workers"
+        else:
+            shares = seconds / seconds.sum()
+        largest = [
+            f"{named(activity, '(unknown)')} {q.share(share)}"
+            for n, (activity, share) in enumerate(zip(tasks["activity"], shares, strict=True))
+            if n == 0 or (n < NAMED and share >= LEAST_NAMED_SHARE)
+        ]
+        more = q.and_more(tasks.height, len(largest))
+        sentences.append(
+            f"Dask's fine performance metrics report {q.seconds(float(seconds.sum()))} in "
+            f"tasks{of_threads}: {q.series(largest)}{more}. In Dask's names, thread-cpu is CPU "
+            "time of tasks, thread-noncpu their other time (input and output, locks, the "
+            "interpreter lock); executor, offload and other are its overhead."
+        )
+    others = (
+        spent.filter(pl.col("context") != "execute")
         .group_by("context")
         .agg(pl.col("seconds").sum())
         .sort("seconds", "context", descending=[True, False])
     )
-    parts = [
-        f"{_CONTEXTS.get(context, _name(context))} for {q.seconds(seconds)}"
-        for context, seconds in spent.iter_rows()
-    ]
-    return f"Outside of tasks, workers were {q.series(parts)}." if parts else ""
-
-
-def _name(name: object) -> str:
-    return "(unknown)" if name is None else shortened(visible(str(name)), 60)
-
-
-_NAMES: Final = (
-    "In Dask's names, thread-cpu is CPU time of tasks, thread-noncpu their other time (input "
-    "and output, locks, the interpreter lock); executor, offload and other are its overhead."
-)
-_CONTEXTS: Final = {
-    "gather-dep": "receiving results (gather-dep)",
-    "get-data": "sending results (get-data)",
-    "p2p": "shuffling (p2p)",
-    "memory-monitor": "spilling results (memory-monitor)",
-}
-_THREAD_SHARE: Final = (
-    "Share of the thread time of all workers. Empty for work outside of tasks."
-)
-_TOTAL_FIELDS: Final = (
-    Field("context", "context"),
-    Field("activity", "activity"),
-    Field("seconds", "time", "seconds", help="Time of all workers."),
-    Field("thread_share", "share of thread time", "share", help=_THREAD_SHARE),
-    Field("bytes", "size", "bytes", help="Sum of the metrics in bytes."),
-    Field("count", "count", "count", help="Sum of the metrics that are counts."),
-)
-_SUM_FIELDS: Final = (
-    Field("seconds", "time", "seconds"),
-    Field("cpu_seconds", "CPU", "seconds"),
-    Field("noncpu_seconds", "non-CPU", "seconds"),
-    Field("serialize_seconds", "serialization", "seconds"),
-    Field("deserialize_seconds", "deserialization", "seconds"),
-    Field("compress_seconds", "compression", "seconds", detail=True),
-    Field("decompress_seconds", "decompression", "seconds", detail=True),
-    Field("disk_seconds", "disk", "seconds"),
-    Field("network_seconds", "network", "seconds"),
-    Field("failed_seconds", "failed", "seconds"),
-    Field("other_seconds", "other", "seconds", detail=True),
-    Field("memory_read_bytes", "read from memory", "bytes", detail=True),
-    Field("disk_read_bytes", "read from disk", "bytes", detail=True),
-    Field("disk_write_bytes", "written to disk", "bytes", detail=True),
-)
-_PREFIX_FIELDS: Final = (Field("prefix", "prefix"), *_SUM_FIELDS)
-_WORKER_FIELDS: Final = (Field("worker", "worker"), *_SUM_FIELDS)
+    if others.height:
+        parts = [
+            f"{_CONTEXTS.get(context, named(context, '(unknown)'))} for {q.seconds(seconds)}"
+            for context, seconds in others.iter_rows()
+        ]
+        sentences.append(f"Outside of tasks, workers were {q.series(parts)}.")
+    return sentences

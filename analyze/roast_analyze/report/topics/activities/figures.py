@@ -108,7 +108,7 @@ def over_time(
                     name=kind.words,
                     legendgroup=kind.words,
                     showlegend=kind.words not in named,
-                    marker=_marker(kind),
+                    marker=layout.hatched(kind.color, kind.pattern),
                     hovertemplate=f"%{{y:,.4~g}} s {kind.words}<extra></extra>",
                     meta=layout.columns(x=axis.column, y="seconds"),
                 )
@@ -118,12 +118,12 @@ def over_time(
 
 
 def by_name(
-    spent: pl.DataFrame, column: str, kinds: Kinds, names: Mapping[str, str] | None = None
+    spent: pl.DataFrame, column: str, kinds: Kinds, worker_names: Mapping[str, str]
 ) -> Figure:
     """Draw a bar for each prefix or worker, the longest on top.
 
     Prefixes beyond :data:`BAR_LIMIT` share a bar. Of further workers the mean is drawn: their
-    sum would dwarf the bars of single ones. ``names`` contains the names of workers to show.
+    sum would dwarf the bars of single ones.
     """
     ranked = (
         spent.group_by(column)
@@ -131,7 +131,8 @@ def by_name(
         .sort("seconds", column, descending=[True, False])[column]
     )
     shown = ranked.head(BAR_LIMIT).to_list()
-    words = [label((names or {}).get(name, name), 40) or f"(no {column})" for name in shown]
+    names = worker_names if column == "worker" else {}
+    words = [label(names.get(name, name), 40) or f"(no {column})" for name in shown]
     others, weight = len(ranked) - len(shown), 1.0
     if others and column == "worker":
         words.append(f"mean of {others} others")
@@ -161,12 +162,3 @@ def _by_kind(spent: pl.DataFrame, kinds: Kinds) -> dict[Kind, pl.DataFrame]:
     numbered = spent.join(numbers, on=["context", "activity"], nulls_equal=True)
     split = numbered.sort("part").partition_by("part", as_dict=True, maintain_order=True)
     return {parts[number]: rows for (number,), rows in split.items()}
-
-
-def _marker(kind: Kind) -> dict[str, object]:
-    return {
-        "color": kind.color,
-        "pattern": {"shape": kind.pattern, "solidity": 0.35},
-        # plotly's border is white, even in dark mode.
-        "line": {"width": 0},
-    }

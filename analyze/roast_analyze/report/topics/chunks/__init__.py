@@ -2,21 +2,152 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import RECORD_HINT, Section
-from roast_analyze.report.tables import Field
+from roast_analyze.report.columns import columns
+from roast_analyze.report.listing import Listing, list_frame, list_query, list_view
+from roast_analyze.report.section import RECORD_HINT, Plot, Section
 from roast_analyze.report.topics.chunks import sentences
-from roast_analyze.report.topics.chunks.data import Chunks, query
-from roast_analyze.report.topics.chunks.figure import ChunkFigure, figure
+from roast_analyze.report.topics.chunks.figure import chosen, figure, median_rate, sized
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-__all__ = ["Chunks", "query", "section"]
+#: Most rows of the tables: chunk attempts, datasets and files, branches.
+CHUNK_ROWS: Final = 200
+GROUP_ROWS: Final = 250
+BRANCH_ROWS: Final = 100
+#: Most branches, slow files and slow workers that sentences name.
+TOP_BRANCHES: Final = 3
+SLOW_ROWS: Final = 5
+
+#: Files with a relative duration: others cannot be compared.
+_COMPARABLE_FILES: Final = (
+    "SELECT dataset, filename, treename, relative_duration, relative_duration_error, is_slow "
+    "FROM files WHERE relative_duration IS NOT NULL"
+)
+_POINTS: Final = (
+    "SELECT dataset, filename, entry_start, entry_stop, events, attempt, worker, outcome, "
+    "processing_t, compute_seconds, events_per_second FROM chunks"
+)
+_DATASETS: Final = columns(
+    "dataset files chunks failed_attempts events compute_seconds compute_share "
+    "events_per_second (bytes_per_second) (median_compute_seconds) (max_compute_seconds) "
+    "(relative_iqr) (open_seconds) (process_seconds) (read_seconds) (cpu_seconds) "
+    "(wait_seconds) bytes_read (file_read_ratio) (branch_share) (compression_ratio) "
+    "(checkpointed_chunks?) (output_bytes)",
+    {"median_compute_seconds": "median chunk", "max_compute_seconds": "longest chunk"},
+)
+_COSTS: Final = columns(
+    "dataset chunks (sizes) fixed_seconds fixed_error_seconds seconds_per_event (r2) "
+    "(relative_error) (outliers) fixed_share (smallest_chunk_events) median_events "
+    "(largest_chunk_events) (min_events) (max_events) recommended_events note"
+)
+_FILES: Final = columns(
+    "filename dataset (treename) chunks failed_attempts events compute_seconds "
+    "(compute_share) events_per_second (bytes_per_second) relative_duration (relative_iqr) "
+    "(max_compute_seconds) (open_seconds) (read_seconds) (wait_seconds) bytes_read "
+    "(file_read_ratio) (branch_share) (compression_ratio) (source) (workers)",
+    {"max_compute_seconds": "longest chunk"},
+)
+_BRANCHES: Final = columns(
+    "branch dataset chunk_attempts read_seconds read_share compressed_bytes byte_share "
+    "uncompressed_bytes compression_ratio"
+)
+_CHUNKS: Final = columns(
+    "filename dataset entry_start (entry_stop) outcome (attempt) events compute_seconds "
+    "(events_per_second) (process_seconds) (open_seconds) (read_seconds) (cpu_seconds) "
+    "(wait_seconds) bytes_read (requests) (columns_read) (branches_read) (memory_peak_bytes) "
+    "(output_bytes) worker exception (key)",
+    {"events_per_second": "event rate", "output_bytes": "result"},
+)
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Chunks and their datasets, files and branches."""
+
+    #: Some columns of all rows of view ``chunks``, for the figure.
+    points: pl.DataFrame
+    #: Rows of the tables.
+    chunks: Listing
+    datasets: Listing
+    costs: Listing
+    files: Listing
+    branches: Listing
+    #: The most expensive branches over all datasets.
+    top_branches: Listing
+    #: Files slow on every worker, and workers slow on every file; the slowest first.
+    slow_files: Listing
+    slow_workers: Listing
+    #: Number of files and workers that have a relative duration.
+    comparable_files: int
+    comparable_workers: int
+
+
+def query(trace: Session, context: Context) -> Chunks:
+    """Query the chunks of a run."""
+    comparable = trace.sql(_COMPARABLE_FILES).pl()
+    slow_files = comparable.filter("is_slow").sort(
+        "relative_duration", "dataset", "filename", "treename",
+        descending=[True, False, False, False],
+    )  # fmt: skip
+    slow_workers = (
+        context.workers.drop("lost")
+        .filter("is_slow")
+        .sort("relative_duration", "worker", "added_t", descending=[True, False, False])
+    )
+    by_time, by_file = "compute_seconds DESC NULLS LAST", "dataset, filename, treename"
+    return Chunks(
+        points=trace.sql(_POINTS).pl(),
+        chunks=list_query(
+            trace,
+            "chunks",
+            "SELECT * REPLACE (_error_cause(exception) AS exception) FROM chunks",
+            f"outcome = 'memory', {by_time}, key, attempt, entry_start",
+            CHUNK_ROWS,
+        ),
+        datasets=list_view(trace, "datasets", f"{by_time}, dataset", GROUP_ROWS),
+        costs=list_view(
+            trace, "chunk_costs", "chunks + first_chunks DESC, dataset", GROUP_ROWS
+        ),
+        files=list_view(trace, "files", f"{by_time}, {by_file}", GROUP_ROWS),
+        branches=list_view(
+            trace,
+            "branches",
+            "read_seconds DESC NULLS LAST, compressed_bytes DESC NULLS LAST, dataset, branch",
+            BRANCH_ROWS,
+        ),
+        top_branches=list_query(
+            trace,
+            "branches",
+            "SELECT branch, sum(read_share) AS read_share, sum(byte_share) AS byte_share "
+            "FROM branches GROUP BY branch",
+            "read_share DESC NULLS LAST, byte_share DESC NULLS LAST, branch",
+            TOP_BRANCHES,
+        ),
+        slow_files=list_frame(
+            "files",
+            f"{_COMPARABLE_FILES} AND is_slow",
+            f"relative_duration DESC, {by_file}",
+            SLOW_ROWS,
+            slow_files,
+        ),
+        slow_workers=list_frame(
+            "workers",
+            "SELECT * FROM workers WHERE is_slow",
+            "relative_duration DESC, worker, added_t",
+            SLOW_ROWS,
+            slow_workers,
+        ),
+        comparable_files=comparable["relative_duration"].count(),
+        comparable_workers=context.workers["relative_duration"].count(),
+    )
 
 
 def section(found: Chunks, context: Context) -> Section:
@@ -30,14 +161,25 @@ def section(found: Chunks, context: Context) -> Section:
             hint=RECORD_HINT,
         )
     command = context.view_command("chunks")
-    drawn = figure(found.points, found.datasets.rows["dataset"].to_list(), context.axis)
+    placed = sized(found.points)
+    drawn = chosen(placed)
+    notes = []
+    if left_out := placed.height - drawn.height:
+        notes.append(
+            f"{drawn.height:,} points are drawn: failed attempts, the slowest, and an even "
+            f"sample of the rest; {left_out:,} are left out. All attempts: {command}"
+        )
+    if without_time := found.points.height - placed.height:
+        attempts = q.counted(without_time, "attempt")
+        notes.append(f"{attempts} without a compute time (lost or unfinished) cannot be drawn.")
+    datasets = found.datasets.rows["dataset"].to_list()
     plot = Plot(
-        drawn.figure,
+        figure(drawn, median_rate(placed), datasets, context.axis),
         name="chunk-seconds",
         title="Compute time by chunk size and over time",
-        description=f"Scatter plots of {drawn.drawn} chunk attempts: compute time against "
+        description=f"Scatter plots of {drawn.height} chunk attempts: compute time against "
         "events, and against the time of dispatch to a worker.",
-        note=_omissions(drawn, command),
+        note=" ".join(notes),
         query="SELECT * FROM chunks",
         command=command,
     )
@@ -49,145 +191,17 @@ def section(found: Chunks, context: Context) -> Section:
         sentences.branches(found.top_branches),
         *sentences.costs(found.costs),
     )
-    tables = (
-        context.table("datasets", "Datasets", found.datasets, _DATASETS),
-        context.table(
-            "costs", "Cost by chunk size", found.costs, _COSTS,
-            chosen="those with the most chunks",
+    tables = context.tables(
+        ("datasets", "Datasets", found.datasets, _DATASETS, ""),
+        ("costs", "Cost by chunk size", found.costs, _COSTS, "those with the most chunks"),
+        ("files", "Files", found.files, _FILES, ""),
+        ("branches", "Branches", found.branches, _BRANCHES, "those with the most reading time"),
+        (
+            "chunks",
+            "Chunk attempts",
+            found.chunks,
+            _CHUNKS,
+            "failed attempts first, then the slowest",
         ),
-        context.table("files", "Files", found.files, _FILES),
-        context.table(
-            "branches", "Branches", found.branches, _BRANCHES,
-            chosen="those with the most reading time",
-        ),
-        context.table(
-            "chunks", "Chunk attempts", found.chunks, _CHUNKS,
-            chosen="failed attempts first, then the slowest",
-        ),
-    )  # fmt: skip
-    return replace(
-        section,
-        sentences=tuple(filter(None, text)),
-        plots=(plot,),
-        # Some tables are empty: branches, for example, are recorded only when measured.
-        tables=tuple(table for table in tables if table.rows),
     )
-
-
-def _omissions(drawn: ChunkFigure, command: str) -> str:
-    parts = []
-    if drawn.undrawn:
-        parts.append(
-            f"{drawn.drawn:,} points are drawn: failed attempts, the slowest, and an even "
-            f"sample of the rest; {drawn.undrawn:,} are left out. All attempts: {command}"
-        )
-    if drawn.without_time:
-        attempts = q.counted(drawn.without_time, "attempt")
-        parts.append(f"{attempts} without a compute time (lost or unfinished) cannot be drawn.")
-    return " ".join(parts)
-
-
-_DATASETS: Final = (
-    Field("dataset", "dataset"),
-    Field("files", "files", "count"),
-    Field("chunks", "chunks", "count"),
-    Field("failed_attempts", "failed attempts", "trouble"),
-    Field("events", "events", "count"),
-    Field("compute_seconds", "compute time", "seconds"),
-    Field("compute_share", "share of compute", "share"),
-    Field("events_per_second", "events per thread", "rate"),
-    Field("bytes_per_second", "read rate per thread", "byte_rate", detail=True),
-    Field("median_compute_seconds", "median chunk", "seconds", detail=True),
-    Field("max_compute_seconds", "longest chunk", "seconds", detail=True),
-    Field("relative_iqr", "relative IQR", "ratio", detail=True),
-    Field("open_seconds", "open", "seconds", detail=True),
-    Field("process_seconds", "processor", "seconds", detail=True),
-    Field("read_seconds", "reading", "seconds", detail=True),
-    Field("cpu_seconds", "CPU", "seconds", detail=True),
-    Field("wait_seconds", "waiting", "seconds", detail=True),
-    Field("bytes_read", "bytes read", "bytes"),
-    Field("file_read_ratio", "share of file bytes", "share", detail=True),
-    Field("branch_share", "share of branches", "share", detail=True),
-    Field("compression_ratio", "compression ratio", "ratio", detail=True),
-    Field("checkpointed_chunks", "from checkpoints", "count", optional=True, detail=True),
-    Field("output_bytes", "results", "bytes", detail=True),
-)
-_COSTS: Final = (
-    Field("dataset", "dataset"),
-    Field("chunks", "chunks", "count"),
-    Field("sizes", "distinct sizes", "count", detail=True),
-    Field("fixed_seconds", "fixed cost", "seconds"),
-    Field("fixed_error_seconds", "fixed cost ±", "seconds"),
-    Field("seconds_per_event", "cost per event", "seconds"),
-    Field("r2", "r²", "ratio", detail=True),
-    Field("relative_error", "model error", "share", detail=True),
-    Field("outliers", "outliers", "count", detail=True),
-    Field("fixed_share", "fixed share", "share"),
-    Field("smallest_chunk_events", "smallest chunk (events)", "count", detail=True),
-    Field("median_events", "median chunk size (events)", "count"),
-    Field("largest_chunk_events", "largest chunk (events)", "count", detail=True),
-    Field("min_events", "shortest run from (events)", "count", detail=True),
-    Field("max_events", "to (events)", "count", detail=True),
-    Field("recommended_events", "recommended chunk size (events)", "count"),
-    Field("note", "reason"),
-)
-_FILES: Final = (
-    Field("filename", "file"),
-    Field("dataset", "dataset"),
-    Field("treename", "tree", detail=True),
-    Field("chunks", "chunks", "count"),
-    Field("failed_attempts", "failed attempts", "trouble"),
-    Field("events", "events", "count"),
-    Field("compute_seconds", "compute time", "seconds"),
-    Field("compute_share", "share of compute", "share", detail=True),
-    Field("events_per_second", "events per thread", "rate"),
-    Field("bytes_per_second", "read rate per thread", "byte_rate", detail=True),
-    Field("relative_duration", "relative duration", "ratio"),
-    Field("relative_iqr", "relative IQR", "ratio", detail=True),
-    Field("max_compute_seconds", "longest chunk", "seconds", detail=True),
-    Field("open_seconds", "open", "seconds", detail=True),
-    Field("read_seconds", "reading", "seconds", detail=True),
-    Field("wait_seconds", "waiting", "seconds", detail=True),
-    Field("bytes_read", "bytes read", "bytes"),
-    Field("file_read_ratio", "share of file bytes", "share", detail=True),
-    Field("branch_share", "share of branches", "share", detail=True),
-    Field("compression_ratio", "compression ratio", "ratio", detail=True),
-    Field("source", "source", detail=True),
-    Field("workers", "workers", "count", detail=True),
-)
-_BRANCHES: Final = (
-    Field("branch", "branch"),
-    Field("dataset", "dataset"),
-    Field("chunk_attempts", "attempts", "count"),
-    Field("read_seconds", "reading", "seconds"),
-    Field("read_share", "share of reading", "share"),
-    Field("compressed_bytes", "compressed", "bytes"),
-    Field("byte_share", "share of bytes", "share"),
-    Field("uncompressed_bytes", "decompressed", "bytes"),
-    Field("compression_ratio", "compression ratio", "ratio"),
-)
-_CHUNKS: Final = (
-    Field("filename", "file"),
-    Field("dataset", "dataset"),
-    Field("entry_start", "first entry", "count"),
-    Field("entry_stop", "end entry", "count", detail=True),
-    Field("outcome", "outcome", "outcome"),
-    Field("attempt", "attempt", "count", detail=True),
-    Field("events", "events", "count"),
-    Field("compute_seconds", "compute time", "seconds"),
-    Field("events_per_second", "event rate", "rate", detail=True),
-    Field("process_seconds", "processor", "seconds", detail=True),
-    Field("open_seconds", "open", "seconds", detail=True),
-    Field("read_seconds", "reading", "seconds", detail=True),
-    Field("cpu_seconds", "CPU", "seconds", detail=True),
-    Field("wait_seconds", "waiting", "seconds", detail=True),
-    Field("bytes_read", "bytes read", "bytes"),
-    Field("requests", "requests", "count", detail=True),
-    Field("columns_read", "columns", "count", detail=True),
-    Field("branches_read", "branches", "count", detail=True),
-    Field("memory_peak_bytes", "peak memory", "bytes", detail=True),
-    Field("output_bytes", "result", "bytes", detail=True),
-    Field("worker", "worker"),
-    Field("exception", "exception"),
-    Field("key", "key", detail=True),
-)
+    return replace(section, sentences=text, plots=(plot,), tables=tables)

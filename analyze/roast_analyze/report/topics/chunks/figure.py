@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 from plotly.graph_objects import Figure, Scatter
@@ -23,82 +22,69 @@ _HOVER: Final = (
     "%{customdata[3]}<br>%{y:,.4~g} s for %{customdata[8]} events%{customdata[6]}<br>"
     "attempt %{customdata[4]} on %{customdata[5]}: %{customdata[7]}<extra></extra>"
 )
-_COLUMNS: Final = [
-    "dataset",
-    "filename",
-    "entry_start",
-    "entry_stop",
-    "attempt",
-    "worker",
-    "rate",
-    "outcome",
-]
+_COLUMNS: Final = (
+    "dataset", "filename", "entry_start", "entry_stop", "attempt", "worker", "rate", "outcome",
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ChunkFigure:
-    """The figure, and the number of chunk attempts that it shows.
+def sized(chunks: pl.DataFrame) -> pl.DataFrame:
+    """Return the attempts that can be drawn, with their ``size``.
 
-    Parameters
-    ----------
-    figure : plotly.graph_objects.Figure
-    drawn : int
-        Attempts drawn.
-    undrawn : int
-        Attempts left out: neither failed nor slow ones, evenly over the run.
-    without_time : int
-        Attempts without a compute time or a size, which cannot be drawn.
+    They have a compute time, and a number of events; a failed attempt has its requested size.
     """
+    size = pl.coalesce("events", pl.col("entry_stop") - pl.col("entry_start"))
+    return chunks.with_columns(size=size).drop_nulls(["size", "compute_seconds"])
 
-    figure: Figure
-    drawn: int
-    undrawn: int
-    without_time: int
+
+def chosen(chunks: pl.DataFrame, limit: int = POINT_LIMIT) -> pl.DataFrame:
+    """Return the failed attempts, then the slowest, then an even sample of the rest."""
+    if chunks.height <= limit:
+        return chunks
+    ranked = chunks.sort(
+        pl.col("outcome") != "memory", "compute_seconds", descending=True, maintain_order=True
+    )
+    # The other half shows what is usual, over the whole run.
+    first, others = ranked.head(limit // 2), ranked.slice(limit // 2)
+    every = -(-others.height // (limit - first.height))
+    return pl.concat([first, others.gather_every(every)])
+
+
+def median_rate(chunks: pl.DataFrame) -> float | None:
+    """Return the median of ``events_per_second`` over finished chunks; None without any."""
+    rates = chunks.filter(pl.col("outcome") == "memory")["events_per_second"].drop_nulls()
+    return as_float(rates.median())
 
 
 def figure(
-    chunks: pl.DataFrame,
-    datasets: list[str | None],
-    axis: TimeAxis,
-    *,
-    point_limit: int = POINT_LIMIT,
-) -> ChunkFigure:
+    drawn: pl.DataFrame, rate: float | None, datasets: list[str | None], axis: TimeAxis
+) -> Figure:
     """Draw a point for each chunk attempt: seconds against events, and against time.
 
     Parameters
     ----------
-    chunks : polars.DataFrame
-        View ``chunks``. A failed attempt is drawn at its requested size.
+    drawn : polars.DataFrame
+        Attempts, from :func:`chosen`.
+    rate : float or None
+        Events per second, drawn as a line.
     datasets : list of str
         Datasets, the most important first; their ranks determine the colors.
     axis : TimeAxis
-    point_limit : int
-        Most points.
     """
-    size = pl.coalesce("events", pl.col("entry_stop") - pl.col("entry_start"))
-    sized = chunks.with_columns(size.alias("size"))
-    placed = sized.filter(
-        pl.col("size").is_not_null() & pl.col("compute_seconds").is_not_null()
-    )
-    drawn = _chosen(placed, point_limit)
     colors = palette.by_rank(datasets)
     good = drawn.filter(pl.col("outcome") == "memory")
+    dataset = pl.col("dataset")
     groups = [
-        (
-            good.filter(pl.col("dataset").eq_missing(name)),
-            label(name, 40) or "(no dataset)",
-            color,
-        )
+        (good.filter(dataset.eq_missing(name)), label(name, 40) or "(no dataset)", color)
         for name, color in colors.items()
     ]
     others = pl.all_horizontal(
-        pl.lit(value=True), *(pl.col("dataset").ne_missing(name) for name in colors)
+        pl.lit(value=True), *(dataset.ne_missing(name) for name in colors)
     )
     groups += [
         (good.filter(others), "other datasets", palette.OTHER),
         (drawn.filter(pl.col("outcome") != "memory"), "failed or unfinished", palette.FAILURE),
     ]
-    drawn_figure = layout.empty_figure(
+    figure = layout.empty_figure(
         430,
         xaxis=layout.axis("events in the chunk", rangemode="tozero", domain=[0, 0.47]),
         xaxis2=layout.axis(
@@ -108,10 +94,10 @@ def figure(
     )
     for some, name, color in groups:
         if some.height:
-            drawn_figure.add_traces(_points(some, name, color, axis))
-    if rate := median_rate(placed):
+            figure.add_traces(_points(some, name, color, axis))
+    if rate:
         most = float(max(drawn["size"]))
-        drawn_figure.add_trace(
+        figure.add_trace(
             Scatter(
                 mode="lines",
                 x=[0, most],
@@ -121,35 +107,28 @@ def figure(
                 hoverinfo="skip",
             )
         )
-    return ChunkFigure(
-        drawn_figure, drawn.height, placed.height - drawn.height, chunks.height - placed.height
-    )
-
-
-def median_rate(chunks: pl.DataFrame) -> float | None:
-    """Return the median of ``events_per_second`` over finished chunks; None without any."""
-    rates = chunks.filter(pl.col("outcome") == "memory")["events_per_second"].drop_nulls()
-    return as_float(rates.median())
-
-
-def _chosen(chunks: pl.DataFrame, point_limit: int) -> pl.DataFrame:
-    """Keep failed attempts, then the slowest, then an even sample of the rest."""
-    if chunks.height <= point_limit:
-        return chunks
-    ranked = chunks.sort(
-        pl.col("outcome") != "memory", "compute_seconds", descending=True, maintain_order=True
-    )
-    first = ranked.head(point_limit // 2)
-    others = ranked.slice(point_limit // 2)
-    every = -(-others.height // (point_limit - first.height))
-    return pl.concat([first, others.gather_every(every)])
+    return figure
 
 
 def _points(chunks: pl.DataFrame, name: str, color: str, axis: TimeAxis) -> list[Scatter]:
     """Draw the same attempts twice: by size and by time of dispatch."""
-    failed = color == palette.FAILURE
-    facts = [_facts(row) for row in chunks.iter_rows(named=True)]
-    sent = chunks.select(axis.place("processing_t")).to_series().to_list()
+    facts = [
+        [
+            label(chunk["dataset"]),
+            label(chunk["filename"]),
+            chunk["entry_start"],
+            chunk["entry_stop"],
+            chunk["attempt"],
+            label(chunk["worker"]),
+            "" if rate is None else f", {rate:,.0f} events/s",
+            label(chunk["outcome"]),
+            f"{chunk['size']:,}",
+        ]
+        for chunk in chunks.iter_rows(named=True)
+        for rate in (chunk["events_per_second"],)
+    ]
+    sent = axis.places(chunks, "processing_t", 6)
+    columns = layout.columns(x="events", y="compute_seconds", customdata=list(_COLUMNS))
     return [
         Scatter(
             mode="markers",
@@ -163,36 +142,14 @@ def _points(chunks: pl.DataFrame, name: str, color: str, axis: TimeAxis) -> list
             opacity=0.75,
             marker={
                 "color": color,
-                "symbol": "x" if failed else "circle",
+                "symbol": "x" if color == palette.FAILURE else "circle",
                 "size": 8,
                 "line": {"width": 0.5, "color": color},
             },
             customdata=facts,
             hovertemplate=_HOVER,
             # The second panel repeats the points of the first.
-            meta=columns,
+            meta=columns if panel == "x" else None,
         )
-        for panel, x, columns in (
-            (
-                "x",
-                chunks["size"].to_list(),
-                layout.columns(x="events", y="compute_seconds", customdata=list(_COLUMNS)),
-            ),
-            ("x2", sent, None),
-        )
-    ]
-
-
-def _facts(chunk: dict[str, Any]) -> list[Any]:
-    rate = chunk["events_per_second"]
-    return [
-        label(chunk["dataset"]),
-        label(chunk["filename"]),
-        chunk["entry_start"],
-        chunk["entry_stop"],
-        chunk["attempt"],
-        label(chunk["worker"]),
-        "" if rate is None else f", {rate:,.0f} events/s",
-        label(chunk["outcome"]),
-        f"{chunk['size']:,}",
+        for panel, x in (("x", chunks["size"].to_list()), ("x2", sent))
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -12,7 +12,7 @@ from roast_analyze.safe_text import shortened, visible
 if TYPE_CHECKING:
     from roast_analyze.report.listing import Listing
     from roast_analyze.report.run import Run
-    from roast_analyze.report.topics.chunks.data import Chunks
+    from roast_analyze.report.topics.chunks import Chunks
 
 #: Most datasets whose cost per chunk a sentence describes.
 COST_SENTENCES: Final = 4
@@ -135,7 +135,23 @@ def costs(costs: Listing) -> list[str]:
     Datasets without a model share a sentence with its reason.
     """
     known = costs.rows.filter("is_known")
-    sentences = [_cost(row) for row in known.head(COST_SENTENCES).iter_rows(named=True)]
+    sentences = []
+    for row in known.head(COST_SENTENCES).iter_rows(named=True):
+        fixed = f"{q.seconds(row['fixed_seconds'])} (± {q.seconds(row['fixed_error_seconds'])})"
+        # Per thousand events, because the time per event is too short to be familiar.
+        variable = q.seconds(1e3 * row["seconds_per_event"])
+        error = q.share(row["relative_error"])
+        size = f"the median chunk has {q.count(row['median_events'])} events"
+        if row["recommended_events"] not in (None, row["median_events"]):
+            size += (
+                f", the recommended size is {q.count(row['recommended_events'])} (the run time "
+                f"changes by less than 2 % between {q.count(row['min_events'])} and "
+                f"{q.count(row['max_events'])})"
+            )
+        sentences.append(
+            f"{_short(row['dataset']) or '(no dataset)'}: a chunk costs {fixed} plus "
+            f"{variable} per 1,000 events (median model error {error}); {size}; {row['note']}."
+        )
     if known.height > len(sentences):
         more = q.counted(known.height - len(sentences), "more dataset")
         sentences.append(f"The table contains {more}.")
@@ -147,24 +163,6 @@ def costs(costs: Listing) -> list[str]:
         more = q.and_more(some.height, len(names))
         sentences.append(f"Cost of a chunk of {q.series(names)}{more}: {note}.")
     return sentences
-
-
-def _cost(row: dict[str, Any]) -> str:
-    fixed = f"{q.seconds(row['fixed_seconds'])} (± {q.seconds(row['fixed_error_seconds'])})"
-    # Per thousand events, because the time per event is too short to be familiar.
-    variable = q.seconds(1e3 * row["seconds_per_event"])
-    size = f"the median chunk has {q.count(row['median_events'])} events"
-    if row["recommended_events"] not in (None, row["median_events"]):
-        size += (
-            f", the recommended size is {q.count(row['recommended_events'])} (the run time "
-            f"changes by less than 2 % between {q.count(row['min_events'])} and "
-            f"{q.count(row['max_events'])})"
-        )
-    return (
-        f"{_short(row['dataset']) or '(no dataset)'}: a chunk costs {fixed} plus {variable} "
-        f"per 1,000 events (median model error {q.share(row['relative_error'])}); {size}; "
-        f"{row['note']}."
-    )
 
 
 def _short(name: object) -> str:

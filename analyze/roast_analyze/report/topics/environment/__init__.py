@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
 from roast_analyze.report.section import Section, Snippet
-from roast_analyze.report.tables import Field
 from roast_analyze.report.topics.environment.rerun_script import Rerun, script
 from roast_analyze.report.topics.failures import beginning
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named, visible
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -73,6 +73,33 @@ _RERUN_CONFIGURATION: Final = (
     "AND coalesce(value, '') NOT IN ('<withheld>', '<redacted>') "
     f"ORDER BY name LIMIT {FACT_LIMIT}"
 )
+
+_OPTIONS: Final = columns(
+    "name value default_value set_by process processes",
+    {"name": "option"},
+    {"set_by": "The file or environment variable, or code."},
+)
+_VERSIONS: Final = columns("package version process processes")
+_JOBS: Final = columns(
+    "process system queue account (qos) cores? memory_limit_bytes? processes jobs nodes "
+    "(first_job)",
+    {"memory_limit_bytes": "memory"},
+    {
+        "processes": "Processes in jobs of this kind.",
+        "jobs": "Distinct jobs.",
+        "nodes": "Distinct nodes.",
+        "first_job": "The first of these jobs, by name.",
+    },
+)
+_MACHINES: Final = columns(
+    "process processes hosts (first_host) cpu_model cores (usable_cores?) cgroup_cores? "
+    "memory_bytes cgroup_memory_bytes? (kernel) python",
+    descriptions={
+        "hosts": "Distinct hosts.",
+        "first_host": "The first of these hosts, by name.",
+    },
+)
+_FACTS: Final = columns("section name value")
 
 
 @dataclass(frozen=True)
@@ -137,62 +164,54 @@ def section(found: Environment, context: Context) -> Section:
     recorded = (
         f"Recorded with {', '.join(versions)}." if versions else "Versions were not recorded."
     )
-    sentences = (recorded, _differing_versions(found), _configuration(found), _jobs(found))
-    tables = [
-        context.table(name, title, listing, columns, chosen=chosen)
-        for name, title, listing, columns, chosen in (
-            ("options", "Non-default configuration", found.options, _OPTIONS,
-             "the first by name"),
-            ("versions", "Differing versions", found.versions, _VERSIONS, "the first by name"),
-            ("jobs", "Batch jobs", found.jobs, _JOBS, "those with the most processes"),
-            ("machines", "Machines", found.machines, _MACHINES,
-             "those with the most processes"),
-            ("environment", "Recorded facts", found.facts, _FACTS, "the first by name"),
-        )
-        if listing.total
-    ]  # fmt: skip
+    configuration = ""
+    if found.has_configuration:
+        options = found.options.rows
+        differing = options["name"].n_unique()
+        varying = options.filter("varies")["name"].n_unique()
+        configuration = "Dask's configuration is the default."
+        if differing:
+            text = q.counted(
+                differing,
+                "option of Dask's configuration differs",
+                "options of Dask's configuration differ",
+            )
+            vary = q.counted(varying, "of them varies", "of them vary")
+            among = f"; {vary} between processes" if varying else ""
+            configuration = f"{text} from the default{among}."
+    by_name, by_size = "the first by name", "those with the most processes"
+    tables = context.tables(
+        ("options", "Non-default configuration", found.options, _OPTIONS, by_name),
+        ("versions", "Differing versions", found.versions, _VERSIONS, by_name),
+        ("jobs", "Batch jobs", found.jobs, _JOBS, by_size),
+        ("machines", "Machines", found.machines, _MACHINES, by_size),
+        ("environment", "Recorded facts", found.facts, _FACTS, by_name),
+    )
     lines = script(found.rerun, context.run)
     return replace(
         section,
-        sentences=tuple(filter(None, sentences)),
-        tables=tuple(tables),
+        sentences=(recorded, _differing_versions(found), configuration, _jobs(found)),
+        tables=tables,
         snippets=(Snippet("again", "Script to rerun", lines),) if lines else (),
     )
 
 
 def _differing_versions(found: Environment) -> str:
+    """Name packages with their versions by process; empty if no versions differ."""
     if not found.versions.total:
         return ""
     rows = found.versions.rows
     names = []
-    for (package,), its_rows in list(rows.group_by("package", maintain_order=True))[
-        :PACKAGES_NAMED
-    ]:
+    for (package,), of_package in rows.group_by("package", maintain_order=True):
         parts = []
-        for (process,), same in its_rows.group_by("process", maintain_order=True):
+        for (process,), same in of_package.group_by("process", maintain_order=True):
             versions = ", ".join(same["version"].unique(maintain_order=True))
             who = "workers" if process == "worker" else process
-            parts.append(f"{who} {shortened(visible(versions), 40)}")
+            parts.append(f"{who} {named(versions, limit=40)}")
         names.append(f"{visible(str(package))} ({', '.join(parts)})")
-    more = q.and_more(rows["all_packages"][0], len(names))
-    return f"Versions differ between processes: {q.series(names)}{more}."
-
-
-def _configuration(found: Environment) -> str:
-    """Count the options that differ from the defaults; empty if these are unknown."""
-    if not found.has_configuration:
-        return ""
-    options = found.options.rows["name"].n_unique()
-    if not options:
-        return "Dask's configuration is the default."
-    varying = found.options.rows.filter("varies")["name"].n_unique()
-    among = ""
-    if varying:
-        vary = q.counted(varying, "of them varies", "of them vary")
-        among = f"; {vary} between processes"
-    noun = "option of Dask's configuration differs"
-    plural = "options of Dask's configuration differ"
-    return f"{q.counted(options, noun, plural)} from the default{among}."
+    shown = names[:PACKAGES_NAMED]
+    more = q.and_more(rows["all_packages"][0], len(shown))
+    return f"Versions differ between processes: {q.series(shown)}{more}."
 
 
 def _jobs(found: Environment) -> str:
@@ -200,58 +219,14 @@ def _jobs(found: Environment) -> str:
     kinds = found.jobs.rows.filter(process="worker").to_dicts()
     if not kinds:
         return ""
-    named = []
+    texts = []
     for kind in kinds[:JOBS_NAMED]:
         workers = q.counted(kind["processes"], "worker")
         jobs = q.counted(kind["jobs"], "batch job")
         text = f"{workers} in {jobs} of {visible(kind['system'])}"
         if kind["queue"] is not None:
-            text += f", queue {shortened(visible(kind['queue']), 40)}"
+            text += f", queue {named(kind['queue'], limit=40)}"
         if kind["cores"] is not None:
             text += f", {q.counted(int(kind['cores']), 'core')}"
-        named.append(text)
-    return f"{q.series(named)}{q.and_more(len(kinds), len(named))}."
-
-
-_OPTIONS: Final = (
-    Field("name", "option"),
-    Field("value", "value"),
-    Field("default_value", "default"),
-    Field("set_by", "set by", help="The file or environment variable, or code."),
-    Field("process", "process"),
-    Field("processes", "processes", "count"),
-)
-_VERSIONS: Final = (
-    Field("package", "package"),
-    Field("version", "version"),
-    Field("process", "process"),
-    Field("processes", "processes", "count"),
-)
-_JOBS: Final = (
-    Field("process", "process"),
-    Field("system", "batch system"),
-    Field("queue", "queue"),
-    Field("account", "account"),
-    Field("qos", "QOS", detail=True),
-    Field("cores", "cores", "count", optional=True),
-    Field("memory_limit_bytes", "memory", "bytes", optional=True),
-    Field("processes", "processes", "count", help="Processes in jobs of this kind."),
-    Field("jobs", "jobs", "count", help="Distinct jobs."),
-    Field("nodes", "nodes", "count", help="Distinct nodes."),
-    Field("first_job", "example", help="The first of these jobs, by name.", detail=True),
-)
-_MACHINES: Final = (
-    Field("process", "process"),
-    Field("processes", "processes", "count"),
-    Field("hosts", "hosts", "count", help="Distinct hosts."),
-    Field("first_host", "example", help="The first of these hosts, by name.", detail=True),
-    Field("cpu_model", "CPU"),
-    Field("cores", "cores", "count"),
-    Field("usable_cores", "usable cores", "count", optional=True, detail=True),
-    Field("cgroup_cores", "core limit", "ratio", optional=True),
-    Field("memory_bytes", "memory", "bytes", group="memory"),
-    Field("cgroup_memory_bytes", "memory limit", "bytes", optional=True, group="memory"),
-    Field("kernel", "kernel", detail=True),
-    Field("python", "Python"),
-)
-_FACTS: Final = (Field("section", "section"), Field("name", "name"), Field("value", "value"))
+        texts.append(text)
+    return f"{q.series(texts)}{q.and_more(len(kinds), len(texts))}."

@@ -53,7 +53,18 @@ def script(rerun: Rerun, run: Run) -> str:
         if _PACKAGE.fullmatch(name) and _VERSION.fullmatch(version)
     ]
     install = " ".join(["pip install", *requirements]) if requirements else ""
-    parts = [install, _configure(rerun.configuration), _run(client)]
+    command = ""
+    program = client.get("program", "")
+    if _PROGRAM.fullmatch(program) and program not in _LAUNCHERS:
+        try:
+            arguments = json.loads(client.get("arguments", "[]"))
+        except ValueError:  # cut off at the most characters
+            arguments = []
+        if not isinstance(arguments, list):
+            arguments = []
+        words = shlex.join([program, *(one_line(str(word), LINE_LIMIT) for word in arguments)])
+        command = f"roast-record run -o trace.jsonl.zst -- python {words}"
+    parts = [install, _configure(rerun.configuration), command]
     if not any(parts):
         return ""
     # What no command can restore is described in comments.
@@ -94,16 +105,3 @@ def _configure(configuration: Mapping[str, str]) -> str:
     if not lines and not omitted:
         return ""
     return "\n".join(["# Dask's configuration of the scheduler", *lines, *omitted])
-
-
-def _run(client: Mapping[str, str]) -> str:
-    program = client.get("program", "")
-    if not _PROGRAM.fullmatch(program) or program in _LAUNCHERS:
-        return ""
-    try:
-        arguments = json.loads(client.get("arguments", "[]"))
-    except ValueError:  # cut off at the most characters
-        arguments = []
-    words = map(str, arguments) if isinstance(arguments, list) else ()
-    command = shlex.join([program, *(one_line(word, LINE_LIMIT) for word in words)])
-    return f"roast-record run -o trace.jsonl.zst -- python {command}"

@@ -2,43 +2,210 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
+from roast_analyze.report.listing import Listing, list_frame, list_view
 from roast_analyze.report.section import Section
-from roast_analyze.report.tables import Field
 from roast_analyze.report.topics.profile import flame_graph
-from roast_analyze.report.topics.profile.data import Profiles, query
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:
+    from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
-    from roast_analyze.report.tables import Table
     from roast_analyze.report.topics.profile.flame_graph import Flame
 
-__all__ = ["Profiles", "query", "section"]
+#: Most buckets of time, and most buckets times pairs of worker and prefix: a run with many
+#: such pairs has fewer buckets.
+PROFILE_BUCKETS: Final = 60
+PROFILE_CELLS: Final = 30_000
+#: Most rows of the tables of functions and of sections.
+FUNCTION_ROWS: Final = 200
+SECTION_ROWS: Final = 100
+#: Samples of workers; without any, those of the scheduler.
+_FUNCTIONS_QUERY: Final = (
+    "WITH sampled AS (SELECT _folded_stack(stack, frames) AS stack, seconds, "
+    "samples + ambiguous_samples AS samples "
+    "FROM profile_stacks WHERE profiler = 'dask' AND samples + ambiguous_samples > 0 "
+    "AND (worker IS NULL) = (NOT EXISTS (FROM profile_stacks WHERE profiler = 'dask' "
+    "AND worker IS NOT NULL))), "
+    "seen AS (SELECT unnest(list_distinct(stack)) AS function, stack[-1] AS innermost, "
+    "seconds, samples FROM sampled) "
+    "SELECT function, coalesce(sum(seconds) FILTER (function = innermost), 0) AS self_seconds, "
+    "sum(seconds) AS total_seconds, "
+    "self_seconds / (SELECT sum(seconds) FROM sampled) AS self_share, "
+    "total_seconds / (SELECT sum(seconds) FROM sampled) AS total_share, "
+    "sum(samples)::BIGINT AS samples FROM seen GROUP BY function"
+)
+#: Time range of the samples. Expanding the stacks takes longest, and is not needed here.
+_TIME_RANGE: Final = (
+    "WITH slices AS (SELECT worker, prefix, unnest(tree.slices) AS slice FROM raw.profile "
+    "AS it "
+    "SEMI JOIN (SELECT record FROM _profiles WHERE is_whole) AS whole "
+    "ON it.rowid = whole.record) "
+    "SELECT min(slice.start_t), max(slice.stop_t), median(slice.stop_t - slice.start_t), "
+    "count(DISTINCT (worker, prefix)) FROM slices "
+    "WHERE list_sum(slice.counts) + coalesce(list_sum(slice.innermost), 0) > 0"
+)
+#: Two hashes of 64 bits identify a stack: comparing lists of structs would double the time.
+_STACKS: Final = (
+    "SELECT _folded_frames(frames) AS frames, _folded_stack(stack, frames) AS stack, "
+    "len(list_filter(frames, lambda frame: _is_recorder(frame))) > 0 AS is_folded, "
+    "parts FROM ("
+    "SELECT any_value(frames) AS frames, any_value(stack) AS stack, "
+    "list(struct_pack(log, worker, prefix, interval_seconds, "
+    "bucket := greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), "
+    "$buckets - 1), 0)"
+    "::INT, samples := samples::BIGINT, ambiguous := ambiguous_samples::BIGINT)) AS parts "
+    "FROM profile_stacks WHERE samples + ambiguous_samples > 0 "
+    "GROUP BY hash(frames), hash(stack))"
+)
+_COUNTS: Final = ("samples", "ambiguous")
+#: Rounded, because the order of additions changes the last bits of a sum.
+_FUNCTION_ORDER: Final = "round(self_seconds, 9) DESC, round(total_seconds, 9) DESC, function"
 
-_PROFILE_HINT: Final = "dask.config.set({'distributed.worker.profile.enabled': True})"
+_SECTIONS: Final = columns(
+    "name dataset executions failures seconds compute_share mean_seconds max_seconds "
+    "(cpu_seconds) bytes_read (mean_memory_delta_bytes) (max_memory_delta_bytes)",
+    {"name": "section"},
+)
+_FUNCTIONS: Final = columns(
+    "function self_seconds self_share total_seconds total_share samples"
+)
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Samples by stack and time, and the tables of the topic."""
+
+    #: Start of the first bucket, seconds since the epoch, and length of each.
+    start_t: float
+    bucket_seconds: float
+    buckets: int
+    #: One row per distinct stack, then folded (see ``sql/profiles/_fold_recorder.sql``):
+    #: ``frames``, a list of structs of name, filename and line_number, the outermost first;
+    #: ``stack``, the same as text; ``parts``, a list of structs of log, worker, prefix,
+    #: interval_seconds, bucket, samples and ambiguous (samples in one of several functions
+    #: that the last one calls). Rows with a log were measured by Yappi and have no time; all
+    #: others are samples of Dask's profilers.
+    stacks: pl.DataFrame
+    #: Samples of Dask's profilers in whose stacks functions of the recorder were folded.
+    folded_samples: int
+    #: Functions by self time.
+    functions: Listing
+    #: Totals of named sections.
+    sections: Listing
+
+
+def query(trace: Session) -> Profiles:
+    """Query the samples of a run by stack, worker, prefix and bucket."""
+    start_t, stop_t, cycle, pairs = trace.rows(_TIME_RANGE)[0]
+    if start_t is None:
+        # Yappi's files have no time.
+        start_t = stop_t = 0.0
+    span = max(stop_t - start_t, 1e-9)
+    # A bucket shorter than a profile cycle would be followed by empty ones.
+    most = (
+        PROFILE_BUCKETS,
+        PROFILE_CELLS // max(pairs, 1),
+        int(span / max(cycle or 0.0, 1e-9)),
+    )
+    buckets = max(min(most), 1)
+    parameters = {"start": start_t, "width": span / buckets, "buckets": buckets}
+    stacks = trace.sql(_STACKS, parameters).pl()
+    # Samples of a stack on the same worker in the same bucket are added up.
+    parts = (
+        stacks.select("parts")
+        .with_row_index("place")
+        .explode("parts")
+        .unnest("parts")
+        .group_by(pl.exclude(_COUNTS), maintain_order=True)
+        .agg(pl.col(_COUNTS).sum())
+    )
+    folded = stacks.filter("is_folded").select(pl.col("parts").explode()).unnest("parts")
+    folded = folded.filter(pl.col("log").is_null()).select(_COUNTS)
+    return Profiles(
+        start_t=start_t,
+        bucket_seconds=span / buckets,
+        buckets=buckets,
+        stacks=stacks.drop("is_folded").with_columns(
+            parts.group_by("place", maintain_order=True)
+            .agg(pl.struct(pl.exclude("place")).alias("parts"))
+            .sort("place")["parts"]
+        ),
+        folded_samples=int(folded.sum().sum_horizontal().item()),
+        functions=_functions(stacks["stack"], parts),
+        sections=list_view(
+            trace, "section_totals", "seconds DESC NULLS LAST, dataset, name", SECTION_ROWS
+        ),
+    )
+
+
+def _functions(stacks: pl.Series, parts: pl.DataFrame) -> Listing:
+    """List the functions by self time; ``place`` of a part is the number of its stack."""
+    # As the query does, which would take longest because it expands the stacks again.
+    of_workers = pl.col("worker").is_not_null()
+    counted = pl.col("samples") + pl.col("ambiguous")
+    by_stack = (
+        parts.filter(pl.col("log").is_null())
+        # Without samples of workers, those of the scheduler.
+        .filter(of_workers == of_workers.any())
+        .group_by("place")
+        .agg(
+            samples=counted.sum(),
+            seconds=(counted * pl.col("interval_seconds")).sum(),
+        )
+        .with_columns(stack=pl.lit(stacks).gather(pl.col("place")))
+    )
+    whole = by_stack["seconds"].sum()
+    is_innermost = pl.col("function") == pl.col("innermost")
+    seconds, own = pl.col("seconds"), pl.col("seconds").filter(is_innermost)
+    functions = (
+        by_stack.select(
+            "seconds",
+            "samples",
+            function=pl.col("stack").list.unique(),
+            innermost=pl.col("stack").list.last(),
+        )
+        .filter(pl.col("function").list.len() > 0)
+        .explode("function")
+        .group_by("function")
+        .agg(
+            self_seconds=own.sum(),
+            total_seconds=seconds.sum(),
+            self_share=own.sum() / whole,
+            total_share=seconds.sum() / whole,
+            samples=pl.col("samples").sum(),
+        )
+        .sort(
+            pl.col("self_seconds").round(9),
+            pl.col("total_seconds").round(9),
+            "function",
+            descending=[True, True, False],
+        )
+    )
+    return list_frame(
+        "profile_stacks", _FUNCTIONS_QUERY, _FUNCTION_ORDER, FUNCTION_ROWS, functions
+    )
 
 
 def section(found: Profiles, context: Context) -> Section:
     """Build the section."""
     section = Section("inside", "Profile: time inside tasks", "Profile")
-    tables: tuple[Table, ...] = ()
-    if found.sections.total:
-        sections = context.table(
-            "sections", "Named sections", found.sections, _SECTIONS,
-            chosen="those with the most time",
-        )  # fmt: skip
-        tables = (sections,)
+    tables = context.tables(
+        ("sections", "Named sections", found.sections, _SECTIONS, "those with the most time")
+    )
     if found.stacks.is_empty():
         return replace(
             section,
             tables=tables,
             empty="This trace contains no profile. Profiles are recorded, unless the settings "
             "exclude them, when Dask's profiler is enabled before the workers start:",
-            hint=_PROFILE_HINT,
+            hint="dask.config.set({'distributed.worker.profile.enabled': True})",
         )
     flame = flame_graph.build(
         found,
@@ -50,12 +217,8 @@ def section(found: Profiles, context: Context) -> Section:
         "functions", "Functions", found.functions, _FUNCTIONS,
         chosen="those with the highest self time",
     )  # fmt: skip
-    return replace(
-        section,
-        sentences=(_sentence(found, flame),),
-        flame=flame,
-        tables=(functions, *tables),
-    )
+    sentences = (_sentence(found, flame),)
+    return replace(section, sentences=sentences, flame=flame, tables=[functions, *tables])
 
 
 def _sentence(found: Profiles, flame: Flame) -> str:
@@ -73,7 +236,7 @@ def _sentence(found: Profiles, flame: Flame) -> str:
     if rows.height:
         top = rows.row(0, named=True)
         text += (
-            f" {shortened(visible(top['function']), 60)} has the highest self time, "
+            f" {named(top['function'])} has the highest self time, "
             f"{q.share(top['self_share'])} of the total."
         )
     if found.folded_samples:
@@ -95,27 +258,3 @@ def _sentence(found: Profiles, flame: Flame) -> str:
             "(rare), to keep this page small."
         )
     return text
-
-
-_SECTIONS: Final = (
-    Field("name", "section"),
-    Field("dataset", "dataset"),
-    Field("executions", "executions", "count"),
-    Field("failures", "failures", "trouble"),
-    Field("seconds", "time", "seconds"),
-    Field("compute_share", "share of compute", "share"),
-    Field("mean_seconds", "mean", "seconds"),
-    Field("max_seconds", "longest", "seconds"),
-    Field("cpu_seconds", "CPU", "seconds", detail=True),
-    Field("bytes_read", "bytes read", "bytes"),
-    Field("mean_memory_delta_bytes", "mean memory change", "bytes", detail=True),
-    Field("max_memory_delta_bytes", "largest memory change", "bytes", detail=True),
-)
-_FUNCTIONS: Final = (
-    Field("function", "function"),
-    Field("self_seconds", "self time", "seconds"),
-    Field("self_share", "self share", "share"),
-    Field("total_seconds", "total time", "seconds"),
-    Field("total_share", "total share", "share"),
-    Field("samples", "samples", "count"),
-)

@@ -19,14 +19,14 @@ import polars as pl
 from roast_analyze.algorithms.flame_tree import FlameTree, build_tree
 from roast_analyze.report.packed import deltas, pack
 from roast_analyze.report.section import Choice
-from roast_analyze.safe_text import one_line, shortened, visible
+from roast_analyze.safe_text import named, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from markupsafe import Markup
 
-    from roast_analyze.report.topics.profile.data import Profiles
+    from roast_analyze.report.topics.profile import Profiles
 
 #: Most nodes of the tree, most counts of samples, and most characters of names.
 MOST_NODES: Final = 600_000
@@ -47,6 +47,8 @@ OWN, LIBRARY, DASK, ONE_OF_SEVERAL, RARE, ROOT = range(6)
 _SCHEDULER: Final = -1
 #: Columns that identify a group of samples.
 _GROUP: Final = ["log", "worker", "prefix", "interval_seconds"]
+#: Columns of a count of samples.
+_CELL: Final = ("node", "group", "bucket")
 #: Functions of every tree that are not code.
 _ROOT_FRAME, _SEVERAL_FRAME, _RARE_FRAME = range(3)
 _SPECIAL: Final = (("all", "", 0), ("(one of several)", "", 0), ("(rare)", "", 0))
@@ -109,7 +111,19 @@ def build(
         .unnest("parts")
     )
     groups = _Groups.of(parts)
-    tree, counts = _bounded(tree, _counts(parts, tree, groups.numbers))
+    parts = parts.join(groups.numbers, on=_GROUP, how="left", nulls_equal=True)
+    # Ambiguous samples have nodes of their own.
+    ambiguous = parts.filter(pl.col("ambiguous") > 0)
+    several = {
+        node: tree.add(node, _SEVERAL_FRAME)
+        for node in ambiguous["node"].unique().sort().to_list()
+    }
+    moved = ambiguous.with_columns(
+        pl.col("node").replace_strict(several, return_dtype=pl.Int64), samples="ambiguous"
+    )
+    known = parts.filter(pl.col("samples") > 0)
+    counted = pl.concat(some.select(*_CELL, "samples") for some in (known, moved))
+    tree, counts = _bounded(tree, _summed(counted))
     embedded = {
         **_functions(tree),
         "parents": [node - parent for node, parent in enumerate(tree.parents)][1:],
@@ -129,13 +143,15 @@ def build(
         counts.filter(pl.col("group").is_in(of_dask)).select("node", "samples").iter_rows()
     ):
         seen[tree.node_frames[node]] += samples
-    workers = [names.get(worker or "") or _name(worker) for worker in groups.workers]
-    logs = [f"Yappi: {_name(log)}" for log in groups.logs]
+    workers = [names.get(worker or "") or named(worker, "(none)") for worker in groups.workers]
+    logs = [f"Yappi: {named(log)}" for log in groups.logs]
     return Flame(
         embedded=pack(embedded),
         workers=_choices(workers, MOST_WORKERS, "({:,} other workers)"),
         prefixes=_choices(
-            list(map(_name, groups.prefixes)), MOST_PREFIXES, "({:,} other prefixes)"
+            [named(prefix, "(none)") for prefix in groups.prefixes],
+            MOST_PREFIXES,
+            "({:,} other prefixes)",
         ),
         logs=tuple(
             replace(choice, value=_log_number(choice.value))
@@ -214,33 +230,8 @@ def _choices(texts: list[str], most: int, others: str) -> tuple[Choice, ...]:
     return tuple(Choice(number, text) for number, text in enumerate(shown))
 
 
-def _name(value: str | None) -> str:
-    return "(none)" if value is None else shortened(visible(value), 60)
-
-
-def _counts(parts: pl.DataFrame, tree: FlameTree, groups: pl.DataFrame) -> pl.DataFrame:
-    """Count samples by node, group and bucket; ambiguous ones get nodes of their own."""
-    parts = parts.join(groups, on=_GROUP, how="left", nulls_equal=True)
-    ambiguous = parts.filter(pl.col("ambiguous") > 0)
-    several = {
-        node: tree.add(node, _SEVERAL_FRAME)
-        for node in ambiguous["node"].unique().sort().to_list()
-    }
-    moved = ambiguous.with_columns(
-        pl.col("node").replace_strict(several, return_dtype=pl.Int64), samples="ambiguous"
-    )
-    columns = ("node", "group", "bucket", "samples")
-    return _summed(
-        pl.concat([parts.filter(pl.col("samples") > 0).select(columns), moved.select(columns)])
-    )
-
-
 def _summed(counts: pl.DataFrame) -> pl.DataFrame:
-    return (
-        counts.group_by("node", "group", "bucket")
-        .agg(pl.col("samples").sum())
-        .sort("node", "group", "bucket")
-    )
+    return counts.group_by(_CELL).agg(pl.col("samples").sum()).sort(_CELL)
 
 
 def _bounded(tree: FlameTree, counts: pl.DataFrame) -> tuple[FlameTree, pl.DataFrame]:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query, list_view
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import RECORD_HINT, Section
-from roast_analyze.report.tables import Field
+from roast_analyze.report.section import RECORD_HINT, Plot, Section
 from roast_analyze.report.topics.tasks import figures, sentences
 
 if TYPE_CHECKING:
@@ -35,6 +34,28 @@ _PREFIXES_QUERY: Final = (
 _ROLES_QUERY: Final = (
     "SELECT * REPLACE (coalesce(role, '(other tasks)') AS role) FROM task_roles "
     "WHERE EXISTS (FROM task_roles WHERE role IS NOT NULL)"
+)
+
+_PREFIXES: Final = columns(
+    "prefix tasks task_runs (memory) erred retried? lost? (cancelled?) (unfinished?) "
+    "compute_seconds (mean_compute_seconds) median_compute_seconds (p95_compute_seconds) "
+    "max_compute_seconds transfer_seconds (deserialize_seconds?) (disk_seconds?) "
+    "(output_bytes)",
+    descriptions={"p95_compute_seconds": "95th percentile of the compute times of attempts."},
+)
+_GROUPS: Final = columns(
+    "task_group (prefix) tasks task_runs erred? compute_seconds median_compute_seconds "
+    "max_compute_seconds (transfer_seconds) (output_bytes) (workers) first_t wall_seconds",
+    {"first_t": "start"},
+)
+_STRAGGLERS: Final = columns(
+    "key (prefix) compute_seconds median_seconds relative_duration (excess_seconds) "
+    "compute_start_t worker outcome (attempt) (dataset) filename"
+)
+_ROLES: Final = columns(
+    "role prefixes tasks task_runs failed_attempts compute_seconds compute_share "
+    "mean_compute_seconds max_compute_seconds (transfer_seconds) (deserialize_seconds?) "
+    "(disk_seconds?) (output_bytes)"
 )
 
 
@@ -113,97 +134,21 @@ def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Se
                 **source,
             )
         )
-    tables = [context.table("prefixes", "Prefixes", prefixes, _PREFIXES)]
-    if found.roles.total:
-        tables.insert(0, context.table("roles", "Roles in coffea", found.roles, _ROLES))
-    # If each prefix has one group, the table of groups would repeat that of prefixes.
-    has_groups = found.task_groups.total > prefixes.total
-    if has_groups:
-        tables.append(context.table("task-groups", "Task groups", found.task_groups, _GROUPS))
-    if found.stragglers.total:
-        stragglers = context.table(
-            "stragglers", "Stragglers", found.stragglers, _STRAGGLERS,
-            chosen="those with the largest excess",
-        )  # fmt: skip
-        tables.append(stragglers)
+    groups = found.task_groups
+    if groups.total <= prefixes.total:
+        # Each prefix has one group: the table of groups would repeat that of prefixes.
+        groups = replace(groups, total=0)
+    tables = context.tables(
+        ("roles", "Roles in coffea", found.roles, _ROLES, ""),
+        ("prefixes", "Prefixes", prefixes, _PREFIXES, ""),
+        ("task-groups", "Task groups", groups, _GROUPS, ""),
+        ("stragglers", "Stragglers", found.stragglers, _STRAGGLERS,
+         "those with the largest excess"),
+    )  # fmt: skip
     text = (
         sentences.prefixes(prefixes, context.run.compute_seconds or 0.0),
         sentences.roles(found.roles),
-        sentences.task_groups(found.task_groups)
-        if found.task_groups.total > prefixes.total
-        else "",
+        sentences.task_groups(groups),
         sentences.stragglers(found.stragglers),
     )
-    return replace(
-        section,
-        sentences=tuple(filter(None, text)),
-        plots=tuple(plots),
-        tables=tuple(tables),
-    )
-
-
-_P95: Final = "95th percentile of the compute times of attempts."
-_PREFIXES: Final = (
-    Field("prefix", "prefix"),
-    Field("tasks", "tasks", "count"),
-    Field("task_runs", "attempts", "count"),
-    Field("memory", "succeeded", "count", detail=True),
-    Field("erred", "failed", "trouble"),
-    Field("retried", "retried", "trouble", optional=True),
-    Field("lost", "lost", "trouble", optional=True),
-    Field("cancelled", "cancelled", "count", optional=True, detail=True),
-    Field("unfinished", "unfinished", "count", optional=True, detail=True),
-    Field("compute_seconds", "compute time", "seconds"),
-    Field("mean_compute_seconds", "mean", "seconds", detail=True),
-    Field("median_compute_seconds", "median", "seconds"),
-    Field("p95_compute_seconds", "p95", "seconds", help=_P95, detail=True),
-    Field("max_compute_seconds", "longest", "seconds"),
-    Field("transfer_seconds", "transfer", "seconds"),
-    Field("deserialize_seconds", "deserialization", "seconds", optional=True, detail=True),
-    Field("disk_seconds", "disk", "seconds", optional=True, detail=True),
-    Field("output_bytes", "results", "bytes", detail=True),
-)
-_GROUPS: Final = (
-    Field("task_group", "group"),
-    Field("prefix", "prefix", detail=True),
-    Field("tasks", "tasks", "count"),
-    Field("task_runs", "attempts", "count"),
-    Field("erred", "failed", "trouble", optional=True),
-    Field("compute_seconds", "compute time", "seconds"),
-    Field("median_compute_seconds", "median", "seconds"),
-    Field("max_compute_seconds", "longest", "seconds"),
-    Field("transfer_seconds", "transfer", "seconds", detail=True),
-    Field("output_bytes", "results", "bytes", detail=True),
-    Field("workers", "workers", "count", detail=True),
-    Field("first_t", "start", "since"),
-    Field("wall_seconds", "wall time", "seconds"),
-)
-_STRAGGLERS: Final = (
-    Field("key", "key"),
-    Field("prefix", "prefix", detail=True),
-    Field("compute_seconds", "compute time", "seconds"),
-    Field("median_seconds", "usual time", "seconds"),
-    Field("relative_duration", "relative duration", "ratio"),
-    Field("excess_seconds", "excess", "seconds", detail=True),
-    Field("compute_start_t", "start", "since"),
-    Field("worker", "worker"),
-    Field("outcome", "outcome", "outcome"),
-    Field("attempt", "attempt", "count", detail=True),
-    Field("dataset", "dataset", detail=True),
-    Field("filename", "file"),
-)
-_ROLES: Final = (
-    Field("role", "role"),
-    Field("prefixes", "prefixes"),
-    Field("tasks", "tasks", "count"),
-    Field("task_runs", "attempts", "count"),
-    Field("failed_attempts", "failed attempts", "trouble"),
-    Field("compute_seconds", "compute time", "seconds"),
-    Field("compute_share", "share of compute", "share"),
-    Field("mean_compute_seconds", "mean", "seconds"),
-    Field("max_compute_seconds", "longest", "seconds"),
-    Field("transfer_seconds", "transfer", "seconds", detail=True),
-    Field("deserialize_seconds", "deserialization", "seconds", optional=True, detail=True),
-    Field("disk_seconds", "disk", "seconds", optional=True, detail=True),
-    Field("output_bytes", "results", "bytes", detail=True),
-)
+    return replace(section, sentences=text, plots=plots, tables=tables)

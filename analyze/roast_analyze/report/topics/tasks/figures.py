@@ -39,20 +39,9 @@ _TICKS: Final = (
 
 
 def seconds(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
-    """Draw a bar for each prefix: the seconds of all its attempts by activity.
+    """Draw a bar for each row of view ``prefixes``: the seconds of its attempts by activity.
 
-    Parameters
-    ----------
-    prefixes : polars.DataFrame
-        View ``prefixes``: prefix, task_runs, compute_seconds, transfer_seconds,
-        deserialize_seconds, disk_seconds.
-    colors : dict
-        Prefix to color.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-        The longest bar on top; prefixes beyond :data:`BAR_LIMIT` share one bar.
+    The longest bar is on top; prefixes beyond :data:`BAR_LIMIT` share one bar.
     """
     activities = [column for column, *_ in _ACTIVITIES]
     ranked = prefixes.with_columns(pl.col(activities).fill_null(0.0)).sort(
@@ -81,21 +70,11 @@ def seconds(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
 
 
 def durations(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
-    """Draw the distribution of compute times of each prefix on a logarithmic scale.
+    """Draw the distribution of compute times of the first prefixes on a logarithmic scale.
 
-    Parameters
-    ----------
-    prefixes : polars.DataFrame
-        View ``prefixes`` with p05_compute_seconds, p25_…, p75_… and p95_…, the costliest
-        first.
-    colors : dict
-        Prefix to color.
-
-    Returns
-    -------
-    plotly.graph_objects.Figure
-        A box for each of the first :data:`BAR_LIMIT` prefixes: quartiles and median, whiskers
-        at the 5th and 95th percentile, and a mark at the longest.
+    ``prefixes`` is the view with p05_compute_seconds, p25_…, p75_… and p95_…. A box shows
+    quartiles and median; its whiskers are at the 5th and 95th percentile, a mark is at the
+    longest.
     """
     shown = prefixes.filter(pl.col("median_compute_seconds").is_not_null()).head(BAR_LIMIT)
     times = shown.select(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roast_analyze.report import quantities as q
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:
     from roast_analyze.report.listing import Listing
@@ -17,7 +17,7 @@ def prefixes(prefixes: Listing, compute_seconds: float) -> str:
     top = prefixes.rows.row(0, named=True)
     if compute_seconds and top["compute_seconds"] is not None:
         text += (
-            f" {_name(top['prefix'], 'Tasks without a prefix')} took "
+            f" {named(top['prefix'], 'Tasks without a prefix')} took "
             f"{q.share(top['compute_seconds'] / compute_seconds)} of the compute time: "
             f"{q.counted(top['task_runs'], 'attempt')} with a median of "
             f"{q.seconds(top['median_compute_seconds'])}."
@@ -41,11 +41,13 @@ def roles(roles: Listing) -> str:
 
 
 def task_groups(groups: Listing) -> str:
-    """Count the task groups, and describe the most expensive one."""
+    """Count the task groups, and describe the most expensive one; empty without any."""
+    if not groups.total:
+        return ""
     top = groups.rows.row(0, named=True)
     return (
         f"The tasks form {q.count(groups.total)} groups, the layers of the graphs. The most "
-        f"expensive, {_name(top['task_group'], 'no group')}, computed for "
+        f"expensive, {named(top['task_group'], 'no group')}, computed for "
         f"{q.seconds(top['compute_seconds'])} in {q.counted(top['task_runs'], 'attempt')}."
     )
 
@@ -61,14 +63,10 @@ def stragglers(stragglers: Listing) -> str:
     # Fewer than five on one worker can be by chance.
     if on_main >= max(5, 0.8 * stragglers.total):
         many = "all" if on_main == stragglers.total else q.count(on_main)
-        where = f", {many} of them on worker {_name(worst['main_worker'], '')}"
+        where = f", {many} of them on worker {named(worst['main_worker'])}"
     return (
         f"{q.counted(stragglers.total, 'attempt')} took at least twice the usual time of the "
         f"prefix{where}, {q.seconds(worst['all_excess_seconds'])} more in total. The worst, "
-        f"{_name(worst['key'], '')}, took {q.seconds(worst['compute_seconds'])} instead of "
+        f"{named(worst['key'])}, took {q.seconds(worst['compute_seconds'])} instead of "
         f"{q.seconds(worst['median_seconds'])}{times}."
     )
-
-
-def _name(name: object, nameless: str) -> str:
-    return shortened(visible(str(name)), 60) if name is not None else nameless

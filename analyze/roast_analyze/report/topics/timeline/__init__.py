@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
 from roast_analyze.report.section import RECORD_HINT, Section
-from roast_analyze.report.topics import transfers
+from roast_analyze.report.topics import memory
 from roast_analyze.report.topics.timeline import lanes, task_stream
 from roast_analyze.report.topics.timeline.lanes import Colors
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from roast_analyze.report.context import Context
     from roast_analyze.report.topics.timeline.task_stream import TaskStream
 
-__all__ = ["Colors", "Gap", "Timeline", "query", "section"]
+__all__ = ["Colors", "Timeline", "query", "section"]
 
 #: The longest time in which nothing computed, between the first and the last computation.
 _LONGEST_GAP: Final = (
@@ -50,14 +50,6 @@ _PATH: Final = (
 
 
 @dataclass(frozen=True)
-class Gap:
-    """A time without computations, seconds since the epoch."""
-
-    start_t: float
-    stop_t: float
-
-
-@dataclass(frozen=True)
 class Timeline:
     """The computations of a run."""
 
@@ -66,15 +58,15 @@ class Timeline:
     utilization: pl.DataFrame
     #: Attempts on the critical path: key, attempt.
     path: pl.DataFrame
-    #: None with fewer than two computations.
-    longest_gap: Gap | None
+    #: Start and end of the longest time without computations; None with fewer than two.
+    longest_gap: tuple[float, float] | None
 
 
 def query(trace: Session, context: Context) -> Timeline:
     """Query the computations of a run."""
     computed = _COMPUTED_TASKS if context.run.task_runs else _COMPUTED_CHUNKS
     gaps = trace.rows(_LONGEST_GAP.format(computed=computed))
-    rowed = context.workers.with_columns(transfers.map_row().alias("row"))
+    rowed = context.workers.with_columns(memory.map_row().alias("row"))
     shares = trace.sql(
         _UTILIZATION,
         {
@@ -89,10 +81,10 @@ def query(trace: Session, context: Context) -> Timeline:
     return Timeline(
         stream=task_stream.query(trace, context),
         utilization=shares.join(
-            transfers.named_rows(rowed), on="row", maintain_order="left"
+            memory.named_rows(rowed), on="row", maintain_order="left"
         ).select("row", "worker", "name", "workers", "bucket", "share"),
         path=trace.sql(_PATH).pl(),
-        longest_gap=Gap(*gaps[0]) if gaps else None,
+        longest_gap=gaps[0] if gaps else None,
     )
 
 
@@ -140,12 +132,12 @@ def _sentence(found: Timeline, context: Context) -> str:
             f"{q.number(run.compute_seconds / run.busy_seconds)} of up to "
             f"{q.counted(run.peak_nthreads, 'thread')} computed on average."
         )
-    gap = found.longest_gap
-    if gap and run.start_t is not None and run.busy_seconds:
-        seconds = gap.stop_t - gap.start_t
+    if found.longest_gap and run.start_t is not None and run.busy_seconds:
+        start_t, stop_t = found.longest_gap
+        seconds = stop_t - start_t
         if seconds > 0.01 * run.busy_seconds:
             # By the clock of a worker, the gap can begin before the recording.
-            since = max(gap.start_t - run.start_t, 0.0)
+            since = max(start_t - run.start_t, 0.0)
             text += (
                 f" The longest gap in which nothing computed was {q.seconds(seconds)}, "
                 f"{q.seconds(since)} after the start."

@@ -116,10 +116,34 @@ def build(
     of_datasets = _choices(datasets, colors.datasets)
     names = [worker_name(row) for row in stream.workers.iter_rows(named=True)]
     cells_per_lane = round((stop_t - stream.begin_t) / stream.bucket_seconds) + 1
-    processes = _processes(stream, stop_t)
+    recorded_t = stream.begin_t + max(
+        _START_FRACTION * (stop_t - stream.begin_t), _START_SECONDS
+    )
+    # Row, begin, end, whether it joined during the run, and how each process ended.
+    processes = []
+    for row, added_t, removed_t, lost in stream.presence.select(
+        "row", "added_t", "removed_t", "lost"
+    ).iter_rows():
+        since_t = max(added_t or stream.begin_t, stream.begin_t)
+        until_t = stop_t if removed_t is None else removed_t
+        times = [round((t - stream.begin_t) * 1e6) for t in (since_t, until_t)]
+        end = _STAYED if removed_t is None else _LOST if lost else _LEFT
+        processes.append([row, *times, int(since_t > recorded_t), end])
     first_t, bucket_seconds = stream.begin_t, 1.0
     if load.height:
         first_t, bucket_seconds = load.select("t", "seconds").row(0)
+    # A row stands for several workers if there are many.
+    map_rows = []
+    for part in utilization.partition_by("row", maintain_order=True):
+        shares = dict(part.select("bucket", pl.col("share") * 100).iter_rows())
+        map_rows.append(
+            {
+                "name": worker_name(part.row(0, named=True)),
+                "workers": int(part["workers"][0]),
+                # In percent; -1 where no worker was present.
+                "shares": [round(shares.get(bucket, -1)) for bucket in range(load.height)],
+            }
+        )
     above = {
         "begin": stream.begin_t,
         "seconds": stop_t - stream.begin_t,
@@ -155,7 +179,7 @@ def build(
             "computing": load["executing"].round(3).to_list(),
             "threads": load["nthreads"].round(3).to_list(),
         },
-        "map": _map(utilization, load.height),
+        "map": map_rows,
     }
     marks = stream.marks.drop_nulls("t").sort("t")
     lanes = {
@@ -216,22 +240,6 @@ def _several(choices: list[Choice]) -> tuple[Choice, ...]:
     return tuple(choices) if len(choices) > 1 else ()
 
 
-def _processes(stream: TaskStream, stop_t: float) -> list[list[int]]:
-    """Return row, begin, end, whether it joined during the run, and how each process ended."""
-    begin_t = stream.begin_t
-    recorded_t = begin_t + max(_START_FRACTION * (stop_t - begin_t), _START_SECONDS)
-    rows = []
-    for row, added_t, removed_t, lost in stream.presence.select(
-        "row", "added_t", "removed_t", "lost"
-    ).iter_rows():
-        since_t = max(added_t or begin_t, begin_t)
-        until_t = stop_t if removed_t is None else removed_t
-        end = _STAYED if removed_t is None else _LOST if lost else _LEFT
-        times = [round((t - begin_t) * 1e6) for t in (since_t, until_t)]
-        rows.append([row, *times, int(since_t > recorded_t), end])
-    return rows
-
-
 def _spans(frame: pl.DataFrame, begin_t: float) -> dict[str, list[Any]]:
     """Encode lane, begin and length of computations or transfers, sorted by begin."""
     return {
@@ -279,21 +287,6 @@ def _cells(cells: pl.DataFrame, cells_per_lane: int, bucket_seconds: float) -> d
         "kinds": shares["kind"].to_list(),
         "steps": shares["steps"].to_list(),
     }
-
-
-def _map(utilization: pl.DataFrame, buckets: int) -> list[dict[str, Any]]:
-    """Encode name and percentages of each row of the map; -1 where no worker was present."""
-    rows = []
-    for part in utilization.partition_by("row", maintain_order=True):
-        shares = dict(part.select("bucket", pl.col("share") * 100).iter_rows())
-        rows.append(
-            {
-                "name": worker_name(part.row(0, named=True)),
-                "workers": int(part["workers"][0]),
-                "shares": [round(shares.get(bucket, -1)) for bucket in range(buckets)],
-            }
-        )
-    return rows
 
 
 def _microseconds(seconds: pl.Series) -> list[int]:

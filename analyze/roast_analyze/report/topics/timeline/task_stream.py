@@ -59,6 +59,13 @@ _TOTALS: Final = (
     f"min(start_t) AS first_t, bool_or(outcome IN ({_FAILED_LIST})) AS failed "
     "FROM ({attempts}) GROUP BY GROUPING SETS ((worker, thread), (prefix, dataset))"
 )
+#: File and entries of computations.
+_FILES: Final = (
+    "SELECT key, attempt, any_value(filename) AS filename, min(entry_start) AS entry_start, "
+    "max(entry_stop) AS entry_stop "
+    "FROM _chunks SEMI JOIN (SELECT unnest($keys::VARCHAR[]) AS key) USING (key) "
+    "GROUP BY key, attempt"
+)
 _TRANSFERS: Final = (
     "SELECT worker, thread, start_t, stop_t FROM task_phases WHERE action = 'transfer'"
 )
@@ -193,12 +200,15 @@ def query(
         f"LIMIT {MOST_MARKS}",
         parameters,
     )
+    if with_chunks:
+        files = trace.sql(_FILES, {"keys": bars["key"].to_list()}).pl()
+        bars = bars.join(files, on=["key", "attempt"], how="left", maintain_order="left")
     runs = int(threads["runs"].sum())
     return TaskStream(
         workers=workers.select("worker", "name", "lanes"),
         presence=processes.join(workers.select("worker", "row"), on="worker", nulls_equal=True),
         kinds=kinds,
-        bars=_with_files(trace, bars) if with_chunks else bars,
+        bars=bars,
         cells=cells,
         transfers=transfers,
         transfer_cells=transfer_cells,
@@ -327,18 +337,6 @@ def _bounded(
             for some in (cells, transfer_cells)
         ]
     return coarser[0], coarser[1], times
-
-
-def _with_files(trace: Session, bars: pl.DataFrame) -> pl.DataFrame:
-    """Add the file and the entries of each computation."""
-    files = trace.sql(
-        "SELECT key, attempt, any_value(filename) AS filename, "
-        "min(entry_start) AS entry_start, max(entry_stop) AS entry_stop, count(*) AS chunks "
-        "FROM _chunks SEMI JOIN (SELECT unnest($keys::VARCHAR[]) AS key) USING (key) "
-        "GROUP BY key, attempt",
-        {"keys": bars["key"].to_list()},
-    ).pl()
-    return bars.join(files, on=["key", "attempt"], how="left", maintain_order="left")
 
 
 def _limited(trace: Session, text: str, parameters: dict[str, Any]) -> tuple[pl.DataFrame, int]:

@@ -9,11 +9,10 @@ import polars as pl
 
 from roast_analyze.figures import samples
 from roast_analyze.report import quantities as q
+from roast_analyze.report.columns import columns
 from roast_analyze.report.context import WORKERS_ORDER, WORKERS_QUERY
 from roast_analyze.report.listing import list_frame
-from roast_analyze.report.plots import Plot
-from roast_analyze.report.section import RECORD_HINT, Section
-from roast_analyze.report.tables import Field
+from roast_analyze.report.section import RECORD_HINT, Plot, Section
 from roast_analyze.report.topics.workers import sparklines, worker_count
 
 if TYPE_CHECKING:
@@ -21,6 +20,25 @@ if TYPE_CHECKING:
 
 #: Most rows of the table.
 ROWS: Final = 300
+
+_OVER: Final = "over the run (view worker_samples)"
+_COLUMNS: Final = columns(
+    "name (worker) host (nthreads) max_cpu_cores? max_memory_share? max_memory_bytes? "
+    "max_spilled_bytes? max_executing? task_runs compute_seconds (chunks?) failed_chunks? "
+    "(events?) (events_per_second) (bytes_per_second) (relative_duration) (relative_iqr) "
+    "(max_chunk_seconds) (bytes_read) (output_bytes) (peak_memory_bytes) "
+    "(memory_limit_bytes) (added_t) (removed_t) removal_reason (server_id)",
+    {"worker": "address"},
+    {
+        "max_cpu_cores": f"CPU usage {_OVER}, and its maximum; 100 % is one core.",
+        "max_memory_share": f"Memory {_OVER} as a share of the worker's limit, which is the "
+        "upper edge, and its maximum.",
+        "max_memory_bytes": f"Memory {_OVER}, and its maximum; no limit is set.",
+        "max_spilled_bytes": f"Results spilled to disk {_OVER}, and their maximum.",
+        "max_executing": f"Tasks executing at once {_OVER}, and the maximum of the means that "
+        "are drawn.",
+    },
+)
 
 
 def section(context: Context) -> Section:
@@ -39,14 +57,14 @@ def section(context: Context) -> Section:
     if not context.load.is_empty():
         recorded_t += context.buckets["width"]
     listing = list_frame("workers", WORKERS_QUERY, WORKERS_ORDER, ROWS, workers)
-    curves = sparklines.draw(listing.rows, context.worker_samples, context.axis)
+    rows, curves = sparklines.draw(listing.rows, context.worker_samples, context.axis)
     table = context.table(
         "workers",
         "Worker processes",
-        replace(listing, rows=curves.rows),
-        (*_IDENTITY, *curves.fields, *_TOTALS),
+        replace(listing, rows=rows),
+        tuple(column for column in _COLUMNS if column.name in rows.columns),
         chosen="the first in this order",
-        sparklines=curves.sparklines,
+        sparklines=curves,
     )
     plots = [
         Plot(
@@ -60,25 +78,43 @@ def section(context: Context) -> Section:
             command=context.view_command("workers"),
         )
     ]
-    if not context.cluster_samples.is_empty():
-        plots.append(_cpu(context))
-    return replace(
-        section,
-        sentences=_sentences(context, recorded_t),
-        plots=tuple(plots),
-        tables=(table,),
-    )
+    cluster = context.cluster_samples
+    if not cluster.is_empty():
+        note = "CPU usage was not recorded."
+        percent = q.as_float(cluster["cpu_percent"].mean())
+        threads = q.as_float(cluster["nthreads"].mean())
+        if percent is not None and threads:
+            cores, of = q.number(percent / 100), q.number(threads)
+            note = (
+                f"The workers used {cores} {'core' if cores == '1' else 'cores'} on average "
+                f"and had {of} {'thread' if of == '1' else 'threads'} for tasks. 100 % is one "
+                "core; a worker exceeds the number of its threads when libraries start threads "
+                "or work runs beside the tasks."
+            )
+        plots.append(
+            Plot(
+                samples.cpu(
+                    cluster, context.worker_samples, context.worker_names, context.axis
+                ),
+                name="cpu",
+                title="CPU usage over time",
+                description="CPU usage over time: of the cluster above, of each worker below.",
+                note=note,
+                query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
+                command=context.view_command("worker_samples"),
+            )
+        )
+    sentences = _sentences(context, recorded_t)
+    return replace(section, sentences=sentences, plots=plots, tables=(table,))
 
 
-def _sentences(context: Context, recorded_t: float) -> tuple[str, ...]:
+def _sentences(context: Context, recorded_t: float) -> list[str]:
     """Describe how evenly the work was distributed, and how many workers came and went."""
     workers, lost = context.workers, pl.col("lost").fill_null(value=False)
     processes = q.counted(context.run.workers, "worker process", "worker processes")
     text = f"The cluster had {processes}."
-    seconds = workers["compute_seconds"].drop_nulls()
-    if seconds.len() > 1:
-        ranked = workers.sort("compute_seconds", descending=True, nulls_last=True)
-        ranked = ranked.filter(pl.col("compute_seconds").is_not_null())
+    if workers["compute_seconds"].count() > 1:
+        ranked = workers.drop_nulls("compute_seconds").sort("compute_seconds", descending=True)
         # A slow worker computes longer without more attempts.
         most, least = (
             f"{q.seconds(row['compute_seconds'])} "
@@ -92,57 +128,4 @@ def _sentences(context: Context, recorded_t: float) -> tuple[str, ...]:
     left = workers.filter(pl.col("removed_t").is_not_null() & ~lost).height
     changes = [f"{q.counted(joined, 'worker')} joined after the start"] if joined else []
     changes += [f"{q.counted(left, 'worker')} left in order"] if left else []
-    return (text, f"{q.series(changes)}.") if changes else (text,)
-
-
-def _cpu(context: Context) -> Plot:
-    cluster = context.cluster_samples
-    percent = q.as_float(cluster["cpu_percent"].mean())
-    threads = q.as_float(cluster["nthreads"].mean())
-    note = "CPU usage was not recorded."
-    if percent is not None and threads:
-        cores, of = q.number(percent / 100), q.number(threads)
-        note = (
-            f"The workers used {cores} {'core' if cores == '1' else 'cores'} on average and "
-            f"had {of} {'thread' if of == '1' else 'threads'} for tasks. 100 % is one core; a "
-            "worker exceeds the number of its threads when libraries start threads or work "
-            "runs beside the tasks."
-        )
-    return Plot(
-        samples.cpu(cluster, context.worker_samples, context.worker_names, context.axis),
-        name="cpu",
-        title="CPU usage over time",
-        description="CPU usage over time: of the cluster above, of each worker below.",
-        note=note,
-        query="SELECT * FROM cluster_samples; SELECT * FROM worker_samples",
-        command=context.view_command("worker_samples"),
-    )
-
-
-#: The columns before the sparklines, and those after them.
-_IDENTITY: Final = (
-    Field("name", "name"),
-    Field("worker", "address", detail=True),
-    Field("host", "host"),
-    Field("nthreads", "threads", "count", detail=True),
-)
-_TOTALS: Final = (
-    Field("task_runs", "attempts", "count"),
-    Field("compute_seconds", "compute time", "seconds"),
-    Field("chunks", "chunks", "count", optional=True, detail=True),
-    Field("failed_chunks", "failed chunks", "trouble", optional=True),
-    Field("events", "events", "count", optional=True, detail=True),
-    Field("events_per_second", "events per thread", "rate", detail=True),
-    Field("bytes_per_second", "read rate per thread", "byte_rate", detail=True),
-    Field("relative_duration", "relative duration", "ratio", detail=True),
-    Field("relative_iqr", "relative IQR", "ratio", detail=True),
-    Field("max_chunk_seconds", "longest chunk", "seconds", detail=True),
-    Field("bytes_read", "bytes read", "bytes", detail=True),
-    Field("output_bytes", "results", "bytes", detail=True),
-    Field("peak_memory_bytes", "peak memory", "bytes", detail=True),
-    Field("memory_limit_bytes", "memory limit", "bytes", detail=True),
-    Field("added_t", "joined", "since", detail=True),
-    Field("removed_t", "left", "since", detail=True),
-    Field("removal_reason", "reason for leaving"),
-    Field("server_id", "server ID", detail=True),
-)
+    return [text, f"{q.series(changes)}."] if changes else [text]

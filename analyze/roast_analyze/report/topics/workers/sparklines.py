@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from roast_analyze.report import quantities as q
-from roast_analyze.report.tables import Field, Sparkline
+from roast_analyze.report.tables import Sparkline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,8 +38,8 @@ _PROCESS: Final = ["worker", "server_id"]
 class Curve:
     """A quantity to draw."""
 
-    #: The column of the table, whose value is the maximum of the curve.
-    field: Field
+    #: Column of its maximum.
+    name: str
     #: The quantity, from the columns of the samples.
     value: pl.Expr
     #: Formats a value.
@@ -59,49 +59,27 @@ class Curve:
         return (self.value * weight).sum() / weight.filter(self.value.is_not_null()).sum()
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Columns with sparklines."""
-
-    fields: tuple[Field, ...]
-    #: The rows of the table with these columns: the maxima.
-    rows: pl.DataFrame
-    #: Column to a sparkline for each row, None where a worker has no samples.
-    sparklines: dict[str, list[Sparkline | None]]
+_BYTES: Final = pl.col("memory_bytes")
+_SHARE: Final = _BYTES / pl.col("memory_limit_bytes")
+_CPU: Final = Curve("max_cpu_cores", pl.col("cpu_percent") / 100, q.share, is_mean=True)
+_MEMORY: Final = Curve("max_memory_bytes", _BYTES, q.byte_size)
+_MEMORY_SHARE: Final = Curve("max_memory_share", _SHARE, q.share, top=1.0)
+_SPILLED: Final = Curve("max_spilled_bytes", pl.col("spilled_bytes"), q.byte_size)
+_EXECUTING: Final = Curve("max_executing", pl.col("executing"), q.number, is_mean=True)
 
 
-_OVER: Final = "over the run (view worker_samples)"
-_CPU: Final = Curve(
-    Field("max_cpu_cores", "CPU", "share", optional=True,
-          help=f"CPU usage {_OVER}, and its maximum; 100 % is one core."),
-    pl.col("cpu_percent") / 100, q.share, is_mean=True,
-)  # fmt: skip
-_MEMORY_SHARE: Final = Curve(
-    Field("max_memory_share", "memory of limit", "share", optional=True,
-          help=f"Memory {_OVER} as a share of the worker's limit, which is the upper edge, "
-          "and its maximum."),
-    pl.col("memory_bytes") / pl.col("memory_limit_bytes"), q.share, top=1.0,
-)  # fmt: skip
-_MEMORY: Final = Curve(
-    Field("max_memory_bytes", "memory", "bytes", optional=True,
-          help=f"Memory {_OVER}, and its maximum; no limit is set."),
-    pl.col("memory_bytes"), q.byte_size,
-)  # fmt: skip
-_SPILLED: Final = Curve(
-    Field("max_spilled_bytes", "spilled", "bytes", optional=True,
-          help=f"Results spilled to disk {_OVER}, and their maximum."),
-    pl.col("spilled_bytes"), q.byte_size,
-)  # fmt: skip
-_EXECUTING: Final = Curve(
-    Field("max_executing", "executing tasks", "ratio", optional=True,
-          help=f"Tasks executing at once {_OVER}, and the maximum of the means that are "
-          "drawn."),
-    pl.col("executing"), q.number, is_mean=True,
-)  # fmt: skip
+def draw(
+    rows: pl.DataFrame, samples: pl.DataFrame, axis: TimeAxis
+) -> tuple[pl.DataFrame, dict[str, list[Sparkline | None]]]:
+    """Draw the samples of the workers in the rows of a table, over the whole axis.
 
-
-def draw(rows: pl.DataFrame, samples: pl.DataFrame, axis: TimeAxis) -> Columns:
-    """Draw the samples of the workers in the rows of a table, over the whole axis."""
+    Returns
+    -------
+    polars.DataFrame
+        The rows with a column of maxima for each quantity that is drawn.
+    dict
+        Such a column to a sparkline for each row, None where a worker has no samples.
+    """
     processes = rows.select(_PROCESS)
     shown = samples.join(processes, on=_PROCESS, nulls_equal=True)
     memory = _MEMORY if shown["memory_limit_bytes"].max() is None else _MEMORY_SHARE
@@ -118,30 +96,22 @@ def draw(rows: pl.DataFrame, samples: pl.DataFrame, axis: TimeAxis) -> Columns:
             *_PROCESS, place.floor().clip(0, points - 1).cast(pl.Int32).alias("point")
         )
         # More digits would enlarge the page and are not visible.
-        .agg(curve.at_point.round_sig_figs(4).alias(curve.field.name) for curve in curves)
+        .agg(curve.at_point.round_sig_figs(4).alias(curve.name) for curve in curves)
         .sort("point")
     )
-    names = [curve.field.name for curve in curves]
-    maxima = binned.group_by(_PROCESS).agg(pl.col(names).max())
-    return Columns(
-        fields=tuple(curve.field for curve in curves),
-        rows=rows.join(
-            maxima, on=_PROCESS, how="left", nulls_equal=True, maintain_order="left"
-        ),
-        sparklines={
-            curve.field.name: _sparklines(processes, binned, curve, points) for curve in curves
-        },
-    )
+    maxima = binned.group_by(_PROCESS).agg(pl.col(curve.name).max() for curve in curves)
+    rows = rows.join(maxima, on=_PROCESS, how="left", nulls_equal=True, maintain_order="left")
+    return rows, {curve.name: _sparklines(processes, binned, curve, points) for curve in curves}
 
 
 def _sparklines(
     processes: pl.DataFrame, binned: pl.DataFrame, curve: Curve, points: int
 ) -> list[Sparkline | None]:
-    known = binned.select(*_PROCESS, "point", curve.field.name).drop_nulls(curve.field.name)
+    known = binned.select(*_PROCESS, "point", curve.name).drop_nulls(curve.name)
     by_process: dict[tuple[str, str | None], dict[int, float]] = {}
     for worker, server_id, point, value in known.iter_rows():
         by_process.setdefault((worker, server_id), {})[point] = value
-    top = curve.top or q.as_float(known[curve.field.name].max()) or 1.0
+    top = curve.top or q.as_float(known[curve.name].max()) or 1.0
     drawn: list[Sparkline | None] = []
     for process in processes.iter_rows():
         values = by_process.get(process)

@@ -1,0 +1,46 @@
+"""Findings as text, and their changes from run to run."""
+
+import pytest
+
+from analyze.report.reading import plain
+from roast_analyze.report.findings import Change, Finding, changes
+
+TEXTS = dict.fromkeys(
+    ("id", "title", "severity", "confidence", "entity", "sentence", "change", "evidence",
+     "documentation"), "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("core", "wall", "texts"),
+    [
+        (
+            (600.0, 0.25), (0.3, 20.0, 40.0),
+            ("10 core-minutes (25 % of the core time)", "about 30 s of 1 min 40 s (30 %)",
+             "between 20 s and 40 s"),
+        ),
+        (
+            (90.0, None), (0.3, 30.0, 30.0),
+            ("90 core-seconds", "about 30 s of 1 min 40 s (30 %)", ""),
+        ),
+        ((None, None), (0.0, None, None), ("", "no wall time", "")),
+        ((0.0, 0.0), (None, None, 0.0), ("", "", "")),
+    ],
+)  # fmt: skip
+def test_cost_and_saving(core, wall, texts):
+    names = ("core_seconds", "core_share", "wall_share", "wall_seconds_min", "wall_seconds_max")
+    numbers = dict(zip(names, (*core, *wall), strict=True))
+    finding = Finding(**TEXTS, run_seconds=100.0, **numbers)
+
+    assert (plain(finding.cost), plain(finding.saving), plain(finding.saving_range)) == texts
+
+
+def test_changes_to_the_run_in_which_a_finding_cost_most():
+    bases = [{("a", ""): 1.0, ("b", "x"): 5.0}, {("a", ""): 3.0, ("c", ""): 1.0}]
+
+    assert changes(bases, {("a", ""): 2.5, ("b", "x"): 9.0, ("d", ""): 6.0}) == [
+        Change("new", "d", "", None, 6.0),
+        Change("larger", "b", "x", 5.0, 9.0),
+        Change("gone", "c", "", 1.0, None),
+        Change("smaller", "a", "", 3.0, 2.5),
+    ]

@@ -97,7 +97,7 @@ def find_path(waits: Waits) -> pl.DataFrame:
     kinds = [*(kind.kind for kind in waits.constraints), None]
     return pl.DataFrame(
         {
-            "id": rows.ids[path],
+            "id": rows.id[path],
             "constraint": [
                 "thread" if is_held else kinds[kind]
                 for is_held, kind in zip(held, binding.kind[path], strict=True)
@@ -141,26 +141,49 @@ def path_steps(
         at `start_t`, and the last one stops at `stop_t`. The id is that of the attempt that
         waited or computed; null for the client.
     """
-    about = {row["id"]: row for row in facts.iter_rows(named=True)}
-    phases_of = _grouped(phases, "id")
-    pauses_of = _grouped(pauses, "process")
+    phases_of, pauses_of = _grouped(phases, "id"), _grouped(pauses, "process")
     pieces: list[_Piece] = []
     at = start_t
-    for i, place in enumerate(path.iter_rows(named=True)):
+    places = path.join(facts, on="id", how="left", maintain_order="left")
+    for number, place in enumerate(places.iter_rows(named=True)):
         until = min(max(place["until_t"], at), stop_t)
-        if until > at:
-            fact = about[place["id"]]
-            layers = [
-                *_running(place, fact, phases_of.get(place["id"], [])),
-                *_assigned(fact, pauses_of.get(fact["process"], [])),
-                *_waiting(place, fact, is_first=i == 0),
-            ]
-            pieces += _sweep(layers, at, until, place["id"])
-            at = until
+        layers = [
+            *_running(place, phases_of.get(place["id"], [])),
+            *_not_running(place, pauses_of.get(place["process"], []), is_first=number == 0),
+        ]
+        # The time is divided at all boundaries of layers.
+        cuts = {t for layer in layers for t in layer[:2] if at < t < until}
+        for begin_t, end_t in pairwise(sorted({at, until, *cuts})):
+            layer = next(
+                (part for part in layers if part.start_t <= begin_t and part.stop_t >= end_t),
+                _NOTHING,
+            )
+            id_ = None if layer.cause == "client" else place["id"]
+            pieces.append(_Piece(end_t, layer.cause, layer.detail, id_))
+        at = until
     if at < stop_t:
         detail = "after the last result" if pieces else "nothing was computed"
         pieces.append(_Piece(stop_t, "client", detail, None))
-    return _as_steps(pieces, start_t, stop_t)
+    # Pieces of the same cause and attempt that follow each other are one step, the last one of
+    # which has its end.
+    merged = [
+        piece
+        for piece, following in zip(pieces, [*pieces[1:], None], strict=True)
+        if following is None or following[1:] != piece[1:]
+    ]
+    frame = pl.DataFrame(
+        merged,
+        schema={"stop_t": pl.Float64, "cause": pl.String, "detail": pl.String, "id": pl.Int64},
+        orient="row",
+    )
+    # Differences of the same instants add up to that of the first and the last one.
+    seconds = pl.col("stop_t") - pl.col("start_t")
+    return (
+        frame.with_columns(start_t=pl.col("stop_t").shift(1, fill_value=start_t))
+        .with_columns(step=pl.int_range(1, pl.len() + 1), seconds=seconds)
+        .with_columns(share=pl.col("seconds") / (stop_t - start_t))
+        .select(STEPS.names())
+    )
 
 
 def _grouped(frame: pl.DataFrame, column: str) -> dict[int, list[dict[str, Any]]]:
@@ -170,15 +193,10 @@ def _grouped(frame: pl.DataFrame, column: str) -> dict[int, list[dict[str, Any]]
     return groups
 
 
-def _dispatched_t(fact: Mapping[str, Any]) -> float:
-    return -inf if fact["processing_t"] is None else fact["processing_t"]
-
-
-def _running(
-    place: Mapping[str, Any], fact: Mapping[str, Any], phases: list[dict[str, Any]]
-) -> Iterator[_Layer]:
-    """Return what the attempt did, what counts first before the rest."""
-    begun_t, outcome = _dispatched_t(fact), fact["outcome"]
+def _running(place: Mapping[str, Any], phases: list[dict[str, Any]]) -> Iterator[_Layer]:
+    """Yield what the attempt did; what matters most comes first."""
+    begun_t = -inf if place["processing_t"] is None else place["processing_t"]
+    outcome = place["outcome"]
     if outcome in _FAILED:
         yield _Layer(begun_t, inf, _FAILED[outcome], outcome)
     if place["is_recomputed"]:
@@ -188,7 +206,7 @@ def _running(
         (part["stop_t"] for part in phases if part["action"] != "transfer"), default=inf
     )
     # The clock of the worker was ahead if a phase ends after the scheduler received the result.
-    end_t = inf if fact["end_t"] is None else fact["end_t"]
+    end_t = inf if place["end_t"] is None else place["end_t"]
     ahead = 0.0 if done_t == inf else max(done_t - end_t, 0.0)
     for wanted in ("compute", "deserialize", "disk", "transfer"):
         latest_t = begun_t
@@ -207,74 +225,36 @@ def _running(
         yield _Layer(done_t - ahead, inf, "scheduler", "result")
 
 
-def _assigned(fact: Mapping[str, Any], pauses: list[dict[str, Any]]) -> Iterator[_Layer]:
-    """Return why the attempt did nothing on its worker."""
-    begun_t = _dispatched_t(fact)
+def _not_running(
+    place: Mapping[str, Any], pauses: list[dict[str, Any]], *, is_first: bool
+) -> Iterator[_Layer]:
+    """Yield why the attempt did nothing on its worker, and what it waited for before."""
+    sent_t, until_t, constraint = (
+        place[name] for name in ("processing_t", "constraint_t", "constraint")
+    )
+    is_sent = sent_t is not None
     for pause in pauses:
         stop_t = inf if pause["stop_t"] is None else pause["stop_t"]
-        yield _Layer(max(pause["start_t"], begun_t), stop_t, "worker", "paused")
-    if fact["processing_t"] is not None:
-        yield _Layer(begun_t, inf, "dispatch")
-
-
-def _waiting(
-    place: Mapping[str, Any], fact: Mapping[str, Any], *, is_first: bool
-) -> Iterator[_Layer]:
-    """Return what the attempt waited for before it was assigned."""
-    until_t = place["constraint_t"]
-    if place["constraint"] == "submission":
-        graph_t = fact["graph_t"]
-        if graph_t is None or fact["submitted_t"] < until_t:
+        begin_t = max(pause["start_t"], sent_t) if is_sent else pause["start_t"]
+        yield _Layer(begin_t, stop_t, "worker", "paused")
+    if is_sent:
+        yield _Layer(sent_t, inf, "dispatch")
+    if constraint == "submission":
+        graph_t = place["graph_t"]
+        if graph_t is None or place["submitted_t"] < until_t:
             graph_t = until_t
         detail = "before the first graph" if is_first else "between graphs"
         yield _Layer(-inf, min(graph_t, until_t), "client", detail)
         yield _Layer(graph_t, until_t, "scheduler", "graph")
-    elif place["constraint"] == "loss":
+    elif constraint == "loss":
         yield _Layer(-inf, until_t, "unknown", "until the result was lost")
-    elif place["constraint"] is None and fact["processing_t"] is None:
+    elif constraint is None and not is_sent:
         yield _Layer(-inf, inf, "client", "before the first graph")
-    elif place["constraint"] is None:
-        yield _Layer(-inf, fact["processing_t"], "unknown", "no submission was recorded")
-    if fact["processing_t"] is None:
+    elif constraint is None:
+        yield _Layer(-inf, sent_t, "unknown", "no submission was recorded")
+    if not is_sent:
         yield _Layer(-inf, inf, "dispatch")
-    else:
-        if fact["joined_t"] is not None:
-            yield _Layer(
-                -inf, min(fact["joined_t"], fact["processing_t"]), "worker", "joined late"
-            )
-        yield _Layer(-inf, fact["processing_t"], "scheduler", "assignment")
-
-
-def _sweep(layers: list[_Layer], start_t: float, stop_t: float, id_: int) -> Iterator[_Piece]:
-    """Divide a time at all boundaries of layers; the first layer that covers a part counts."""
-    cuts = {
-        t for layer in layers for t in (layer.start_t, layer.stop_t) if start_t < t < stop_t
-    }
-    for begin_t, end_t in pairwise(sorted({start_t, stop_t, *cuts})):
-        layer = next(
-            (part for part in layers if part.start_t <= begin_t and part.stop_t >= end_t),
-            _NOTHING,
-        )
-        yield _Piece(end_t, layer.cause, layer.detail, None if layer.cause == "client" else id_)
-
-
-def _as_steps(pieces: list[_Piece], start_t: float, stop_t: float) -> pl.DataFrame:
-    """Return the steps: pieces of the same cause and attempt that follow each other are one."""
-    merged: list[_Piece] = []
-    for piece in pieces:
-        if merged and merged[-1][1:] == piece[1:]:
-            merged.pop()
-        merged.append(piece)
-    frame = pl.DataFrame(
-        merged,
-        schema={"stop_t": pl.Float64, "cause": pl.String, "detail": pl.String, "id": pl.Int64},
-        orient="row",
-    )
-    # Differences of the same instants add up to that of the first and the last one.
-    seconds = pl.col("stop_t") - pl.col("start_t")
-    return (
-        frame.with_columns(start_t=pl.col("stop_t").shift(1, fill_value=start_t))
-        .with_columns(step=pl.int_range(1, pl.len() + 1), seconds=seconds)
-        .with_columns(share=pl.col("seconds") / (stop_t - start_t))
-        .select(STEPS.names())
-    )
+        return
+    if place["joined_t"] is not None:
+        yield _Layer(-inf, min(place["joined_t"], sent_t), "worker", "joined late")
+    yield _Layer(-inf, sent_t, "scheduler", "assignment")

@@ -6,6 +6,7 @@ between the constraint that binds and the start: dispatch, transfer, the client.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,24 +40,11 @@ def task_slack(waits: Waits, stop_t: float) -> pl.DataFrame:
         id and slack_seconds of each attempt; null if its end is not known. It is 0 for the
         attempts of the critical path.
     """
-    rows = waits.attempts
-    slack = _slack(waits, stop_t)
-    is_known = rows.has_ended.copy()
-    is_known[waits.last] = True
-    return pl.DataFrame({"id": rows.ids, "slack_seconds": slack}).with_columns(
-        pl.when(pl.Series(is_known)).then("slack_seconds")
-    )
-
-
-def _slack(waits: Waits, stop_t: float) -> _Floats:
-    """Return the slack of each attempt, by row.
-
-    An attempt that delays another one by nothing until its own end is `margin` seconds later
-    has at most that margin more slack than the other one.
-    """
+    # An attempt that delays another one by nothing until its own end is `margin` seconds later
+    # has at most that margin more slack than the other one.
     rows, binding, thread = waits.attempts, waits.binding, waits.thread
     awaited, last = waits.awaited, waits.last
-    count = len(rows.ids)
+    count = len(rows.id)
     # The client does not wait for what ended after the last result.
     limit = np.where(rows.end_t <= rows.end_t[last], rows.end_t[last], stop_t) - rows.end_t
     # While an attempt waits for its thread, everything else may be that much later.
@@ -103,26 +91,20 @@ def _slack(waits: Waits, stop_t: float) -> _Floats:
     place = np.empty(sum(map(len, nodes)), np.int64)
     place[np.lexsort((np.concatenate(order), np.concatenate(nodes)))] = np.arange(len(place))
     before, after, margins = (np.concatenate(column) for column in zip(*edges, strict=True))
-    slack = np.full(len(place), np.inf)
-    slack[:count] = limit
-    slack[last] = 0.0
-    return _relax(before, after, margins.clip(min=0.0), slack.clip(min=0.0), place)[:count]
-
-
-def _relax(
-    before: _Ints, after: _Ints, margins: _Floats, slack: _Floats, place: _Ints
-) -> _Floats:
-    """Reduce the slack of each node to that of every node after it plus the margin."""
+    margins = margins.clip(min=0.0)
+    least = [*limit.clip(min=0.0).tolist(), *[math.inf] * (len(place) - count)]
+    least[last] = 0.0
     # From the last node on: what is after a node is finished before its own edges are used.
     by_place = np.argsort(-place[after], kind="stable")
-    least = slack.tolist()
     for begin in range(0, len(by_place), _EDGES_PER_ROUND):
         some = by_place[begin : begin + _EDGES_PER_ROUND]
-        edges = zip(
-            before[some].tolist(), after[some].tolist(), margins[some].tolist(), strict=True
-        )
-        for node, later, margin in edges:
-            most = least[later] + margin
+        columns = (column[some].tolist() for column in (before, after, margins))
+        for node, later, seconds in zip(*columns, strict=True):
+            most = least[later] + seconds
             if most < least[node]:
                 least[node] = most
-    return np.array(least)
+    is_known = rows.has_ended.copy()
+    is_known[last] = True
+    return pl.DataFrame({"id": rows.id, "slack_seconds": least[:count]}).with_columns(
+        pl.when(pl.Series(is_known)).then("slack_seconds")
+    )

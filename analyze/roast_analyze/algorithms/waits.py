@@ -23,8 +23,6 @@ import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     _Floats = NDArray[np.float64]
@@ -65,7 +63,7 @@ _REMOVAL_SECONDS: Final = 1.0
 class Attempts(NamedTuple):
     """Attempts as arrays, by row."""
 
-    ids: _Ints
+    id: _Ints
     #: Row of the previous attempt at the same submission of the key, or -1.
     previous: _Ints
     is_result: _Bools
@@ -142,69 +140,81 @@ def find_waits(
     start_t, stop_t : float
         Boundaries of the run.
     """
-    attempts = attempts.sort("id")
-    rows = _arrays(attempts, start_t, stop_t)
-    needs = _needs(rows, dependencies)
+    outcome = pl.col("outcome")
+    began_t = pl.coalesce("compute_start_t", "processing_t", pl.lit(start_t))
+    computed_t = pl.coalesce("compute_stop_t", "end_t")
+    attempts = (
+        attempts.sort("id")
+        .with_columns(
+            is_failure=outcome.is_in(_FAILURES),
+            is_result=~outcome.is_in([*_FAILURES, "cancelled", "unfinished"]),
+            has_ended=pl.col("end_t").is_not_null(),
+            end_t=pl.max_horizontal(pl.col("end_t").fill_null(stop_t), "processing_t"),
+        )
+        # Instants of workers are limited by those of the scheduler.
+        .with_columns(
+            begin_t=pl.min_horizontal(pl.max_horizontal(began_t, "processing_t"), "end_t")
+        )
+        .with_columns(
+            stop_t=pl.min_horizontal(pl.max_horizontal(computed_t, "begin_t"), "end_t"),
+            rank=pl.col("begin_t").rank("ordinal").cast(pl.Int64) - 1,
+        )
+    )
+    ids, begin_t, end_t = (attempts[name].to_numpy() for name in ("id", "begin_t", "end_t"))
+    previous = _rows_of(ids, attempts["previous"].fill_null(ids[0] - 1).to_numpy())
+    removed_t = attempts["removed_t"].to_numpy()[previous]
+    is_recomputed = (
+        (previous >= 0)
+        & (attempts["outcome"] == "memory").to_numpy()[previous]
+        & (removed_t >= end_t[previous])
+        & (removed_t <= begin_t + _REMOVAL_SECONDS)
+    )
+    attempts = attempts.with_columns(
+        previous=pl.Series(previous), is_recomputed=pl.Series(is_recomputed)
+    )
+    rows = Attempts(*(attempts[name].to_numpy() for name in Attempts._fields))
+
     is_wanted = rows.is_result & attempts["is_wanted"].to_numpy()
     [awaited] = np.nonzero(is_wanted if is_wanted.any() else rows.is_result)
     awaited = awaited[np.argsort(rows.end_t[awaited], kind="stable")]
+    needs = _ordered(
+        rows,
+        "result",
+        _rows_of(ids, dependencies["dependency"].to_numpy()),
+        _rows_of(ids, dependencies["id"].to_numpy()),
+    )
+    [failed] = np.nonzero((previous >= 0) & rows.is_failure[previous])
     constraints = [
         _submissions(rows, awaited),
         needs,
         _losses(attempts, rows),
-        _failures(rows),
+        _ordered(rows, "failure", previous[failed], failed),
     ]
-    binding = _latest(rows, constraints)
-    return Waits(
-        rows,
-        constraints,
-        binding,
-        _threads(attempts, rows, binding),
-        awaited,
-        _last_attempt(attempts, rows, needs),
-    )
+    # The latest constraint of each attempt; of simultaneous ones, the last kind.
+    kinds = np.full(len(ids), -1, np.int8)
+    before, t = np.full(len(ids), -1), np.full(len(ids), -np.inf)
+    for i, kind in enumerate(constraints):
+        np.maximum.at(t, kind.after, kind.t)
+        is_latest = kind.t == t[kind.after]
+        after = kind.after[is_latest]
+        kinds[after], before[after] = i, -1
+        np.maximum.at(before, after, kind.before[is_latest])
+    binding = Binding(kinds, before, t)
 
-
-def _arrays(attempts: pl.DataFrame, start_t: float, stop_t: float) -> Attempts:
-    """Return the attempts as arrays; instants of workers are limited by the scheduler's."""
-
-    def column(name: str) -> _Floats:
-        return attempts[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
-
-    ids = attempts["id"].to_numpy()
-    previous = _rows_of(ids, attempts["previous"].fill_null(ids[0] - 1).to_numpy())
-    outcome = attempts["outcome"]
-    is_failure = outcome.is_in(_FAILURES)
-    is_bad = is_failure | outcome.is_in(["cancelled", "unfinished"])
-    processing_t, removed_t = column("processing_t"), column("removed_t")
-    # fmin() and fmax() ignore nan.
-    end_t = np.fmax(np.nan_to_num(column("end_t"), nan=stop_t), processing_t)
-    begin_t = column("compute_start_t")
-    begin_t = np.where(np.isnan(begin_t), processing_t, begin_t)
-    begin_t = np.fmin(np.fmax(np.nan_to_num(begin_t, nan=start_t), processing_t), end_t)
-    computed_t = column("compute_stop_t")
-    computed_t = np.where(np.isnan(computed_t), end_t, computed_t)
-    rank = np.empty(len(ids), np.int64)
-    rank[np.argsort(begin_t, kind="stable")] = np.arange(len(ids))
-    return Attempts(
-        ids=ids,
-        previous=previous,
-        is_result=(~is_bad).to_numpy(),
-        is_failure=is_failure.to_numpy(),
-        submitted_t=column("submitted_t"),
-        waiting_t=column("waiting_t"),
-        processing_t=processing_t,
-        begin_t=begin_t,
-        stop_t=np.fmin(np.fmax(computed_t, begin_t), end_t),
-        end_t=end_t,
-        has_ended=attempts["end_t"].is_not_null().to_numpy(),
-        rank=rank,
-        # The removal is recorded after the transitions that it causes.
-        is_recomputed=(previous >= 0)
-        & (outcome == "memory").to_numpy()[previous]
-        & (removed_t[previous] >= end_t[previous])
-        & (removed_t[previous] <= begin_t + _REMOVAL_SECONDS),
-    )
+    # The path ends with an attempt that runs, a result that a client wanted or else that no
+    # task used, or any attempt.
+    is_running = attempts["is_running"].to_numpy()
+    if is_running.any():
+        last = int(np.argmax(np.where(is_running, rows.rank, -1)))
+    else:
+        is_used = np.zeros(len(ids), bool)
+        is_used[needs.before] = True
+        each = [rows.has_ended & one for one in (is_wanted, rows.is_result & ~is_used, True)]
+        some = next((one for one in each if one.any()), np.ones(len(ids), bool))
+        latest = np.where(some, rows.end_t, -np.inf)
+        last = int(np.flatnonzero(latest == latest.max())[-1])
+    threads = _threads(attempts, rows, binding)
+    return Waits(rows, constraints, binding, threads, awaited, last)
 
 
 def _rows_of(ids: _Ints, wanted: _Ints) -> _Ints:
@@ -213,25 +223,17 @@ def _rows_of(ids: _Ints, wanted: _Ints) -> _Ints:
     return np.where(ids[rows] == wanted, rows, -1)
 
 
-def _ordered(rows: Attempts, kind: str, before: _Ints, after: _Ints, t: _Floats) -> Constraints:
-    """Return constraints without those that contradict the order of begins (damaged clocks)."""
+def _ordered(
+    rows: Attempts, kind: str, before: _Ints, after: _Ints, t: _Floats | None = None
+) -> Constraints:
+    """Return constraints without those that contradict the order of begins (damaged clocks).
+
+    They end at `t`, or with the attempt before.
+    """
     known = (before >= 0) & (after >= 0)
     known[known] = rows.rank[before[known]] < rows.rank[after[known]]
+    t = rows.end_t[before] if t is None else t
     return Constraints(kind, before[known], after[known], t[known])
-
-
-def _needs(rows: Attempts, dependencies: pl.DataFrame) -> Constraints:
-    """Return the waits for the results of dependencies."""
-    after = _rows_of(rows.ids, dependencies["id"].to_numpy())
-    before = _rows_of(rows.ids, dependencies["dependency"].to_numpy())
-    return _ordered(rows, "result", before, after, rows.end_t[before])
-
-
-def _failures(rows: Attempts) -> Constraints:
-    """Return the waits for the end of a previous attempt that failed."""
-    [after] = np.nonzero((rows.previous >= 0) & rows.is_failure[rows.previous])
-    before = rows.previous[after]
-    return _ordered(rows, "failure", before, after, rows.end_t[before])
 
 
 def _losses(attempts: pl.DataFrame, rows: Attempts) -> Constraints:
@@ -243,24 +245,29 @@ def _losses(attempts: pl.DataFrame, rows: Attempts) -> Constraints:
     [after] = np.nonzero(rows.is_recomputed)
     t = np.fmin(rows.waiting_t[after], rows.begin_t[after])
     by_end = np.argsort(rows.end_t, kind="stable")
-    before = np.concatenate(([-1], by_end))[
-        np.searchsorted(rows.end_t[by_end], t, side="right")
-    ]
-    process = attempts["process"].to_numpy()
-    lost = pl.DataFrame(
-        {"process": process, "end_t": rows.end_t, "row": np.arange(len(process))}
-    ).filter(attempts["outcome"] == "lost")
-    wanted = pl.DataFrame(
-        {
-            "process": process[rows.previous[after]],
-            "t": t + _REMOVAL_SECONDS,
-            "place": np.arange(len(after)),
-        }
+    ended = np.searchsorted(rows.end_t[by_end], t, side="right")
+    before = np.concatenate(([-1], by_end))[ended]
+    lost = (
+        attempts.with_row_index("row")
+        .filter(outcome="lost")
+        .select("process", "end_t", "row")
+        .sort("end_t", "row")
     )
-    found = wanted.sort("t").join_asof(
-        lost.sort("end_t", "row"), left_on="t", right_on="end_t", by="process",
-        tolerance=2 * _REMOVAL_SECONDS, check_sortedness=False,
-    ).drop_nulls()  # fmt: skip
+    found = (
+        pl.DataFrame(
+            {
+                "process": attempts["process"].gather(rows.previous[after]),
+                "t": t + _REMOVAL_SECONDS,
+                "place": np.arange(len(after)),
+            }
+        )
+        .sort("t")
+        .join_asof(
+            lost, left_on="t", right_on="end_t", by="process",
+            tolerance=2 * _REMOVAL_SECONDS, check_sortedness=False,
+        )
+        .drop_nulls()
+    )  # fmt: skip
     before[found["place"].to_numpy()] = found["row"].to_numpy()
     return _ordered(rows, "loss", before, after, t)
 
@@ -280,31 +287,13 @@ def _submissions(rows: Attempts, awaited: _Ints) -> Constraints:
     return Constraints("submission", before, after, t[after])
 
 
-def _latest(rows: Attempts, constraints: Iterable[Constraints]) -> Binding:
-    """Return the latest constraint of each attempt; of simultaneous ones, the last kind."""
-    count = len(rows.ids)
-    kinds = np.full(count, -1, np.int8)
-    before, t = np.full(count, -1), np.full(count, -np.inf)
-    for i, kind in enumerate(constraints):
-        np.maximum.at(t, kind.after, kind.t)
-        is_latest = kind.t == t[kind.after]
-        after = kind.after[is_latest]
-        kinds[after], before[after] = i, -1
-        np.maximum.at(before, after, kind.before[is_latest])
-    return Binding(kinds, before, t)
-
-
 def _threads(attempts: pl.DataFrame, rows: Attempts, binding: Binding) -> Thread:
     """Return the previous attempt on each thread, or on the worker if the thread is unknown."""
-    frame = attempts.select(
-        "process",
-        "thread",
-        computes=pl.col("compute_start_t").is_not_null(),
-        row=pl.int_range(pl.len()),
-        rank=pl.Series(rows.rank),
-        begin_t=pl.Series(rows.begin_t),
-        stop_t=pl.Series(rows.stop_t),
-    ).filter(pl.col("process").is_not_null())
+    frame = (
+        attempts.with_row_index("row")
+        .drop_nulls("process")
+        .with_columns(computes=pl.col("compute_start_t").is_not_null())
+    )
     on_thread = pl.col("computes") & pl.col("thread").is_not_null()
     lane = ["process", "thread"]
     threads = (
@@ -329,35 +318,14 @@ def _threads(attempts: pl.DataFrame, rows: Attempts, binding: Binding) -> Thread
         .select("row", "before")
     )  # fmt: skip
     found = pl.concat([threads, others]).drop_nulls()
-    before = np.full(len(rows.ids), -1)
+    before = np.full(len(rows.id), -1)
     before[found["row"].to_numpy()] = found["before"].to_numpy()
     before[(before >= 0) & (rows.rank[before] >= rows.rank)] = -1
 
-    transferred_t = attempts["transferred_t"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    transferred_t = attempts["transferred_t"].to_numpy()
     dispatched_t = np.nan_to_num(rows.processing_t, nan=-np.inf)
     ready_t = np.fmin(np.fmax(dispatched_t, transferred_t), rows.begin_t)
     free_t = np.fmin(rows.stop_t[before], rows.begin_t)
     on_worker = free_t > dispatched_t
     binds = np.where(on_worker, free_t >= ready_t, free_t > binding.t) | (binding.t == -np.inf)
     return Thread(before, free_t, ready_t, binds & (before >= 0))
-
-
-def _last_attempt(attempts: pl.DataFrame, rows: Attempts, needs: Constraints) -> int:
-    """Return the row of the attempt with which the path ends."""
-    is_running = attempts["is_running"].to_numpy()
-    if is_running.any():
-        return int(np.argmax(np.where(is_running, rows.rank, -1)))
-    is_result = rows.has_ended & rows.is_result
-    is_used = np.zeros(len(rows.ids), bool)
-    is_used[needs.before] = True
-    for some in (
-        is_result & attempts["is_wanted"].to_numpy(),
-        is_result & ~is_used,
-        rows.has_ended,
-    ):
-        if some.any():
-            break
-    else:
-        some = np.ones(len(rows.ids), bool)
-    latest = np.where(some, rows.end_t, -np.inf)
-    return int(np.nonzero(latest == latest.max())[0][-1])

@@ -42,13 +42,15 @@ def task_slack(waits: Waits, stop_t: float) -> pl.DataFrame:
     """
     # An attempt that delays another one by nothing until its own end is `margin` seconds later
     # has at most that margin more slack than the other one.
-    rows, binding, thread = waits.attempts, waits.binding, waits.thread
-    awaited, last = waits.awaited, waits.last
-    count = len(rows.id)
+    binding, thread, awaited, last = waits.binding, waits.thread, waits.awaited, waits.last
+    begin_t, end_t, processing_t = (
+        waits.attempts[name].to_numpy() for name in ("begin_t", "end_t", "processing_t")
+    )
+    count = len(end_t)
     # The client does not wait for what ended after the last result.
-    limit = np.where(rows.end_t <= rows.end_t[last], rows.end_t[last], stop_t) - rows.end_t
+    limit = np.where(end_t <= end_t[last], end_t[last], stop_t) - end_t
     # While an attempt waits for its thread, everything else may be that much later.
-    on_worker = thread.free_t > np.nan_to_num(rows.processing_t, nan=-np.inf)
+    on_worker = thread.free_t > np.nan_to_num(processing_t, nan=-np.inf)
     since = np.where(on_worker, thread.ready_t, binding.t)
     waited = np.where(thread.binds, thread.free_t - since, 0.0)
 
@@ -63,7 +65,7 @@ def task_slack(waits: Waits, stop_t: float) -> pl.DataFrame:
             np.where(thread.binds, 0.0, thread.ready_t - thread.free_t)[held],
         )
     ]
-    nodes: list[_Floats] = [rows.begin_t]
+    nodes: list[_Floats] = [begin_t]
     order: list[_Floats] = [np.arange(count, dtype=np.float64)]
     for kind in waits.constraints:
         before, after = kind.before, kind.after
@@ -76,13 +78,13 @@ def task_slack(waits: Waits, stop_t: float) -> pl.DataFrame:
             after, t = after[has_waited], kind.t[has_waited]
             used, node = np.unique(position[before[has_waited]], return_inverse=True)
             edges.append((count + node, after, margin(after, t)))
-            had_t = rows.end_t[awaited[used]]
+            had_t = end_t[awaited[used]]
             first = count + np.arange(len(used))
             edges.append((first[:-1], first[1:], np.diff(had_t)))
             earlier = np.arange(used[-1] + 1 if len(used) else 0)
             node = np.searchsorted(used, earlier)
             edges.append(
-                (awaited[earlier], count + node, had_t[node] - rows.end_t[awaited[earlier]])
+                (awaited[earlier], count + node, had_t[node] - end_t[awaited[earlier]])
             )
             nodes.append(had_t)
             order.append(awaited[used] + 0.5)
@@ -103,8 +105,7 @@ def task_slack(waits: Waits, stop_t: float) -> pl.DataFrame:
             most = least[later] + seconds
             if most < least[node]:
                 least[node] = most
-    is_known = rows.has_ended.copy()
-    is_known[last] = True
-    return pl.DataFrame({"id": rows.id, "slack_seconds": least[:count]}).with_columns(
-        pl.when(pl.Series(is_known)).then("slack_seconds")
+    is_known = pl.col("has_ended") | (pl.int_range(pl.len()) == last)
+    return waits.attempts.select(
+        "id", slack_seconds=pl.when(is_known).then(pl.Series(least[:count]))
     )

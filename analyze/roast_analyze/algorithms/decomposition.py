@@ -248,10 +248,25 @@ def summarize(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
     from a slower program.
     """
     terms = _by_part(mean_terms(bases, new))
-    if len(bases) == 1:
-        noisy, floor = _noise_within(terms, bases[0], new), FLOOR
+    count = len(bases)
+    if count == 1:
+        floor, noisy = FLOOR, _with_noise_within(terms, bases[0], new)
     else:
-        noisy, floor = _noise_between(terms, bases, new), FLOOR_OF_SEVERAL
+        # A term that is missing in a difference is 0.
+        squares = (pl.col("wall_seconds") ** 2).sum() - pl.col(
+            "wall_seconds"
+        ).sum() ** 2 / count
+        spread = (
+            pl.concat(_by_part(decompose(base, new)) for base in bases)
+            .group_by(_SUMMARY)
+            .agg(
+                noise_seconds=student(count - 1)
+                * (squares.clip(0.0) / (count - 1)).sqrt()
+                * math.sqrt(1 + 1 / count)
+            )
+        )
+        noisy = terms.join(spread, on=_SUMMARY, how="left", nulls_equal=True)
+        floor, noisy = FLOOR_OF_SEVERAL, noisy.with_columns(is_known=True)
     floor_seconds = floor * min(run.wall_seconds for run in (*bases, new))
     exceeds = pl.col("wall_seconds").abs() > pl.col("noise_seconds")
     return (
@@ -304,8 +319,7 @@ def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
         return pl.col(f"{column}_{run}") / pl.when(amount > 0).then(amount)
 
     rows = (
-        _costs(base, new)
-        .join(_amounts(base, new), on=_GROUP, how="left", nulls_equal=True)
+        _paired_costs(base, new)
         .with_columns(
             # What only one run contains costs the same in the other.
             pl.coalesce(per_amount(column, run), per_amount(column, other)).alias(
@@ -376,8 +390,8 @@ def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
     return pl.concat([amounts, sizes, by_part], how="diagonal_relaxed")
 
 
-def _costs(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
-    """Return the thread seconds of each part in both runs.
+def _paired_costs(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
+    """Return the costs of each part in both runs, with their amounts: events, or else tasks.
 
     Details and branches of a part are added up where only one of the runs contains them.
     """
@@ -404,20 +418,7 @@ def _costs(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
             )
         )
     each = (costs.filter(run=name).drop("run") for name in _RUNS)
-    # A part that a run does not contain costs nothing there, per chunk neither.
-    return _paired(*each, keys=_PART).with_columns(
-        pl.when(pl.col(f"seconds_{run}").is_null())
-        .then(0.0)
-        .otherwise(f"{column}_{run}")
-        .alias(f"{column}_{run}")
-        for column in ("fixed_seconds", "seconds")
-        for run in _RUNS
-    )
-
-
-def _amounts(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
-    """Return the amount of work by prefix and dataset in each run: events, or else tasks."""
-    each = (
+    amounts = (
         run.costs.select(_GROUP)
         .unique()
         .join(run.work, on=_GROUP, how="left", nulls_equal=True)
@@ -425,8 +426,8 @@ def _amounts(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
         .with_columns(pl.col("tasks").fill_null(1).clip(1))
         for run in (base, new)
     )
-    return (
-        _paired(*each, keys=_GROUP)
+    paired_amounts = (
+        _paired(*amounts, keys=_GROUP)
         .with_columns(
             pl.col("tasks_base", "tasks_new", "events_base", "events_new").fill_null(0)
         )
@@ -443,6 +444,19 @@ def _amounts(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
             .alias(f"amount_{run}")
             for run in _RUNS
         )
+    )
+    return (
+        _paired(*each, keys=_PART)
+        # A part that a run does not contain costs nothing there, per chunk neither.
+        .with_columns(
+            pl.when(pl.col(f"seconds_{run}").is_null())
+            .then(0.0)
+            .otherwise(f"{column}_{run}")
+            .alias(f"{column}_{run}")
+            for column in ("fixed_seconds", "seconds")
+            for run in _RUNS
+        )
+        .join(paired_amounts, on=_GROUP, how="left", nulls_equal=True)
     )
 
 
@@ -480,8 +494,8 @@ def _by_part(terms: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _noise_within(terms: pl.DataFrame, base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
-    """Add the noise of terms that is estimated from the variation within two runs."""
+def _with_noise_within(terms: pl.DataFrame, base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
+    """Add the noise that is estimated from the variation within two runs, and is_known."""
     per_core = (1 / base.threads + 1 / new.threads) / 2
     fewest_tasks = pl.min_horizontal("tasks_base", "tasks_new")
     errors = (
@@ -530,31 +544,6 @@ def _noise_within(terms: pl.DataFrame, base: RunAmounts, new: RunAmounts) -> pl.
         .when((pl.col("term") == "cost") & (pl.col("part") != COMPUTING))
         .then(OVERHEAD_FLOOR_SECONDS)
         .otherwise(2 * pl.col("error_seconds").fill_null(0.0)),
-    )
-
-
-def _noise_between(
-    terms: pl.DataFrame, bases: Sequence[RunAmounts], new: RunAmounts
-) -> pl.DataFrame:
-    """Add the noise of terms that is estimated from the spread of several bases."""
-    count = len(bases)
-    spread = (
-        pl.concat(_by_part(decompose(base, new)) for base in bases)
-        .group_by(_SUMMARY)
-        .agg(
-            # A term that is missing is 0.
-            squares=(
-                (pl.col("wall_seconds") ** 2).sum() - pl.col("wall_seconds").sum() ** 2 / count
-            ).clip(0.0)
-        )
-        .with_columns(
-            noise_seconds=student(count - 1)
-            * (pl.col("squares") / (count - 1)).sqrt()
-            * math.sqrt(1 + 1 / count)
-        )
-    )
-    return terms.join(spread, on=_SUMMARY, how="left", nulls_equal=True).select(
-        *terms.columns, pl.lit(True).alias("is_known"), "noise_seconds"
     )
 
 

@@ -139,7 +139,7 @@ def difference(
         minus baseline_share), and for functions self_share, baseline_self_share and
         self_difference. The largest increase comes first. Shares are between 0 and 1.
     """
-    now, before = (_shares(frame, by) for frame in (stacks, baseline))
+    now, before = _shares(stacks, by), _shares(baseline, by)
     columns = []
     for name in now.columns:
         new, old = pl.col(name), pl.col(f"{name}_before")

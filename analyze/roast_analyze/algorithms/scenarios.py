@@ -213,7 +213,13 @@ def with_chunk_size(
             add(first, seconds, nbytes, events, inputs)
             for seconds, events in _new_chunks(plan, own, costs, size)
         ]
-        own_merges = _merges_of(plan, own, merges)
+        # The merges of these chunks, level by level.
+        level, pending = {chunk.task for chunk in own}, sorted(merges)
+        own_merges: list[int] = []
+        while level:
+            level = {task for task in pending if not level.isdisjoint(plan.dependencies[task])}
+            own_merges += sorted(level)
+            pending = [task for task in pending if task not in level]
         if own_merges:
             counts = [len(plan.dependencies[task]) for task in own_merges]
             seconds = sum(float(plan.seconds[task]) for task in own_merges)
@@ -284,16 +290,3 @@ def _new_chunks(
             for events in chunk_bounds(sum(chunk.events for chunk in own), size)
         ]
     return result
-
-
-def _merges_of(plan: Plan, chunks: Sequence[Chunk], merges: Sequence[int]) -> list[int]:
-    """Return the merges of some chunks, level by level."""
-    level = {chunk.task for chunk in chunks}
-    found: list[int] = []
-    pending = sorted(merges)
-    while level:
-        following = [task for task in pending if not level.isdisjoint(plan.dependencies[task])]
-        found += following
-        level = set(following)
-        pending = [task for task in pending if task not in level]
-    return found

@@ -36,21 +36,17 @@ MAX_REPLAY_ERROR: Final = 0.1
 
 #: Columns of :func:`predict`.
 COLUMNS: Final = pl.Schema(
-    {
-        "workers": pl.Int64(),
-        "threads": pl.Int64(),
-        "chunk_size": pl.Int64(),
-        "without": pl.String(),
-        "wall_seconds": pl.Float64(),
-        "core_seconds": pl.Float64(),
-        "change": pl.Float64(),
-        "critical_path_seconds": pl.Float64(),
-        "total_work_seconds": pl.Float64(),
-        "replay_error": pl.Float64(),
-        "note": pl.String(),
-        "trace_id": pl.String(),
-    }
-)
+    dict.fromkeys(("workers", "threads", "chunk_size"), pl.Int64())
+    | {"without": pl.String()}
+    | dict.fromkeys(
+        (
+            "wall_seconds", "core_seconds", "change", "critical_path_seconds",
+            "total_work_seconds", "replay_error",
+        ),
+        pl.Float64(),
+    )
+    | dict.fromkeys(("note", "trace_id"), pl.String())
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -88,28 +88,32 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
         maintain_order="left",
     )
     is_busy = pl.col("use") != USES.index("transfer")
-    times = lasting.group_by("attempt").agg(
-        busy_t=pl.col("start").filter(is_busy).min(),
-        transfer_t=pl.col("start").filter(~is_busy).min(),
-        transferred_t=pl.col("stop").filter(~is_busy).max(),
-    )
-    attempts = attempts.join(times, on="attempt", how="left", maintain_order="left")
-    transfer_t = pl.min_horizontal(pl.max_horizontal("transfer_t", "processing_t"), "busy_t")
-    reported = attempts.drop_nulls("busy_t").with_columns(
-        transfer_t=pl.when(pl.col("transfer_t").is_not_null()).then(transfer_t),
-        transferred_t=pl.col("transferred_t").clip(upper_bound=pl.col("busy_t")),
-    )
-    unreported = attempts.filter(pl.col("busy_t").is_null())
     busy = lasting.filter(is_busy).with_columns(
         use=pl.when(pl.col("use") == 0).then("own_use").otherwise("use")
     )
+    begins = busy.group_by("attempt").agg(busy_t=pl.col("start").min())
+    transfers = lasting.filter(~is_busy).group_by("attempt")
+    transfer_t = pl.min_horizontal(pl.max_horizontal("transfer_t", "processing_t"), "busy_t")
+    reported = (
+        attempts.join(begins, on="attempt", maintain_order="left")
+        .join(
+            transfers.agg(transfer_t=pl.col("start").min(), transferred_t=pl.col("stop").max()),
+            on="attempt", how="left", maintain_order="left",
+        )
+        .with_columns(
+            transfer_t=pl.when(pl.col("transfer_t").is_not_null()).then(transfer_t),
+            transferred_t=pl.col("transferred_t").clip(upper_bound=pl.col("busy_t")),
+        )
+    )  # fmt: skip
+    unreported = attempts.join(begins, on="attempt", how="anti", maintain_order="left")
     # Between the phases of an attempt, from the latest end of all earlier ones: as its rank
     # among all ends after those of earlier attempts, because cum_max().over() is slow.
-    count = max(busy.height, 1)
-    ends = pl.lit(busy["stop"].sort())
+    several = busy.filter(pl.col("attempt").is_duplicated())
+    count = max(several.height, 1)
+    ends = pl.lit(several["stop"].sort())
     rank = pl.col("attempt").cast(pl.Int64) * count + pl.col("stop").rank("ordinal") - 1
     is_next = pl.col("attempt") == pl.col("attempt").shift(1)
-    gaps = busy.sort("attempt", "start", "stop").with_columns(
+    gaps = several.sort("attempt", "start", "stop").with_columns(
         stop=pl.col("start"),
         start=pl.when(is_next).then(ends.gather(rank.cum_max() % count).shift(1)),
     )

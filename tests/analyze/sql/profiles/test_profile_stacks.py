@@ -139,18 +139,6 @@ def test_other_innermost_samples(found):
     }
 
 
-def test_samples_add_up(rows):
-    slices = [
-        {"root": 9, "f": 7, "a": 4, "x": 0, "b": 0, "c": 0, "g": 0},
-        {"root": 6, "f": 6, "b": 0, "c": 0},
-    ]
-    assert rows(
-        "SELECT start_t, sum(samples + ambiguous_samples)::INT, sum(seconds) "
-        "FROM profile_stacks GROUP BY 1 ORDER BY 1",
-        profile(as_tree(OUTLINE, *slices)),
-    ) == [(0.0, 9, pytest.approx(0.09)), (1.0, 6, pytest.approx(0.06))]
-
-
 MALFORMED = [
     None,
     {},

@@ -2,8 +2,6 @@
 
 import pytest
 
-from roast_analyze import Trace
-
 
 @pytest.fixture
 def word():
@@ -79,17 +77,3 @@ def test_transfers_of_a_client(rows, word):
         (1.0, "w1", None, 1.0, 30.0, "source"),
         (None, None, "w2", None, None, "destination"),
     ]
-
-
-def test_transfer_on_the_boundary_of_a_time_range(write_trace, word, move):
-    path = write_trace(
-        move(0.0, "x", "released>waiting"), word("w2", 4.5, 6.0), word("w1", 4.75, 6.5)
-    )
-
-    for time_range, expected in [
-        ({"stop": 5}, [("both",)]),
-        ({"start": 5}, [("both",)]),
-        ({"start": 6.25}, []),
-    ]:
-        with Trace(path, **time_range) as part:
-            assert part.sql("SELECT reported_by FROM transfers").fetchall() == expected

@@ -83,14 +83,6 @@ def test_time_outside_the_recording_is_cut_off(rows, move, task):
     ) == [(0.6, 0.0), (1.0, 0.0)]
 
 
-def test_chunks_without_a_cluster_count_as_executing(rows, chunk):
-    assert rows(
-        "SELECT executing, workers, nthreads FROM concurrency_by(5)",
-        chunk("k", run_id=1, worker="pid-7", start_t=2.0, stop_t=6.0, events=3),
-        stop_t=10.0,
-    ) == [(0.6, 1.0, None), (0.2, 1.0, None)]
-
-
 def test_invalid_bucket_width(ask):
     found = ask()
     for seconds, message in [

@@ -18,7 +18,12 @@ def test_totals_of_a_worker(rows, worker, gone, run, sample):
         gone("w1", 6.0, "retire-workers-6.25"),
         # A memory limit of 0 is none.
         worker("w2", 7.0, memory_limit=0),
+        # Workers without a recorded start.
+        *run("d", 1.0, 2.0, worker="ran"),
+        sample(1.0, "sampled", memory=5),
     ) == [
+        ("ran", *[None] * 7, 1, 1.0, 8, None, 0, 0, None, None, "T"),
+        ("sampled", *[None] * 7, 0, 0.0, 0, 5, 0, 0, None, None, "T"),
         (
             "w1", "one", "h", 2, 1000, 1.0, 6.0, "retire-workers", 3, 3.0, 11, 30,
             0, 0, None, "id1", "T",
@@ -92,11 +97,3 @@ def test_chunks_of_a_worker(ask, worker, run, chunk, sample):
         ("w4", 0, 0, 0, *[None] * 9, 0),
     ]
     assert found("SELECT peak_worker_memory_bytes FROM run") == [(70,)]
-
-
-def test_workers_without_a_start(rows, run, sample):
-    assert rows(
-        "SELECT worker, added_t, nthreads, task_runs, peak_memory_bytes FROM workers",
-        *run("a", 1.0, 2.0, worker="ran"),
-        sample(1.0, "sampled", memory=5),
-    ) == [("ran", None, None, 1, None), ("sampled", None, None, 0, 5)]

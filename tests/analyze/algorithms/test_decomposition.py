@@ -170,30 +170,20 @@ def detailed(**seconds):
     return run(wall_seconds, {("process", "QCD"): (5, 1000, None)}, costs)
 
 
-def test_branches():
-    found = decompose(detailed(pt=10.0, eta=10.0), detailed(pt=18.0, mass=1.0, eta=10.0))
-
-    assert changed(found).select("detail", "branch", "wall_seconds").rows() == [
-        ("reading", "pt", pytest.approx(8.0)),
-        ("reading", "mass", pytest.approx(1.0)),
-    ]
-
-
-def test_branches_that_one_run_did_not_measure():
-    found = decompose(detailed(pt=10.0, eta=10.0), detailed(all=25.0))
-
-    assert changed(found).select("detail", "branch", "wall_seconds").rows() == [
-        ("reading", None, pytest.approx(5.0))
-    ]
-
-
-def test_details_that_one_run_did_not_measure():
-    whole = chunks(1000, 200, 20.0, wall_seconds=20.0)
-
-    found = decompose(detailed(pt=10.0, eta=10.0), whole).filter(term="cost")
-    assert changed(found).select("detail", "branch", "wall_seconds").rows() == [
-        (None, None, pytest.approx(-5.0))
-    ]
+def test_details():
+    """What one run did not measure is added up in the other one."""
+    base = detailed(pt=10.0, eta=10.0)
+    for new, expected in (
+        (
+            detailed(pt=18.0, mass=1.0, eta=10.0),
+            [("reading", "pt", 8.0), ("reading", "mass", 1.0)],
+        ),
+        (detailed(all=25.0), [("reading", None, 5.0)]),
+        (chunks(1000, 200, 20.0, wall_seconds=20.0), [(None, None, -5.0)]),
+    ):
+        costs = changed(decompose(base, new).filter(term="cost"))
+        found = costs.select("detail", "branch", "wall_seconds").rows()
+        assert found == [(*names, pytest.approx(seconds)) for *names, seconds in expected]
 
 
 def random_run(seed):

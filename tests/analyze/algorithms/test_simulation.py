@@ -6,37 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from analyze.algorithms.plans import plan
 from roast_analyze.algorithms.simulation import (
     Overhead,
-    Plan,
     Presence,
     Submission,
     critical_path_seconds,
     simulate,
     total_work_seconds,
 )
-
-
-def plan(seconds, dependencies=None, workers=1, groups=None, **fields):
-    """Return a plan of one graph: tasks in order of priority, workers with one thread."""
-    tasks = len(seconds)
-    numbers = np.arange(tasks)
-    if isinstance(workers, int):
-        workers = [Presence(f"w{number}", "host", 1) for number in range(workers)]
-    defaults = {
-        "nbytes": np.zeros(tasks),
-        "priorities": numbers,
-        "prefixes": np.zeros(tasks, dtype=np.int64),
-        "groups": numbers if groups is None else np.array(groups),
-        "graphs": np.zeros(tasks, dtype=np.int64),
-        "submissions": [Submission(0.0)],
-        "workers": workers,
-    }
-    return Plan(
-        seconds=np.array(seconds, dtype=float),
-        dependencies=dependencies or [()] * tasks,
-        **{**defaults, **fields},
-    )
 
 
 def ends(result):

@@ -389,7 +389,7 @@ def make_odd(oddity: Callable[[Lines], Lines], lines: Lines) -> Lines:
 
 
 def write_odd_traces(folder: Path, lines: Lines) -> dict[str, Path]:
-    """Write a trace for each change; the checksum of what is damaged is missing."""
+    """Write a trace for each change, sealed again unless it is damaged."""
     paths = {}
     for oddity in (*UNUSUAL, *DAMAGED):
         name = oddity.__name__

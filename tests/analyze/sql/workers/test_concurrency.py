@@ -28,16 +28,6 @@ def test_time_is_divided_between_buckets(rows, worker, move):
     ]
 
 
-def test_boundary_counts_in_one_bucket(rows, run):
-    assert rows(
-        "SELECT executing, compute_seconds FROM concurrency_by(4)",
-        *run("a", 0.0, 4.0),
-        *run("b", 2.0, 8.0),
-        *run("c", 5.0, 6.0),
-        stop_t=8.0,
-    ) == [(1.5, 6.0), (1.25, 5.0)]
-
-
 @pytest.mark.parametrize(
     ("stop_t", "width", "buckets"),
     [
@@ -50,37 +40,6 @@ def test_default_bucket_width(rows, stop_t, width, buckets):
     query = "SELECT max(seconds), count(*) FROM concurrency"
 
     assert rows(query, stop_t=stop_t) == [(pytest.approx(width), buckets)]
-
-
-def test_states_without_begin_or_end(rows, task, move, run):
-    """The first attempt at `twice` has no end; a task cannot be processing twice."""
-    assert rows(
-        "SELECT processing, waiting, no_worker FROM concurrency_by(5)",
-        {**task("there"), "state": "processing", "worker": "w1"},
-        {**task("waits"), "state": "waiting"},
-        move(5.0, "waits", "waiting>no-worker"),
-        move(7.5, "there", "processing>memory", worker="w1"),
-        *run("twice", 10.0),
-        *run("twice", 15.0, 20.0),
-        stop_t=25.0,
-    ) == [
-        (1.0, 1.0, 0.0),
-        (0.5, 0.0, 1.0),
-        (1.0, 0.0, 1.0),
-        (1.0, 0.0, 1.0),
-        (0.0, 0.0, 1.0),
-    ]
-
-
-def test_time_outside_the_recording_is_cut_off(rows, move, task):
-    phases = [("transfer", -9.0, -7.0), ("compute", -7.0, 2.0), ("compute", 4.0, 11.0)]
-
-    assert rows(
-        "SELECT executing, transferring FROM concurrency_by(5)",
-        {**task("a"), "state": "processing", "worker": "w1"},
-        move(4.0, "a", "processing>memory", worker="w1", phases=phases),
-        stop_t=10.0,
-    ) == [(0.6, 0.0), (1.0, 0.0)]
 
 
 def test_invalid_bucket_width(ask):

@@ -48,18 +48,6 @@ def test_reports_of_one_or_both_ends(rows, word):
     ]
 
 
-def test_repeated_transfer_of_the_same_keys(rows, word):
-    """Clocks differ by more than a transfer takes, and one report is missing."""
-    assert rows(
-        "SELECT start_t, reported_by, source_start_t FROM transfers",
-        word("w1", 0.8, 0.9),
-        word("w2", 1.0, 1.1),
-        word("w2", 2.0, 2.1),
-        word("w1", 2.8, 2.9),
-        word("w2", 3.0, 3.1),
-    ) == [(1.0, "both", 0.8), (2.0, "destination", None), (3.0, "both", 2.8)]
-
-
 def test_reports_without_an_end(rows, word):
     """Older workers do not name the reporter; a client is no worker, and has no clock."""
     keys = {"a": 10, "b": 20}

@@ -226,6 +226,7 @@ def recorded_runs(trace: Session) -> dict[str, Recorded]:
             frame.filter(trace_id=trace_id).drop("trace_id") for frame in frames
         )
         plan = plan_of_run(facts, *parts)
+        # Without a cluster there are chunks, but no tasks and no workers.
         if plan is None or not plan.workers:
             continue
         numbers = {key: task for task, key in enumerate(plan.keys)}
@@ -236,10 +237,16 @@ def recorded_runs(trace: Session) -> dict[str, Recorded]:
             .select("dataset", "fixed_seconds", "seconds_per_event")
             .iter_rows()
         }
-        chunk_costs = {
-            str(dataset): known.get(str(dataset)) or _outside_cost(rows)
-            for (dataset,), rows in chunks.group_by("dataset")
-        }
+        chunk_costs = {}
+        for (dataset,), rows in chunks.group_by("dataset"):
+            # Of chunks of one size there is no fit: time outside of the processor is fixed.
+            cost, measured = ChunkCost(0.0, 1.0), rows.drop_nulls("seconds")
+            if len(measured):
+                outside = measured["outside_seconds"].median() or 0.0
+                inside = measured["seconds"].sum() - len(measured) * outside
+                per_event = max(inside, 1e-9) / measured["events"].sum()
+                cost = ChunkCost(max(outside, 0.0), per_event)
+            chunk_costs[str(dataset)] = known.get(str(dataset), cost)
         found[trace_id] = Recorded(
             plan=plan,
             wall_seconds=facts["wall_seconds"],
@@ -256,13 +263,3 @@ def recorded_runs(trace: Session) -> dict[str, Recorded]:
             recommended_events=costs["recommended_events"].first(),
         )
     return found
-
-
-def _outside_cost(chunks: pl.DataFrame) -> ChunkCost:
-    """Return the cost of chunks of one size: the time outside of the processor is fixed."""
-    measured = chunks.drop_nulls("seconds")
-    if measured.is_empty():
-        return ChunkCost(0.0, 1.0)
-    outside: float = measured["outside_seconds"].median() or 0.0  # type: ignore[assignment]
-    inside = float(measured["seconds"].sum()) - len(measured) * outside
-    return ChunkCost(max(outside, 0.0), max(inside, 1e-9) / int(measured["events"].sum()))

@@ -168,6 +168,7 @@ def query_amounts(trace: Session) -> RunAmounts:
     )
     computing = costs.filter(part=COMPUTING)
     details = _details(computing, blocks, trace.sql(_BRANCHES).pl())
+    # Details take the place of the computing time that they divide.
     divided = details.select(_GROUP).unique()
     parts = [
         costs.filter(pl.col("part") != COMPUTING),

@@ -85,7 +85,18 @@ def predict(
         counts = workers
         if not (workers or threads or chunk_sizes or without):
             counts = sorted({max(len(slots) * factor // 4, 1) for factor in (1, 2, 4, 8, 16)})
-        sizes: list[int | None] = [_chunk_size(recorded, size) for size in chunk_sizes]
+        sizes: list[int | None] = []
+        for size in chunk_sizes:
+            if not recorded.chunks:
+                raise TraceError("no coffea chunks in the trace: leave out the chunk size")
+            sizes.append(recorded.recommended_events if size == "auto" else size)
+            if sizes[-1] is None:
+                raise TraceError(
+                    "no chunk size can be recommended from this trace: name one, or see the "
+                    "note of the view chunk_costs"
+                )
+            if sizes[-1] < 1:
+                raise TraceError(f"invalid chunk size {size}: use 1 or more")
         # The recorded number is the recorded run, with the departures of its workers.
         scenarios = [
             Scenario(*parts)
@@ -120,21 +131,6 @@ def predict(
                 )
             )
     return pl.DataFrame(rows, schema=COLUMNS, orient="row")
-
-
-def _chunk_size(recorded: Recorded, size: int | Literal["auto"]) -> int:
-    if not recorded.chunks:
-        raise TraceError("no coffea chunks in the trace: leave out the chunk size")
-    if size == "auto":
-        if recorded.recommended_events is None:
-            raise TraceError(
-                "no chunk size can be recommended from this trace: name one, or see the note "
-                "of the view chunk_costs"
-            )
-        return recorded.recommended_events
-    if size < 1:
-        raise TraceError(f"invalid chunk size {size}: use 1 or more")
-    return size
 
 
 def apply(recorded: Recorded, scenario: Scenario) -> Plan:

@@ -63,6 +63,7 @@ def build_tree(
     list of int
         Innermost node of each stack.
     """
+    # Functions are numbered, because comparing numbers is much faster than comparing frames.
     columns = ["name", "filename", "line_number"]
     flat = (
         pl.DataFrame({"frames": stacks})

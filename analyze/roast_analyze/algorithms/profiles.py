@@ -90,6 +90,7 @@ def flame_nodes(stacks: pl.DataFrame) -> pl.DataFrame:
         seconds[leaf] += time
         self_seconds[leaf] += time * own / max(own + undecided, 1)
         node = leaf
+        # Labels order children of as many samples.
         for label in reversed(stack):
             labels[node] = label
             node = tree.parents[node]

@@ -14,12 +14,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from roast_analyze.algorithms.simulation import (
-    Overhead,
-    Plan,
-    Presence,
-    Submission,
-)
+from roast_analyze.algorithms.simulation import Overhead, Plan, Presence, Submission
 
 #: Dask's own assumption, used without measured transfers.
 DEFAULT_BYTES_PER_SECOND: Final = 100e6
@@ -35,6 +30,9 @@ _MIN_DISPATCHES: Final = 5
 _MIN_WARMUP_SHARE: Final = 0.2
 _MIN_WARMUP_SECONDS: Final = 0.02
 _MIN_WARM_ATTEMPTS: Final = 5
+
+#: End of the first attempt of the same prefix on the same process.
+_FIRST_STOP: Final = pl.col("stop_t").sort_by("start_t").first().over("process", "prefix")
 
 
 def plan_of_run(
@@ -67,38 +65,7 @@ def plan_of_run(
     restrictions : polars.DataFrame
         key, workers: names, addresses or hosts.
     """
-    submitted = attempts.drop_nulls("submission")
-    # The attempt that decided the end of its task: the first result, or else the last error.
-    final = (
-        submitted.filter(pl.col("outcome").is_in(["memory", "erred"]))
-        .with_columns(
-            seconds=(pl.col("stop_t") - pl.col("start_t")).clip(0.0).fill_null(0.0),
-            is_warming_up=(pl.col("start_t") < _FIRST_STOP).fill_null(value=False),
-        )
-        .sort(pl.col("outcome") != "memory", maintain_order=True)
-        .unique("submission", keep="first", maintain_order=True)
-        .drop("prefix", "processing_t", "outcome", "thread")
-    )
-    warmups = _warmup_seconds(attempts)
-    tasks = (
-        tasks.join(final, left_on="seq", right_on="submission")
-        .sort("seq")
-        .with_row_index("task")
-        .with_columns(
-            pl.col("nbytes", "events").fill_null(0).cast(pl.Float64),
-            pl.col("prefix", "group").fill_null(""),
-            warmup=pl.col("prefix").replace_strict(
-                list(warmups), list(warmups.values()), default=0.0, return_dtype=pl.Float64
-            ),
-        )
-        .with_columns(
-            pl.when("is_warming_up")
-            .then((pl.col("seconds") - pl.col("warmup")).clip(0.0))
-            .otherwise("seconds")
-            .alias("seconds"),
-            pl.col("prefix", "group").rank("dense").cast(pl.Int64) - 1,
-        )
-    )
+    tasks = _ended_tasks(tasks, attempts)
     if tasks.is_empty():
         return None
     # A failed attempt reports no phases to some versions of Dask. A task that is to run
@@ -107,7 +74,7 @@ def plan_of_run(
         pl.col("end_t") - pl.col("processing_t")
     )
     failed = (
-        submitted.filter(pl.col("outcome").is_in(["retried", "rescheduled"]))
+        attempts.filter(pl.col("outcome").is_in(["retried", "rescheduled"]))
         .join(
             tasks.select("task", "seq"),
             left_on="submission",
@@ -174,8 +141,44 @@ def plan_of_run(
     )
 
 
-#: End of the first attempt of the same prefix on the same process.
-_FIRST_STOP: Final = pl.col("stop_t").sort_by("start_t").first().over("process", "prefix")
+def _ended_tasks(tasks: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
+    """Return the tasks that ended, each with the attempt that decided it.
+
+    Prefixes and groups are numbers, and the seconds are without the warm-up of a process.
+    """
+    # The first result, or else the last error: a result can be computed again when it is lost.
+    final = (
+        attempts.drop_nulls("submission")
+        .filter(pl.col("outcome").is_in(["memory", "erred"]))
+        .with_columns(
+            seconds=(pl.col("stop_t") - pl.col("start_t")).clip(0.0).fill_null(0.0),
+            is_warming_up=(pl.col("start_t") < _FIRST_STOP).fill_null(value=False),
+        )
+        .sort(pl.col("outcome") != "memory", maintain_order=True)
+        .unique("submission", keep="first", maintain_order=True)
+        .drop("prefix", "processing_t", "outcome", "thread")
+    )
+    warmups = _warmup_seconds(attempts)
+    return (
+        tasks.join(final, left_on="seq", right_on="submission")
+        .sort("seq")
+        .with_row_index("task")
+        .with_columns(
+            pl.col("nbytes", "events").fill_null(0).cast(pl.Float64),
+            pl.col("prefix", "group").fill_null(""),
+            warmup=pl.col("prefix").replace_strict(
+                list(warmups), list(warmups.values()), default=0.0, return_dtype=pl.Float64
+            ),
+        )
+        .with_columns(
+            pl.when("is_warming_up")
+            .then((pl.col("seconds") - pl.col("warmup")).clip(0.0))
+            .otherwise("seconds")
+            .alias("seconds"),
+            # Any numbers will do: the simulation compares them only.
+            pl.col("prefix", "group").rank("dense").cast(pl.Int64) - 1,
+        )
+    )
 
 
 def _warmup_seconds(attempts: pl.DataFrame) -> dict[str, float]:
@@ -194,6 +197,7 @@ def _warmup_seconds(attempts: pl.DataFrame) -> dict[str, float]:
         later = rows.filter(~pl.col("is_first"))
         if len(later) < _MIN_WARM_ATTEMPTS:
             continue
+        # A null is nan here, and not larger than 0.
         events, seconds = later["events"].to_numpy(), later["seconds"].to_numpy()
         typical: float = later["seconds"].median() or 0.0  # type: ignore[assignment]
         # The usual duration is linear in the events, if these are known.
@@ -203,6 +207,7 @@ def _warmup_seconds(attempts: pl.DataFrame) -> dict[str, float]:
             if events.max() >= 1.5 * events.min():
                 slope, intercept = np.polyfit(events, seconds, 1)
         excess = pl.col("seconds") - (pl.col("events").fill_null(0) * slope + intercept)
+        # Of the tasks that began beside each other, the first one imported modules.
         first = rows.filter("is_first").sort("start_t").unique("process", keep="first")
         warmup = float(np.median(first.select(excess)))
         scatter = float(np.median(later.select(excess.abs())))
@@ -314,6 +319,7 @@ def _overhead(
         "first": steps.filter("is_first")["dispatch"],
     }
 
+    # A recorded transfer has a duration, and its size is that of the results from elsewhere.
     nbytes, process = tasks["nbytes"].to_list(), tasks["process"].to_list()
     fetched = []
     for task, seconds in enumerate(tasks["transfer_seconds"].to_list()):

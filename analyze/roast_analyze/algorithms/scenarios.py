@@ -62,6 +62,7 @@ def with_workers(plan: Plan, workers: int, threads: int | None = None) -> Plan:
     slots = worker_slots(plan.workers)
     if not slots:
         return plan
+    # Evenly, so that early and late workers keep their shares.
     taken = [slots[number * len(slots) // workers] for number in range(workers)]
     return replace(
         plan,
@@ -93,6 +94,7 @@ def without_stragglers(plan: Plan) -> Plan:
             sizes = plan.events[mask]
         usual = np.full(len(own), np.median(own))
         if sizes.max() > 1.5 * sizes.min():
+            # Fit again without stragglers, which bend the line.
             slope, intercept = np.polyfit(sizes, own, 1)
             kept = own < STRAGGLER_RATIO * np.maximum(slope * sizes + intercept, usual / 10)
             if kept.sum() >= _MIN_TASKS and np.ptp(sizes[kept]) > 0:

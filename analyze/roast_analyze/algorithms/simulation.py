@@ -158,7 +158,7 @@ def total_work_seconds(plan: Plan) -> float:
     """Return the wall time if all threads were busy from the first graph on: a lower bound."""
     changes = [(worker.from_seconds, 1, worker.nthreads) for worker in plan.workers]
     changes += [(worker.to_seconds, 0, -worker.nthreads) for worker in plan.workers]
-    # The largest number of threads at the same time.
+    # The largest number of threads at the same time; who leaves makes room for who joins.
     threads = max(accumulate(change for _, _, change in sorted(changes)), default=0)
     if not threads or not len(plan.seconds):
         return 0.0
@@ -250,10 +250,11 @@ class _Simulation:
         self._placement: list[int] = (
             [-1] * count if plan.placement is None else plan.placement.tolist()
         )
-        # Dask plans with the mean duration of the prefix.
+        # Dask plans with the mean duration of the prefix, not with that of the task.
         sums = np.bincount(plan.prefixes, weights=plan.seconds)
         means = sums / np.maximum(np.bincount(plan.prefixes), 1)
         self._expected: list[float] = means[plan.prefixes].tolist()
+        # As SchedulerState.is_rootish(): tasks that are much more numerous than what they need.
         self._group_sizes = Counter(self._groups)
         inputs: dict[int, set[int]] = defaultdict(set)
         for group, needed in zip(self._groups, self._dependencies, strict=True):
@@ -327,9 +328,11 @@ class _Simulation:
             self._push(presence.from_seconds, self._join, worker)
             if math.isfinite(presence.to_seconds):
                 self._push(presence.to_seconds, self._leave, worker, presence.is_lost)
+        # Other graphs are submitted when what they follow has ended.
         for graph, left in enumerate(self._graph_left):
             if not left:
                 self._push(plan.submissions[graph].delay_seconds, self._submit, graph)
+        # What happens after the last result, such as stealing, does not matter.
         events = self._events
         while events and self._unfinished:
             t, _, action, arguments = heappop(events)
@@ -349,6 +352,7 @@ class _Simulation:
         )
 
     def _push(self, t: float, action: Callable[..., None], *arguments: Any) -> None:
+        # The number keeps simultaneous events in order, and actions from being compared.
         self._number += 1
         heappush(self._events, (t, self._number, action, arguments))
 
@@ -369,6 +373,7 @@ class _Simulation:
                 if not self._left[task]:
                     ready.append(task)
         self._make_ready(t, ready)
+        # Popped, because a result that is computed again is no news to the client.
         for graph in self._graphs_after.pop(node, ()):
             self._graph_left[graph] -= 1
             if not self._graph_left[graph]:
@@ -397,6 +402,7 @@ class _Simulation:
                 self._unassigned.append(task)
         while self._queued and self._open:
             task = heappop(self._queued)[1]
+            # A queued task can lose a dependency, and is queued again later.
             if self._state[task] == _QUEUED:
                 least = min(
                     self._open.values(),
@@ -477,6 +483,7 @@ class _Simulation:
     def _release(self, task: int, worker: _Worker) -> None:
         """Remove a task from a worker."""
         worker.occupancy -= worker.processing.pop(task)
+        # What remains of many additions and subtractions would make it look busy.
         if not worker.processing:
             worker.occupancy = 0.0
         self._update_open(worker)
@@ -491,6 +498,7 @@ class _Simulation:
         """Handle the message that a task has finished or failed."""
         if self._runs[task] != run or self._state[task] != _PROCESSING:
             return
+        # The scheduler handles one message at a time.
         t = self._scheduler_free = (
             max(t, self._scheduler_free) + self._plan.overhead.scheduler_seconds
         )
@@ -541,6 +549,7 @@ class _Simulation:
         worker.is_alive = False
         self._alive.remove(worker)
         self._threads -= worker.nthreads
+        # What it was to compute goes to other workers, and its events are stale.
         again = list(worker.processing)
         for task in again:
             self._release(task, worker)
@@ -555,6 +564,7 @@ class _Simulation:
                 if is_lost or not self._alive:
                     lost.append(task)
                 else:
+                    # A worker that retires moves its results to others first.
                     self._store(task, self._alive[task % len(self._alive)])
         worker.has.clear()
         # Lost results are computed again, and what they need.
@@ -595,6 +605,7 @@ class _Simulation:
             ready = t
             for other in self._dependencies[task]:
                 if other not in worker.has:
+                    # Tasks that need the same result wait for one transfer.
                     fetched = worker.fetching.get(other, -math.inf)
                     if fetched < t:
                         seconds = self._nbytes[other] * self._seconds_per_byte
@@ -672,7 +683,19 @@ class _Simulation:
             return
         victims = [worker for worker in victims if worker not in thieves]
         for victim in sorted(victims, key=lambda worker: -worker.occupancy):
-            for task in self._stealable(victim):
+            # Tasks that have not started, the cheapest to move first.
+            ratios = []
+            for task in victim.processing:
+                if task in self._executing or task in self._plan.restrictions:
+                    continue
+                ratio = 0.0
+                if self._dependencies[task]:
+                    nbytes = sum(self._nbytes[other] for other in self._dependencies[task])
+                    seconds = nbytes * self._seconds_per_byte + 0.1
+                    ratio = seconds / max(self._expected[task], 1e-9)
+                if ratio < _MAX_TRANSFER_RATIO:
+                    ratios.append((ratio, self._priorities[task], task))
+            for _, _, task in sorted(ratios):
                 if not thieves:
                     return
                 thief = self._best(task, thieves)
@@ -687,18 +710,3 @@ class _Simulation:
                     if len(thief.processing) >= thief.nthreads:
                         thieves.remove(thief)
         self._make_ready(t, [])
-
-    def _stealable(self, victim: _Worker) -> list[int]:
-        """Return the tasks of a worker that have not started, the cheapest to move first."""
-        ratios = []
-        for task in victim.processing:
-            if task in self._executing or task in self._plan.restrictions:
-                continue
-            ratio = 0.0
-            if self._dependencies[task]:
-                nbytes = sum(self._nbytes[other] for other in self._dependencies[task])
-                seconds = nbytes * self._seconds_per_byte + 0.1
-                ratio = seconds / max(self._expected[task], 1e-9)
-            if ratio < _MAX_TRANSFER_RATIO:
-                ratios.append((ratio, self._priorities[task], task))
-        return [task for _, _, task in sorted(ratios)]

@@ -6,25 +6,29 @@ import pytest
 
 from roast_analyze.errors import QueryError
 
-COUNTS = "t, seconds, executing, processing, queued, waiting, workers, nthreads"
+COUNTS = (
+    "t, seconds, executing, transferring, processing, queued, no_worker, waiting, workers, "
+    "nthreads"
+)
 
 
 def test_time_is_divided_between_buckets(rows, worker, move):
-    phases = [("compute", 5.0, 11.0)]
+    phases = [("transfer", 4.0, 5.0, "w2"), ("compute", 5.0, 11.0)]
 
     assert rows(
         f"SELECT {COUNTS} FROM concurrency_by(5)",
         worker("w1", 1.0, nthreads=2),
         move(0.0, "a", "released>waiting"),
         move(2.0, "a", "waiting>queued"),
-        move(4.0, "a", "queued>processing", worker="w1"),
+        move(3.0, "a", "queued>no-worker"),
+        move(4.0, "a", "no-worker>processing", worker="w1"),
         move(12.0, "a", "processing>memory", worker="w1", phases=phases),
         stop_t=18.0,  # the last bucket ends with the recording
     ) == [
-        (0.0, 5.0, 0.0, 0.2, 0.4, 0.4, 0.8, 1.6),
-        (5.0, 5.0, 1.0, 1.0, 0.0, 0.0, 1.0, 2.0),
-        (10.0, 5.0, 0.2, 0.4, 0.0, 0.0, 1.0, 2.0),
-        (15.0, 3.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0),
+        (0.0, 5.0, 0.0, 0.2, 0.2, 0.2, 0.2, 0.4, 0.8, 1.6),
+        (5.0, 5.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 2.0),
+        (10.0, 5.0, 0.2, 0.0, 0.4, 0.0, 0.0, 0.0, 1.0, 2.0),
+        (15.0, 3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0),
     ]
 
 

@@ -124,6 +124,15 @@ def test_workers_come_and_go():
         ],
     )  # fmt: skip
     assert ends(simulate(lost)) == [2.5, 3.5]
+    # So is what a lost result needs, if that had been released.
+    chain = plan(
+        [1, 1, 1], [(), (0,), (1,)],
+        workers=[
+            Presence("a", "host", 1, to_seconds=2.5),
+            Presence("b", "host", 1, from_seconds=2.25),
+        ],
+    )  # fmt: skip
+    assert ends(simulate(chain)) == [3.5, 4.5, 5.5]
     # A worker that retires moves its results first.
     retired = replace(lost.workers[0], is_lost=False)
     assert ends(simulate(replace(lost, workers=[retired, lost.workers[1]]))) == [1, 2.5]

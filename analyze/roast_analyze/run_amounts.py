@@ -18,10 +18,8 @@ if TYPE_CHECKING:
 
 _GROUP: Final = ["prefix", "dataset"]
 
-#: Details of computing a chunk.
-OPENING, READING, PROCESSING, IDLING, OTHER = "opening", "reading", "CPU", "no CPU", "other"
-
-_RUN: Final = "SELECT wall_seconds FROM run"
+#: Details of computing a chunk that are measured, as columns of the blocks.
+_DETAILS: Final = ["opening", "reading", "CPU", "no CPU"]
 
 #: Time in which an assigned task waits is part of its cost; that of a paused worker is not.
 _USES: Final = """
@@ -105,8 +103,8 @@ SELECT
     count(*) FILTER (kept AND is_measured) AS measured,
     sum(opening) FILTER (kept AND is_measured) AS opening,
     sum(reading) FILTER (kept AND is_measured) AS reading,
-    sum(rest - idling) FILTER (kept AND is_measured) AS cpu,
-    sum(idling) FILTER (kept AND is_measured) AS no_cpu
+    sum(rest - idling) FILTER (kept AND is_measured) AS "CPU",
+    sum(idling) FILTER (kept AND is_measured) AS "no CPU"
 FROM timed
 GROUP BY ALL
 ORDER BY ALL
@@ -139,192 +137,165 @@ def query_amounts(trace: Session) -> RunAmounts:
     TraceError
         If several traces are open.
     """
-    runs = trace.rows(_RUN)
+    runs = trace.rows("SELECT wall_seconds FROM run")
     if len(runs) > 1:
         raise TraceError(f"{trace!r} contains {len(runs)} traces: open each one by itself")
-    wall_seconds = runs[0][0] if runs else None
+    wall_seconds = (runs[0][0] if runs else None) or 0.0
     uses = trace.sql(_USES).pl()
     if not uses.is_empty():
         waiting = uses.filter(~pl.col("is_work")).select(*WAITING)
     else:
         uses = trace.sql(_CHUNK_USES).pl()
         [(threads,)] = trace.rows(_CHUNK_THREADS)
-        rest = max(threads, 1) * (wall_seconds or 0.0) - float(uses["seconds"].sum())
+        rest = max(threads, 1) * wall_seconds - float(uses["seconds"].sum())
         waiting = pl.DataFrame({"use": ["unknown"], "seconds": [rest]}, schema=WAITING)
     blocks = trace.sql(_WORK).pl()
     work = _work(blocks)
-    costs = _costs(uses.filter("is_work"), work, trace.sql(_FIXED).pl())
-    details = _details(costs.filter(part=COMPUTING), blocks, trace.sql(_BRANCHES).pl())
-    divided = details.select(_GROUP).unique()
-    whole = pl.concat(
-        [
-            costs.filter(pl.col("part") != COMPUTING),
-            costs.filter(part=COMPUTING).join(divided, on=_GROUP, how="anti", nulls_equal=True),
-        ]
+    per_task = pl.col("seconds") / pl.col("tasks")
+    costs = (
+        uses.filter("is_work")
+        .rename({"use": "part"})
+        .join(work.select(*_GROUP, "tasks"), on=_GROUP, how="left", nulls_equal=True)
+        .join(trace.sql(_FIXED).pl(), on="dataset", how="left", nulls_equal=True)
+        .with_columns(
+            detail=pl.lit(None, pl.String),
+            branch=pl.lit(None, pl.String),
+            # All but computing costs the same for any number of events.
+            fixed_seconds=pl.when(pl.col("part") == COMPUTING)
+            .then(pl.col("fixed_seconds").clip(upper_bound=per_task))
+            .otherwise(per_task),
+        )
     )
+    computing = costs.filter(part=COMPUTING)
+    details = _details(computing, blocks, trace.sql(_BRANCHES).pl())
+    # Details take the place of the computing time that they divide.
+    divided = details.select(_GROUP).unique()
+    parts = [
+        costs.filter(pl.col("part") != COMPUTING),
+        computing.join(divided, on=_GROUP, how="anti", nulls_equal=True),
+        details,
+    ]
     return RunAmounts(
-        wall_seconds or 0.0,
-        work.select(*WORK),
-        pl.concat([frame.select(*COSTS) for frame in (whole, details)]),
+        wall_seconds,
+        work,
+        pl.concat(part.select(*COSTS) for part in parts),
         waiting,
         trace.sql(_PATH).pl(),
     )
 
 
 def _work(blocks: pl.DataFrame) -> pl.DataFrame:
-    """Return the tasks, events and relative error of each prefix and dataset."""
-    tasks = pl.col("tasks").sum()
-    totals = blocks.group_by(_GROUP, maintain_order=True).agg(
-        # A prefix without any result has its attempts.
-        pl.when(tasks > 0).then(tasks).otherwise(pl.col("attempts").sum()).alias("tasks"),
-        pl.col("events").sum(),
-    )
-    errors = [
-        _relative_errors(blocks, by) for by in (["worker"], ["tenth"], ["worker", "tenth"])
-    ]
-    largest = pl.concat(errors).group_by(_GROUP).agg(pl.col("relative_error").max())
-    return (
-        totals.join(largest, on=_GROUP, how="left", nulls_equal=True)
-        .join(_machine_variances(blocks), on=_GROUP, how="left", nulls_equal=True)
-        .with_columns(
-            relative_error=(
-                pl.col("relative_error") ** 2 + pl.col("machine_variance").fill_null(0.0)
-            ).sqrt()
-        )
-    )
+    """Return the tasks, events and relative error of each prefix and dataset.
 
+    The error is the standard error of the mean time of an event, or else of a task. Blocks vary
+    independently of each other, the tasks of a block do not: workers differ, and a machine can
+    be slower for a time.
 
-def _machine_variances(blocks: pl.DataFrame) -> pl.DataFrame:
-    """Return the relative variance of the mean time between tenths of the run.
-
-    It is what exceeds the variation between tasks. Other work on the machine makes tenths of a
-    run differ, and whole runs as much: no number of tasks in one run averages it out.
+    Other work on the machine makes tenths of a run differ, and whole runs as much: no number of
+    tasks in one run averages it out. This variance is what exceeds that between tasks.
     """
-    has_events = pl.col("events").fill_null(0).sum().over(_GROUP) > 0
-    by_tenth = (
-        blocks.with_columns(
-            amount=pl.when(has_events).then(pl.col("events").fill_null(0)).otherwise("tasks"),
-            cross=pl.when(has_events).then("event_seconds").otherwise("seconds"),
-            square=pl.when(has_events).then("squared_events").otherwise("tasks"),
-        )
-        .group_by([*_GROUP, "tenth"])
-        .agg(pl.col("seconds", "amount", "squared_seconds", "cross", "square").sum())
-        .with_columns(
-            mean=(pl.col("seconds").sum() / pl.col("amount").sum()).over(_GROUP),
-        )
+    tasks, events = pl.col("tasks"), pl.col("events").fill_null(0)
+    has_events = events.sum().over(_GROUP) > 0
+    blocks = blocks.with_columns(
+        amount=pl.when(has_events).then(events).otherwise("tasks"),
+        cross=pl.when(has_events).then("event_seconds").otherwise("seconds"),
+        square=pl.when(has_events).then("squared_events").otherwise("tasks"),
     )
-    residual = pl.col("seconds") - pl.col("mean") * pl.col("amount")
+    seconds, amount = pl.col("seconds"), pl.col("amount")
+    summed = pl.col("seconds", "amount", "squared_seconds", "cross", "square").sum()
+    mean = (seconds.sum() / amount.sum()).over(_GROUP)
+    residual = seconds - pl.col("mean") * amount
+    of_blocks = (residual**2).sum() * pl.len() / (pl.len() - 1)
+    errors = [
+        blocks.group_by([*_GROUP, *by])
+        .agg(summed)
+        .filter(amount > 0)
+        .with_columns(mean=mean)
+        .group_by(_GROUP)
+        .agg(
+            pl.when((pl.len() > 1) & (seconds.sum() > 0))
+            .then(of_blocks.sqrt() / seconds.sum())
+            .alias("relative_error")
+        )
+        for by in (["worker"], ["tenth"], ["worker", "tenth"])
+    ]
     of_tasks = (
         pl.col("squared_seconds")
         - 2 * pl.col("mean") * pl.col("cross")
         + pl.col("mean") ** 2 * pl.col("square")
     )
-    return (
-        by_tenth.filter(pl.col("seconds").sum().over(_GROUP) > 0)
+    machine = (
+        blocks.group_by([*_GROUP, "tenth"])
+        .agg(summed)
+        .with_columns(mean=mean)
+        .filter(seconds.sum().over(_GROUP) > 0)
         .group_by(_GROUP)
-        .agg(
-            machine_variance=(residual**2 - of_tasks).sum().clip(0.0)
-            / (pl.col("seconds") ** 2).sum()
-        )
+        .agg(machine_variance=(residual**2 - of_tasks).sum().clip(0.0) / (seconds**2).sum())
     )
-
-
-def _relative_errors(blocks: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    """Return the relative standard error of the mean time of an event, or else of a task.
-
-    Blocks vary independently of each other, the tasks of a block do not: workers differ, and a
-    machine can be slower for a time.
-    """
-    events, tasks = pl.col("events").fill_null(0), pl.col("tasks")
-    seconds, amount = pl.col("seconds"), pl.col("amount")
-    residual = seconds - amount * (seconds.sum() / amount.sum()).over(_GROUP)
-    variance = (pl.col("residual") ** 2).sum() * pl.len() / (pl.len() - 1)
     return (
-        blocks.with_columns(
-            amount=pl.when(events.sum().over(_GROUP) > 0).then(events).otherwise(tasks)
-        )
-        .group_by([*_GROUP, *by])
-        .agg(pl.col("amount", "seconds").sum())
-        .filter(amount > 0)
-        .with_columns(residual=residual)
-        .group_by(_GROUP)
+        blocks.group_by(_GROUP, maintain_order=True)
         .agg(
-            pl.when((pl.len() > 1) & (seconds.sum() > 0))
-            .then(variance.sqrt() / seconds.sum())
-            .alias("relative_error")
+            # A prefix without any result has its attempts.
+            pl.when(tasks.sum() > 0)
+            .then(tasks.sum())
+            .otherwise(pl.col("attempts").sum())
+            .alias("tasks"),
+            pl.col("events").sum(),
         )
-    )
-
-
-def _costs(uses: pl.DataFrame, work: pl.DataFrame, fixed: pl.DataFrame) -> pl.DataFrame:
-    """Return the thread time of each part of the tasks."""
-    per_task = pl.col("seconds") / pl.col("tasks")
-    is_computing = pl.col("part") == COMPUTING
-    return (
-        uses.rename({"use": "part"})
-        .join(work.select(*_GROUP, "tasks"), on=_GROUP, how="left", nulls_equal=True)
-        .join(fixed, on="dataset", how="left", nulls_equal=True)
+        .join(
+            pl.concat(errors).group_by(_GROUP).agg(pl.col("relative_error").max()),
+            on=_GROUP, how="left", nulls_equal=True,
+        )
+        .join(machine, on=_GROUP, how="left", nulls_equal=True)
         .with_columns(
-            detail=pl.lit(None, pl.String),
-            branch=pl.lit(None, pl.String),
-            # All but computing costs the same for any number of events.
-            fixed_seconds=pl.when(is_computing)
-            .then(pl.col("fixed_seconds").clip(upper_bound=per_task))
-            .otherwise(per_task),
+            relative_error=(
+                pl.col("relative_error") ** 2 + pl.col("machine_variance").fill_null(0.0)
+            ).sqrt()
         )
-    )
+        .select(*WORK)
+    )  # fmt: skip
 
 
 def _details(
     computing: pl.DataFrame, blocks: pl.DataFrame, branches: pl.DataFrame
 ) -> pl.DataFrame:
     """Divide the time of computing chunks where nearly all of them were measured."""
-    parts = {OPENING: "opening", READING: "reading", PROCESSING: "cpu", IDLING: "no_cpu"}
     measured = (
         blocks.group_by(_GROUP, maintain_order=True)
-        .agg(
-            pl.col("tasks", "measured").sum(),
-            **{name: pl.col(column).sum() for name, column in parts.items()},
-        )
+        .agg(pl.col("tasks", "measured", *_DETAILS).sum())
         .filter((pl.col("measured") > 0) & (pl.col("measured") >= 0.95 * pl.col("tasks")))
-        .drop("tasks", "measured")
+        .drop("tasks")
         .join(computing.drop("detail", "branch"), on=_GROUP, nulls_equal=True)
-        .with_columns((pl.col("seconds") - pl.sum_horizontal(*parts)).alias(OTHER))
+        .with_columns(other=pl.col("seconds") - pl.sum_horizontal(*_DETAILS))
     )
     # The fixed time of a chunk contains its opening; the remainder is divided like the time.
-    opening = pl.col(OPENING) / pl.col("tasks")
+    opening = pl.col("opening") / pl.col("tasks")
     fixed_share = (pl.col("fixed_seconds") - opening).clip(0.0) / (
-        pl.col("seconds") - pl.col(OPENING)
+        pl.col("seconds") - pl.col("opening")
     )
-    details = (
+    rest = branches.group_by("dataset").agg(
+        branch=pl.lit(None, pl.String), share=1 - pl.col("share").sum()
+    )
+    shares = pl.concat([branches, rest.select(branches.columns)])
+    share = pl.col("share").fill_null(1.0)
+    return (
         measured.with_columns(opening_seconds=opening, fixed_share=fixed_share)
         .drop("seconds")
         .unpivot(
-            [*parts, OTHER],
+            [*_DETAILS, "other"],
             index=[*_GROUP, "part", "opening_seconds", "fixed_share"],
             variable_name="detail",
             value_name="seconds",
         )
         .with_columns(
-            fixed_seconds=pl.when(pl.col("detail") == OPENING)
+            fixed_seconds=pl.when(pl.col("detail") == "opening")
             .then("opening_seconds")
             .otherwise(pl.col("fixed_share") * pl.col("seconds"))
         )
-    )
-    return _by_branch(details, branches)
-
-
-def _by_branch(details: pl.DataFrame, branches: pl.DataFrame) -> pl.DataFrame:
-    """Divide the time of reading by branch; the rest has no branch."""
-    rest = branches.group_by("dataset").agg(
-        branch=pl.lit(None, pl.String), share=1 - pl.col("share").sum()
-    )
-    shares = pl.concat([branches, rest.select(branches.columns)]).with_columns(
-        detail=pl.lit(READING)
-    )
-    share = pl.col("share").fill_null(1.0)
-    return details.join(
-        shares, on=["detail", "dataset"], how="left", nulls_equal=True
-    ).with_columns(
-        seconds=pl.col("seconds") * share, fixed_seconds=pl.col("fixed_seconds") * share
-    )
+        # The time of reading is divided by branch; the rest has no branch.
+        .join(
+            shares.with_columns(detail=pl.lit("reading")),
+            on=["detail", "dataset"], how="left", nulls_equal=True,
+        )
+        .with_columns(pl.col("seconds", "fixed_seconds") * share)
+    )  # fmt: skip

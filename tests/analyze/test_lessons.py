@@ -49,11 +49,6 @@ def naps(task, run):
     return naps
 
 
-def status(t, worker, name):
-    payload = {"action": "worker-status-change", "status": name, "worker": worker}
-    return {"kind": "event", "t": t, "topic": worker, "worker": worker, "payload": payload}
-
-
 def test_a_final_merge_is_not_blamed_for_a_tail(found, worker, task, run, move, naps):
     """One chunk of 40 s starts last; the merge of 1 s waits for it, as two threads do."""
     chunks = [record for name in ("w1", "w2", "w3") for record in naps(name, 0.0, 59.0)]
@@ -70,27 +65,6 @@ def test_a_final_merge_is_not_blamed_for_a_tail(found, worker, task, run, move, 
 
     assert findings["long-tail"] == "major"
     assert "low-parallelism" not in findings
-
-
-def test_local_facts_come_before_global_ones(rows, worker, task, run, move):
-    """Ten tasks are queued, enough for every thread; still each worker has its own reason."""
-    queued = [f"queued-{number}" for number in range(10)]
-    fetched = [("transfer", 0.0, 80.0, "free"), ("compute", 80.0, 100.0)]
-    assert rows(
-        "SELECT name, category, use, sum(seconds) FROM core_time WHERE category <> 'busy'"
-        " GROUP BY ALL ORDER BY ALL",
-        *(worker(name) for name in ("dispatched", "fetching", "free", "paused")),
-        *(task(key) for key in ("a", "b", *queued)),
-        *(move(0.0, key, "waiting>queued") for key in queued),
-        *run("a", 0.0, 100.0, worker="dispatched", phases=[("compute", 80.0, 100.0)]),
-        *run("b", 0.0, 100.0, worker="fetching", phases=fetched),
-        status(0.0, "paused", "paused"),
-    ) == [
-        ("dispatched", "assigned", "dispatch", 80.0),
-        ("fetching", "assigned", "transfer", 80.0),
-        ("free", "idle", "scheduler", 100.0),
-        ("paused", "assigned", "paused worker", 100.0),
-    ]
 
 
 def test_the_start_of_the_client_is_no_finding(found, worker, naps):

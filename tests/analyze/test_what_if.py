@@ -7,7 +7,7 @@ import pytest
 
 from roast_analyze import Trace
 from roast_analyze.algorithms.simulation import Presence, Submission, simulate
-from roast_analyze.what_if import recorded_plans
+from roast_analyze.recorded_runs import recorded_runs
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -17,8 +17,8 @@ def plan_of(open_trace):
     """Return the plan of a trace of some records that ends at 100 s."""
 
     def plan_of(*records):
-        [plan] = recorded_plans(open_trace(*records)).values()
-        return plan
+        [recorded] = recorded_runs(open_trace(*records)).values()
+        return recorded.plan
 
     return plan_of
 

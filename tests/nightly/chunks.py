@@ -6,7 +6,7 @@ awkward. Such recordings raise an error here.
 
 from nightly.processes import process_of
 from nightly.recording import Recording, Row, once
-from nightly.tasks import Attempt, attempts, chunk_keys, task_runs
+from nightly.tasks import attempts, chunk_keys, task_runs
 from nightly.totals import column, costliest_first, grouped, known, lasted, ratio, total
 
 #: Columns that identify a chunk.
@@ -66,7 +66,11 @@ def chunk_attempts(recording: Recording) -> list[Row]:
         if run["role"] == "chunk":
             reading = readings.pop((run["key"], run["run_id"]), {})
             row = _with_task(run, reading, descriptions.get(run["key"], {}))
-            row["is_first_result"] = _is_first_result(row, attempt, results)
+            # Lost results are recomputed; a key that is submitted again is another chunk.
+            chunk = (row["key"], id(attempt.task), *(row[name] for name in IDENTITY))
+            is_good = row["outcome"] == "memory"
+            row["is_first_result"] = is_good and chunk not in results
+            results |= {chunk} if is_good else set()
             rows.append(row)
     tried = {run["key"] for run in task_runs(recording)}
     for lines in grouped(readings.values(), lambda line: line["key"]).values():
@@ -197,23 +201,21 @@ def _seconds(reading: dict) -> float:
     return lasted(reading["start_t"], reading["stop_t"])
 
 
-def _is_first_result(row: Row, attempt: Attempt, results: set) -> bool:
-    """Return whether this is the first result of the chunk.
-
-    Lost results are recomputed; a key that is submitted again is another chunk.
-    """
-    if row["outcome"] != "memory":
-        return False
-    chunk = (row["key"], id(attempt.task), *(row[name] for name in IDENTITY))
-    is_first = chunk not in results
-    results.add(chunk)
-    return is_first
-
-
 def _derived_columns(row: Row, recording: Recording) -> Row:
     """Return the derived columns of an attempt."""
-    events = _events(row)
-    seconds = row["compute_seconds"]
+    seconds, events = row["compute_seconds"], row["events"]
+    # Measured, or else the entries of the chunk.
+    if row["outcome"] != "memory" or row["from_checkpoint"]:
+        events = None
+    elif events is None and None not in (row["entry_start"], row["entry_stop"]):
+        events = row["entry_stop"] - row["entry_start"]
+    begin_t = row["start_t"]
+    if begin_t is None and None not in (row["end_t"], seconds):
+        begin_t = row["end_t"] - seconds
+    wait_seconds = None
+    if None not in (row["cpu_seconds"], row["start_t"]):
+        # At least 0, since clocks differ.
+        wait_seconds = max(row["stop_t"] - row["start_t"] - row["cpu_seconds"], 0.0)
     sizes = [
         (read.get("compressed_bytes"), read.get("uncompressed_bytes"))
         for read in row["branches"] or []
@@ -226,7 +228,7 @@ def _derived_columns(row: Row, recording: Recording) -> Row:
         "events_per_second": ratio(events, seconds),
         "bytes_per_second": ratio(row["bytes_read"], seconds),
         "bytes_per_event": ratio(row["bytes_read"], events),
-        "wait_seconds": _wait_seconds(row),
+        "wait_seconds": wait_seconds,
         "branch_share": ratio(row["branches_read"], row["file_branches"]),
         "compressed_bytes": total(pair[0] for pair in sizes) if sizes else none,
         "uncompressed_bytes": total(pair[1] for pair in sizes) if sizes else none,
@@ -234,36 +236,9 @@ def _derived_columns(row: Row, recording: Recording) -> Row:
         "unpacked_bytes": unpacked,
         "compression_ratio": ratio(unpacked, packed),
         "event_seconds": ratio(seconds, events),
-        "begin_t": _begin_t(row),
+        "begin_t": begin_t,
         "process": process_of(recording, row["worker"], row["processing_t"]),
     }
-
-
-def _events(row: Row) -> int | None:
-    """Return the events processed: measured, or else the entries of the chunk."""
-    if row["outcome"] != "memory" or row["from_checkpoint"]:
-        return None
-    if row["events"] is not None:
-        return row["events"]
-    if None in (row["entry_start"], row["entry_stop"]):
-        return None
-    return row["entry_stop"] - row["entry_start"]
-
-
-def _begin_t(row: Row) -> float | None:
-    """Return the measured start, or else the end minus the compute time."""
-    if row["start_t"] is not None:
-        return row["start_t"]
-    if None in (row["end_t"], row["compute_seconds"]):
-        return None
-    return row["end_t"] - row["compute_seconds"]
-
-
-def _wait_seconds(row: Row) -> float | None:
-    """Return measured time minus CPU time, at least 0, since clocks differ."""
-    if row["cpu_seconds"] is None or row["start_t"] is None:
-        return None
-    return max(row["stop_t"] - row["start_t"] - row["cpu_seconds"], 0.0)
 
 
 @once

@@ -48,23 +48,18 @@ class Line:
         return math.sqrt(left / (n - 2) * (1 / n + self.mean_x**2 / self.sxx))
 
 
-def _results(recording: Recording) -> dict[str | None, list[Row]]:
-    """Return the first results with events and compute time, by dataset."""
-    usable = [
-        row
-        for row in chunk_attempts(recording)
-        if row["is_first_result"] and row["events"] and row["compute_seconds"]
-    ]
-    return grouped(usable, lambda row: row["dataset"])
-
-
 def fitted(points: list[tuple[float, float]]) -> Line | None:
     """Fit a line, then again without outliers; the sizes must differ by a factor of 2.
 
     Outliers have residuals above 4 standard deviations (estimated from the median) and above 1
     % of the median time. If they are more than a quarter, none is removed.
     """
-    if not _is_spread([x for x, _ in points]):
+    sizes = [x for x, _ in points]
+    if not sizes or max(sizes) < 2 * min(sizes):
+        return None
+    # At least three sizes on either side of the middle.
+    middle = math.sqrt(min(sizes) * max(sizes))
+    if min(sum(n < middle for n in sizes), sum(n > middle for n in sizes)) < 3:
         return None
     rough = Line(points)
     off = [y - rough.fixed - rough.event * x for x, y in points]
@@ -74,14 +69,6 @@ def fitted(points: list[tuple[float, float]]) -> Line | None:
     ]
     kept = points if len(points) - len(near) > 0.25 * len(points) else near
     return Line(kept) if len(kept) > 4 and len({x for x, _ in kept}) > 1 else None
-
-
-def _is_spread(sizes: list[float]) -> bool:
-    """Return whether sizes span a factor of 2, with three on either side of the middle."""
-    if not sizes or max(sizes) < 2 * min(sizes):
-        return False
-    middle = math.sqrt(min(sizes) * max(sizes))
-    return min(sum(n < middle for n in sizes), sum(n > middle for n in sizes)) > 2
 
 
 @dataclass
@@ -138,8 +125,14 @@ class Model:
 
 @once
 def models(recording: Recording) -> dict[str | None, Model]:
-    """Return a model for each dataset."""
-    return {dataset: Model(rows) for dataset, rows in _results(recording).items()}
+    """Return a model for each dataset, of first results with events and compute time."""
+    usable = [
+        row
+        for row in chunk_attempts(recording)
+        if row["is_first_result"] and row["events"] and row["compute_seconds"]
+    ]
+    by_dataset = grouped(usable, lambda row: row["dataset"])
+    return {dataset: Model(rows) for dataset, rows in by_dataset.items()}
 
 
 def expected_seconds(recording: Recording, rated: list[Row]) -> Callable[[Row], float]:
@@ -164,46 +157,40 @@ def expected_seconds(recording: Recording, rated: list[Row]) -> Callable[[Row], 
 def chunk_costs(recording: Recording) -> list[Row]:
     """Return one row per dataset, highest compute time first."""
     chunks = grouped(chunk_attempts(recording), lambda row: row["dataset"])
-    rows = [
-        {
-            "dataset": dataset,
-            "seconds": model.seconds,
-            **_model(model),
-            **_advice(model, most(column(chunks[dataset], "entry_stop")), recording),
-        }
-        for dataset, model in models(recording).items()
-    ]
+    rows = []
+    for dataset, model in models(recording).items():
+        line, sizes = model.line, column(model.rows, "events")
+        errors = [
+            abs(row["compute_seconds"] - model.seconds_of(row["events"]))
+            / row["compute_seconds"]
+            for row in model.warm
+            if model.is_known
+        ]
+        rows.append(
+            {
+                "dataset": dataset,
+                "seconds": model.seconds,
+                "chunks": len(model.warm),
+                "first_chunks": len(model.rows) - len(model.warm),
+                "outliers": line and len(model.warm) - len(line.points),
+                "sizes": len(set(sizes)),
+                "smallest_chunk_events": min(sizes),
+                "median_events": round_half_up(model.median_events),
+                "largest_chunk_events": max(sizes),
+                "is_known": model.is_known,
+                "fixed_seconds": model.fixed if model.is_known else line and line.fixed,
+                "fixed_error_seconds": line and line.fixed_error,
+                "seconds_per_event": line and line.event,
+                "r2": line and line.r2,
+                "relative_error": median(errors),
+                "fixed_share": model.fixed * len(sizes) / model.seconds
+                if model.is_known
+                else None,
+                **_advice(model, most(column(chunks[dataset], "entry_stop")), recording),
+            }
+        )
     ordered = costliest_first(rows, "seconds", "dataset")
     return [{n: value for n, value in row.items() if n != "seconds"} for row in ordered]
-
-
-def _model(model: Model) -> Row:
-    line, sizes = model.line, column(model.rows, "events")
-    return {
-        "chunks": len(model.warm),
-        "first_chunks": len(model.rows) - len(model.warm),
-        "outliers": line and len(model.warm) - len(line.points),
-        "sizes": len(set(sizes)),
-        "smallest_chunk_events": min(sizes),
-        "median_events": round_half_up(model.median_events),
-        "largest_chunk_events": max(sizes),
-        "is_known": model.is_known,
-        "fixed_seconds": model.fixed if model.is_known else line and line.fixed,
-        "fixed_error_seconds": line and line.fixed_error,
-        "seconds_per_event": line and line.event,
-        "r2": line and line.r2,
-        "relative_error": _relative_error(model),
-        "fixed_share": model.fixed * len(sizes) / model.seconds if model.is_known else None,
-    }
-
-
-def _relative_error(model: Model) -> float | None:
-    if not model.is_known:
-        return None
-    return median(
-        abs(row["compute_seconds"] - model.seconds_of(row["events"])) / row["compute_seconds"]
-        for row in model.warm
-    )
 
 
 def round_half_up(number: float | None) -> int | None:
@@ -226,7 +213,8 @@ def _advice(model: Model, largest: int | None, recording: Recording) -> Row:
     """Return the bounds of the chunk size and the recommended size."""
     advice = {"largest_file_events": largest, "min_events": None, "max_events": None}
     if not model.is_known:
-        return advice | {"recommended_events": None, "note": _why_none(model)}
+        note = f"not known from this run: {_reason(model)}"
+        return advice | {"recommended_events": None, "note": note}
     everything = models(recording).values()
     threads = cluster(recording)["peak_nthreads"] or max(
         len({row["process"] for row in other.rows}) for other in everything
@@ -245,17 +233,14 @@ def _advice(model: Model, largest: int | None, recording: Recording) -> Row:
     elif model.median_events > most_events:
         wanted = two_digits(most_events, -1)
     recommended = wanted and min(n for n in (wanted, largest) if n is not None)
+    is_new = recommended and recommended > 2 * max(column(model.rows, "events"))
     return advice | {
         "min_events": round_half_up(least),
         "max_events": round_half_up(most_events),
         "recommended_events": round_half_up(recommended),
-        "note": _note(model, wanted, recommended),
+        "note": _change(model, wanted, recommended)
+        + ("; no chunk was this large" if is_new else ""),
     }
-
-
-def _why_none(model: Model) -> str:
-    """Return the reason why there is no model."""
-    return f"not known from this run: {_reason(model)}"
 
 
 def _reason(model: Model) -> str:
@@ -272,12 +257,6 @@ def _reason(model: Model) -> str:
     if line.fixed < -2 * line.fixed_error:
         return "time increases faster than the number of events"
     return f"the fixed time is only known to be below {model.fixed_bound:.2g} s"
-
-
-def _note(model: Model, wanted: float | None, recommended: float | None) -> str:
-    """Return the effect and uncertainty of the recommendation."""
-    is_new = recommended and recommended > 2 * max(column(model.rows, "events"))
-    return _change(model, wanted, recommended) + ("; no chunk was this large" if is_new else "")
 
 
 def _change(model: Model, wanted: float | None, recommended: float | None) -> str:

@@ -51,12 +51,11 @@ class Node:
 
     @property
     def latest(self) -> tuple:
-        return max(self.waits, key=_latest, default=(-math.inf, None, None))
-
-
-def _latest(wait: tuple) -> tuple:
-    t, kind, node = wait
-    return t, kind, -1 if node is None else node.number
+        return max(
+            self.waits,
+            key=lambda wait: (*wait[:2], wait[2].number if wait[2] else -1),
+            default=(-math.inf, None, None),
+        )
 
 
 @once
@@ -144,12 +143,27 @@ def _add_waits(found: list[Node], recording: Recording) -> None:
         before = latest.get((node.row["key"], id(node.submission)))
         latest[node.row["key"], id(node.submission)] = node
         outcome = before.row["outcome"] if before else None
-        if outcome == "memory":
-            node.is_recomputed = _was_lost(before, node, recording)
+        if outcome == "memory" and before.process is not None:
+            # The removal of the worker with the result is recorded up to 1 s late.
+            gone = processes(recording)[before.process].removed
+            node.is_recomputed = (
+                gone is not None and before.end_t <= gone["t"] <= node.begin_t + 1.0
+            )
         if outcome in FAILURES:
             _wait(node, before.end_t, FAILURE, before)
         if node.is_recomputed:
-            _wait_for_loss(node, before, found)
+            # For the loss, at the end of an attempt lost there, or else of the last one.
+            t = node.begin_t if node.waiting_t is None else min(node.waiting_t, node.begin_t)
+            there = [
+                other
+                for other in found
+                if other.row["outcome"] == "lost"
+                and other.process == before.process
+                and t - 1.0 <= other.end_t <= t + 1.0
+            ] or [other for other in found if other.end_t <= t]
+            if there:
+                last = max(there, key=lambda other: (other.end_t, other.number))
+                _wait(node, t, LOSS, last)
         # A dependency: its last result before the attempt was dispatched.
         dispatched = places.get(id(node.attempt.begin), -1)
         for key in (node.submission or {}).get("dependencies") or ():
@@ -171,27 +185,6 @@ def _wait(node: Node, t: float, kind: int, before: Node) -> None:
     """Add a wait, unless damaged clocks contradict it."""
     if before.place < node.place:
         node.waits.append((t, kind, before))
-
-
-def _was_lost(before: Node, node: Node, recording: Recording) -> bool:
-    """Return whether the worker left with the result; that is recorded up to 1 s late."""
-    if before.process is None or not (removed := processes(recording)[before.process].removed):
-        return False
-    return before.end_t <= removed["t"] <= node.begin_t + 1.0
-
-
-def _wait_for_loss(node: Node, before: Node, found: list[Node]) -> None:
-    """Wait for the loss, at the end of an attempt lost there, or else of the last one."""
-    t = node.begin_t if node.waiting_t is None else min(node.waiting_t, node.begin_t)
-    there = [
-        other
-        for other in found
-        if other.row["outcome"] == "lost"
-        and other.process == before.process
-        and t - 1.0 <= other.end_t <= t + 1.0
-    ] or [other for other in found if other.end_t <= t]
-    if there:
-        _wait(node, t, LOSS, max(there, key=lambda other: (other.end_t, other.number)))
 
 
 def _results(found: list[Node]) -> list[Node]:

@@ -24,30 +24,30 @@ SUMMED = (
 
 def datasets(recording: Recording) -> list[Row]:
     """Return one row per dataset, highest compute time first."""
-    rows = [
-        {"dataset": dataset, **_dataset(attempts), **totals(attempts, recording)}
-        for dataset, attempts in grouped(
-            chunk_attempts(recording), lambda row: row["dataset"]
-        ).items()
-    ]
+    rows = []
+    by_dataset = grouped(chunk_attempts(recording), lambda row: row["dataset"])
+    for dataset, attempts in by_dataset.items():
+        files = grouped(attempts, lambda row: (row["filename"], row["treename"])).values()
+        read = [(bytes_of_results(of), most(column(of, "file_bytes"))) for of in files]
+        both = [pair for pair in read if None not in pair]
+        rows.append(
+            {
+                "dataset": dataset,
+                "files": len(set(column(attempts, "filename"))),
+                "output_bytes": total(column(attempts, "output_bytes")),
+                "kept_seconds": kept_seconds(attempts),
+                "slowest_file": slowest(attempts, "filename"),
+                "branch_share": mean(
+                    ratio(row["branches_read"], row["file_branches"])
+                    for row in results(attempts)
+                ),
+                "file_read_ratio": ratio(
+                    total(pair[0] for pair in both), total(pair[1] for pair in both)
+                ),
+                **totals(attempts, recording),
+            }
+        )
     return costliest_first(rows, "compute_seconds", "dataset")
-
-
-def _dataset(attempts: list[Row]) -> Row:
-    files = grouped(attempts, lambda row: (row["filename"], row["treename"])).values()
-    read = [(bytes_of_results(rows), most(column(rows, "file_bytes"))) for rows in files]
-    both = [pair for pair in read if None not in pair]
-    shares = [ratio(row["branches_read"], row["file_branches"]) for row in results(attempts)]
-    return {
-        "files": len(set(column(attempts, "filename"))),
-        "output_bytes": total(column(attempts, "output_bytes")),
-        "kept_seconds": kept_seconds(attempts),
-        "slowest_file": slowest(attempts, "filename"),
-        "branch_share": mean(shares),
-        "file_read_ratio": ratio(
-            total(pair[0] for pair in both), total(pair[1] for pair in both)
-        ),
-    }
 
 
 def kept_seconds(attempts: list[Row]) -> float | None:
@@ -58,35 +58,30 @@ def kept_seconds(attempts: list[Row]) -> float | None:
 def files(recording: Recording) -> list[Row]:
     """Return one row per dataset, file and tree, highest compute time first."""
     names = ("dataset", "filename", "treename")
-    by_file = grouped(chunk_attempts(recording), lambda row: tuple(row[n] for n in names))
     slow = slow_files(recording)
     unknown = {"relative_duration": None, "relative_duration_error": None, "is_slow": None}
-    rows = [
-        {
-            **dict(zip(names, file, strict=True)),
-            **_file(attempts),
-            **totals(attempts, recording),
-            **slow.get(file, unknown),
+    rows = []
+    for file, attempts in grouped(
+        chunk_attempts(recording), lambda row: tuple(row[name] for name in names)
+    ).items():
+        largest = {
+            name: most(column(attempts, name))
+            for name in ("file_bytes", "file_branches", "branches_read")
         }
-        for file, attempts in by_file.items()
-    ]
+        rows.append(
+            {
+                **dict(zip(names, file, strict=True)),
+                "workers": len(set(column(attempts, "worker"))),
+                "slowest_worker": slowest(attempts, "worker"),
+                "source": next(iter(column(attempts, "source")), None),
+                **largest,
+                "file_read_ratio": ratio(bytes_of_results(attempts), largest["file_bytes"]),
+                "branch_share": ratio(largest["branches_read"], largest["file_branches"]),
+                **totals(attempts, recording),
+                **slow.get(file, unknown),
+            }
+        )
     return costliest_first(rows, "compute_seconds", *names)
-
-
-def _file(attempts: list[Row]) -> Row:
-    file_bytes = most(column(attempts, "file_bytes"))
-    file_branches = most(column(attempts, "file_branches"))
-    branches_read = most(column(attempts, "branches_read"))
-    return {
-        "workers": len(set(column(attempts, "worker"))),
-        "slowest_worker": slowest(attempts, "worker"),
-        "source": next(iter(column(attempts, "source")), None),
-        "file_bytes": file_bytes,
-        "file_read_ratio": ratio(bytes_of_results(attempts), file_bytes),
-        "file_branches": file_branches,
-        "branches_read": branches_read,
-        "branch_share": ratio(branches_read, file_branches),
-    }
 
 
 def totals(attempts: list[Row], recording: Recording) -> Row:

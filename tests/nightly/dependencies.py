@@ -1,7 +1,7 @@
 """Edges of the task graph."""
 
 from nightly.recording import Recording, Row
-from nightly.tasks import Attempt, attempts, task_runs, tasks
+from nightly.tasks import attempts, task_runs, tasks
 from nightly.totals import grouped
 
 
@@ -22,8 +22,12 @@ def dependencies(recording: Recording) -> list[Row]:
     places = {id(line): place for place, line in enumerate(recording.of("transition"))}
     rows = []
     for task in tasks(recording):
-        taker, run = _taker(tried.get(task["key"], []))
+        pairs = tried.get(task["key"], [])
+        ended_well = [pair for pair in pairs if pair[1]["outcome"] == "memory"]
+        taker, run = (ended_well or pairs or [(None, {})])[-1]
         until = len(places) if taker is None else places.get(id(taker.begin), -1)
+        phases = ((taker and taker.end) or {}).get("startstops") or []
+        sources = {phase.get("source") for phase in phases if phase["action"] == "transfer"}
         for dependency in task["dependencies"] or ():
             results = [
                 (places[id(attempt.end)], result)
@@ -31,6 +35,7 @@ def dependencies(recording: Recording) -> list[Row]:
                 if result["outcome"] == "memory" and places[id(attempt.end)] < until
             ]
             _, result = max(results, key=lambda pair: pair[0], default=(None, {}))
+            here, there = run.get("worker"), result.get("worker")
             rows.append(
                 {
                     "key": task["key"],
@@ -38,27 +43,13 @@ def dependencies(recording: Recording) -> list[Row]:
                     "prefix": task["prefix"],
                     "dependency_prefix": known.get(dependency, {}).get("prefix"),
                     "bytes": result.get("nbytes"),
-                    **_places(taker, run.get("worker"), result.get("worker")),
+                    "worker": here,
+                    "dependency_worker": there,
+                    "is_moved": None if None in (here, there) else here != there,
+                    "has_transfer": there in sources if phases and there is not None else None,
                     "task_group": task["task_group"],
                     "dependency_group": known.get(dependency, {}).get("task_group"),
                     "stimulus_id": graphs[task["key"]],
                 }
             )
     return rows
-
-
-def _taker(tried: list[tuple[Attempt, Row]]) -> tuple[Attempt | None, Row]:
-    ended_well = [pair for pair in tried if pair[1]["outcome"] == "memory"]
-    return (ended_well or tried or [(None, {})])[-1]
-
-
-def _places(taker: Attempt | None, here: str | None, there: str | None) -> Row:
-    """Return the workers of both, and whether the task reported a transfer."""
-    parts = ((taker and taker.end) or {}).get("startstops") or []
-    sources = {part.get("source") for part in parts if part["action"] == "transfer"}
-    return {
-        "worker": here,
-        "dependency_worker": there,
-        "is_moved": None if None in (here, there) else here != there,
-        "has_transfer": there in sources if parts and there is not None else None,
-    }

@@ -17,31 +17,38 @@ SMALLEST = 1 / 2000
 #: Maximum depth of a stack.
 DEEPEST = 200
 
+#: Flags of code objects.
+COROUTINE = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
 
 def yappi_functions(recording: Recording) -> list[Row]:
     """Return one row per function."""
-    return [
-        {
-            "function": _label(line),
-            "name": line["name"],
-            "filename": line["filename"],
-            **{
-                name: line["value"].get(name)
-                for name in (
-                    "line_number", "calls", "actual_calls", "self_seconds", "total_seconds",
-                    "thread", "thread_name", "tag", "builtin",
-                )
-            },
-            "is_coroutine": _is_coroutine(line["value"]),
-            "mean_seconds": _mean(line["value"]),
-            "clock": facts["value"].get("clock"),
-            "worker": facts.get("worker"),
-            "log": facts["filename"],
-            "source": line["source"],
-        }
-        for facts, lines in _files(recording)
-        for line in lines
-    ]  # fmt: skip
+    names = (
+        "line_number", "calls", "actual_calls", "self_seconds", "total_seconds", "thread",
+        "thread_name", "tag", "builtin",
+    )  # fmt: skip
+    rows = []
+    for facts, lines in _files(recording):
+        for line in lines:
+            value = line["value"]
+            flags, seconds = value.get("code_flags"), value.get("total_seconds")
+            coroutine = False if value.get("builtin") else None
+            is_called = value.get("calls") and seconds is not None
+            rows.append(
+                {
+                    "function": _label(line),
+                    "name": line["name"],
+                    "filename": line["filename"],
+                    **{name: value.get(name) for name in names},
+                    "is_coroutine": coroutine if flags is None else bool(flags & COROUTINE),
+                    "mean_seconds": seconds / value["calls"] if is_called else None,
+                    "clock": facts["value"].get("clock"),
+                    "worker": facts.get("worker"),
+                    "log": facts["filename"],
+                    "source": line["source"],
+                }
+            )
+    return rows
 
 
 def yappi_calls(recording: Recording) -> list[Row]:
@@ -81,7 +88,14 @@ def stacks(recording: Recording) -> list[Row]:
             "seconds": seconds,
             "ambiguous_samples": 0,
             "counted_samples": 0,
-            "frames": [_frame(line) for line in path],
+            "frames": [
+                {
+                    "name": line["name"] if line else UNKNOWN_CALLERS,
+                    "filename": line and line["filename"],
+                    "line_number": line and line["value"]["line_number"],
+                }
+                for line in path
+            ],
             "lines": None,
             "server_id": None,
             "interval_seconds": 1e-6,
@@ -212,26 +226,3 @@ def _files(recording: Recording) -> Iterator[tuple[dict, list[dict]]]:
 
 def _label(line: dict) -> str:
     return f"{line['name']} ({line['filename']}:{line['value']['line_number']})"
-
-
-def _frame(line: dict | None) -> Row:
-    if line is None:
-        return {"name": UNKNOWN_CALLERS, "filename": None, "line_number": None}
-    return {
-        "name": line["name"],
-        "filename": line["filename"],
-        "line_number": line["value"]["line_number"],
-    }
-
-
-def _mean(value: dict) -> float | None:
-    known = value.get("calls") and value.get("total_seconds") is not None
-    return value["total_seconds"] / value["calls"] if known else None
-
-
-def _is_coroutine(value: dict) -> bool | None:
-    flags = value.get("code_flags")
-    if flags is None:
-        return False if value.get("builtin") else None
-    kinds = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
-    return bool(flags & kinds)

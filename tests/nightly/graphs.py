@@ -153,19 +153,19 @@ def graph_layers(recording: Recording) -> list[Row]:
                     "fused": None,
                     "client": of_group[0].get("client"),
                     "t": min(line["t"] for line in of_group),
-                    "task_bytes": _task_bytes(recording, stimulus_id, group, len(of_group)),
+                    # From the size of the first ones.
+                    "task_bytes": next(
+                        (
+                            round(part["nbytes"] / part["examined"] * len(of_group))
+                            for line in recording.of("graph_update")
+                            for part in (line.get("value") or {}).get("groups", ())
+                            if (line.get("stimulus_id"), part["group"]) == (stimulus_id, group)
+                        ),
+                        None,
+                    ),
                 }
             )
     return rows
-
-
-def _task_bytes(recording: Recording, stimulus_id: str, group: str, tasks: int) -> int | None:
-    """Return the size of a group's tasks, from the first ones."""
-    for line in recording.of("graph_update"):
-        for part in (line.get("value") or {}).get("groups", ()):
-            if (line.get("stimulus_id"), part["group"]) == (stimulus_id, group):
-                return round(part["nbytes"] / part["examined"] * tasks)
-    return None
 
 
 def computations(recording: Recording) -> list[Row]:

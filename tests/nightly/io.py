@@ -24,12 +24,14 @@ def io_jobs(recording: Recording) -> list[Row]:
             "partial_modules": partial_modules(job),
             "skipped_modules": job["value"]["left_out"],
             **_processes(recording)[job["source"]],
-            **_clock(clocks(recording).get(job["source"])),
+            "clock_offset_seconds": clock and sum(clock) / 2,
+            "clock_offset_error_seconds": clock and (clock[1] - clock[0]) / 2,
             "darshan_version": job["versions"]["darshan"],
             "log": job["filename"],
             "source": job["source"],
         }
         for job in _jobs(recording).values()
+        for clock in [clocks(recording).get(job["source"])]
     ]
 
 
@@ -205,34 +207,27 @@ def _jobs(recording: Recording) -> dict[str, dict]:
     }
 
 
-def _clock(plausible: tuple[float, float] | None) -> Row:
-    least, most = plausible or (None, None)
-    return {
-        "clock_offset_seconds": None if least is None else (least + most) / 2,
-        "clock_offset_error_seconds": None if least is None else (most - least) / 2,
-    }
-
-
 @once
 def _processes(recording: Recording) -> dict[str, Row]:
-    return {source: _process(recording, job) for source, job in _jobs(recording).items()}
-
-
-def _process(recording: Recording, job: dict) -> Row:
-    """Match a job to a worker process by process id, time and, if ambiguous, host."""
-    hosts = [x["host"] for x in recording.of("io_segment") if x["source"] == job["source"]]
-    host = hosts[0] if hosts else None
-    value = job["value"]
-    pid = job.get("pid") or (value["job_id"] if value["processes"] == 1 else None)
+    """Match jobs to worker processes by process id, time and, if ambiguous, host."""
     gone = {line["server_id"]: line["t"] for line in recording.of("worker_removed")}
-    found = {
-        line["worker"]: line
-        for line in recording.of("worker_added")
-        if pid is not None
-        and line.get("pid") == pid
-        and line["t"] <= job["stop_t"] + 1
-        and gone.get(line["server_id"], job["stop_t"]) >= job["start_t"] - 1
-    }
-    there = [worker for worker, line in found.items() if line.get("host") == host]
-    worker = next(iter(found)) if len(found) == 1 else there[0] if len(there) == 1 else None
-    return {"host": host, "pid": pid, "worker": worker, "candidate_workers": len(found)}
+    matched = {}
+    for source, job in _jobs(recording).items():
+        hosts = [x["host"] for x in recording.of("io_segment") if x["source"] == source]
+        host = hosts[0] if hosts else None
+        value = job["value"]
+        pid = job.get("pid") or (value["job_id"] if value["processes"] == 1 else None)
+        found = {
+            line["worker"]: line
+            for line in recording.of("worker_added")
+            if pid is not None
+            and line.get("pid") == pid
+            and line["t"] <= job["stop_t"] + 1
+            and gone.get(line["server_id"], job["stop_t"]) >= job["start_t"] - 1
+        }
+        there = [worker for worker, line in found.items() if line.get("host") == host]
+        only = [*found] if len(found) == 1 else there
+        worker = only[0] if len(only) == 1 else None
+        about = {"host": host, "pid": pid, "worker": worker}
+        matched[source] = {**about, "candidate_workers": len(found)}
+    return matched

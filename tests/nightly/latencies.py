@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from nightly.recording import Recording, Row, once
-from nightly.tasks import Attempt, attempts, task_runs
+from nightly.tasks import attempts, task_runs
 from nightly.totals import grouped, least, most
 
 
@@ -43,44 +43,33 @@ def latencies(recording: Recording) -> list[Row]:
         if stay.end is not None and stay.state in ("queued", "no-worker")
     }
     names = ("key", "prefix", "attempt", "worker", "outcome", "processing_t", "run_id")
-    return [
-        {name: run[name] for name in names}
-        | _on_the_scheduler(run, held.get(id(attempt.begin)))
-        | _on_the_worker(attempt, run)
-        for attempt, run in zip(attempts(recording), task_runs(recording), strict=True)
-    ]
-
-
-def _on_the_scheduler(run: Row, held: float | None) -> Row:
-    """Divide queued_seconds into waiting for dependencies and for a slot.
-
-    Without the transition to waiting, only the latter is known.
-    """
-    queued = run["queued_seconds"]
-    return {
-        "dependency_seconds": None if queued is None else queued - (held or 0),
-        "slot_seconds": held if queued is None else held or 0,
-    }
-
-
-def _on_the_worker(attempt: Attempt, run: Row) -> Row:
-    """Return the times between dispatch, start, transfers, execution, end and report."""
-    parts = (attempt.end or {}).get("startstops") or []
-    moves = [part for part in parts if part["action"] == "transfer"]
-    others = [part for part in parts if part["action"] != "transfer"]
-    first_t = least(part["start"] for part in parts)
-    last_t = most(part["stop"] for part in parts)
-    fetch_t = least(part["start"] for part in moves)
-    fetched_t = most(part["stop"] for part in moves)
-    execute_t = least(part["start"] for part in others)
-    return {
-        "dispatch_seconds": _between(run["processing_t"], first_t),
-        "fetch_seconds": _between(fetch_t, fetched_t),
-        "thread_wait_seconds": _between(fetched_t, execute_t),
-        "execute_seconds": _between(execute_t, last_t),
-        "report_seconds": _between(last_t, run["end_t"]),
-        "processing_seconds": _between(run["processing_t"], run["end_t"]),
-    }
+    rows = []
+    for attempt, run in zip(attempts(recording), task_runs(recording), strict=True):
+        # Waiting for dependencies, and for a slot. Without the transition to waiting, only the
+        # latter is known.
+        queued, slot = run["queued_seconds"], held.get(id(attempt.begin))
+        parts = (attempt.end or {}).get("startstops") or []
+        moves = [part for part in parts if part["action"] == "transfer"]
+        others = [part for part in parts if part["action"] != "transfer"]
+        last_t = most(part["stop"] for part in parts)
+        fetched_t = most(part["stop"] for part in moves)
+        execute_t = least(part["start"] for part in others)
+        rows.append(
+            {
+                **{name: run[name] for name in names},
+                "dependency_seconds": None if queued is None else queued - (slot or 0),
+                "slot_seconds": slot if queued is None else slot or 0,
+                "dispatch_seconds": _between(
+                    run["processing_t"], least(part["start"] for part in parts)
+                ),
+                "fetch_seconds": _between(least(part["start"] for part in moves), fetched_t),
+                "thread_wait_seconds": _between(fetched_t, execute_t),
+                "execute_seconds": _between(execute_t, last_t),
+                "report_seconds": _between(last_t, run["end_t"]),
+                "processing_seconds": _between(run["processing_t"], run["end_t"]),
+            }
+        )
+    return rows
 
 
 def _between(begin: float | None, end: float | None) -> float | None:

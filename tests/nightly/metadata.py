@@ -19,11 +19,23 @@ _CELL = re.compile(rf"^\s*\((\d), {_TEXT}, {_TEXT}, {_TEXT}, {_TEXT}, {_TEXT}\)"
 
 def metadata_map(recording: Recording) -> list[Row]:
     """Return one row per cell; the texts are those of the view."""
+    path = files("roast_analyze").joinpath("sql", "setup", "metadata_map.sql")
     found = _counts(recording)
     rows = []
-    for step, *texts in _CELL.findall(_sql()):
+    for step, *texts in _CELL.findall(path.read_text(encoding="utf-8")):
         level, what, cell, view, how = (text.replace("''", "'") or None for text in texts)
         records = None if cell is None else found[cell]
+        # Darshan's logs can be partial.
+        traced = {"io segments": True, "io files": False}.get(cell)
+        partial = sum(
+            any(name.startswith("DXT_") is traced for name in job["partial_modules"])
+            for job in io.io_jobs(recording)
+        )
+        incomplete = (
+            f"Incomplete: Darshan reached its limit of records or memory (partial logs: "
+            f"{partial}). DARSHAN_CONFIG_PATH names a file with higher limits "
+            "(docs: how-to/darshan)."
+        )
         rows.append(
             {
                 "step": int(step),
@@ -33,30 +45,10 @@ def metadata_map(recording: Recording) -> list[Row]:
                 "is_recorded": bool(records),
                 "records": records,
                 "view": view,
-                "hint": _incomplete(recording, cell) if records else how,
+                "hint": how if not records else incomplete if partial else None,
             }
         )
     return rows
-
-
-def _incomplete(recording: Recording, cell: str) -> str | None:
-    """Return what is missing in a cell of Darshan whose logs are partial."""
-    traced = {"io segments": True, "io files": False}.get(cell)
-    logs = sum(
-        any(name.startswith("DXT_") is traced for name in job["partial_modules"])
-        for job in io.io_jobs(recording)
-    )
-    if not logs:
-        return None
-    return (
-        f"Incomplete: Darshan reached its limit of records or memory (partial logs: {logs}). "
-        "DARSHAN_CONFIG_PATH names a file with higher limits (docs: how-to/darshan)."
-    )
-
-
-def _sql() -> str:
-    path = files("roast_analyze").joinpath("sql", "setup", "metadata_map.sql")
-    return path.read_text(encoding="utf-8")
 
 
 def _counts(recording: Recording) -> dict[str, int]:

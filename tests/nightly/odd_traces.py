@@ -9,6 +9,9 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+
+from sealing import sealed
 
 Lines = list[dict]
 
@@ -383,6 +386,21 @@ def make_odd(oddity: Callable[[Lines], Lines], lines: Lines) -> Lines:
     """Apply a change, and correct the trailer unless it is damage."""
     made = oddity(lines)
     return made if oddity in DAMAGED else with_counts(made)
+
+
+def write_odd_traces(folder: Path, lines: Lines) -> dict[str, Path]:
+    """Write a trace for each change, sealed again unless it is damaged."""
+    paths = {}
+    for oddity in (*UNUSUAL, *DAMAGED):
+        name = oddity.__name__
+        made = make_odd(oddity, lines)
+        text = "".join(
+            json.dumps(line | {"trace_id": name} if line["kind"] == "header" else line) + "\n"
+            for line in made
+        ).encode()
+        paths[name] = folder / f"{name}.jsonl"
+        paths[name].write_bytes(text if oddity in DAMAGED else sealed(text))
+    return paths
 
 
 def with_counts(lines: Lines) -> Lines:

@@ -68,15 +68,19 @@ def processes(recording: Recording) -> list[Process]:
     came = [Process(address, lines[0]) for (address, _), lines in added.items()]
     for process in came:
         process.removed = _removal(process, came, recording)
-        process.said = _said(process, recording)
     for line in recording.of("event"):
+        payload = line.get("payload")
         if line["topic"] == "worker-restart-memory":
-            payload = line["payload"]
-            at = [
-                p for p in came if p.address == payload["worker"] and p.added["t"] <= line["t"]
-            ]
+            address = payload["worker"]
+            at = [p for p in came if p.address == address and p.added["t"] <= line["t"]]
             if at:
                 at[-1].killed = payload
+        elif line["topic"] == "all" and isinstance(payload, dict):
+            removal = line.get("worker") or payload.get("worker"), payload.get("stimulus_id")
+            for process in came:
+                if payload.get("action") == "remove-worker" and process.removed:
+                    if removal == (process.address, process.removed.get("stimulus_id")):
+                        process.said = process.said or payload
     seen = {
         *column(task_runs(recording), "worker"),
         *known(line.get("worker") for line in recording.of("worker_sample")),
@@ -106,21 +110,6 @@ def _removal(process: Process, came: list[Process], recording: Recording) -> dic
     return next((line for line in recording.of("worker_removed") if is_it(line)), None)
 
 
-def _said(process: Process, recording: Recording) -> dict | None:
-    """Return Dask's event of the removal."""
-    if process.removed is None:
-        return None
-    for line in recording.of("event"):
-        payload = line.get("payload")
-        if line["topic"] != "all" or not isinstance(payload, dict):
-            continue
-        worker = line.get("worker") or payload.get("worker")
-        is_it = (payload.get("action"), worker, payload.get("stimulus_id"))
-        if is_it == ("remove-worker", process.address, process.removed.get("stimulus_id")):
-            return payload
-    return None
-
-
 def process_of(recording: Recording, address: str | None, t: float | None) -> int | None:
     """Return the number of the process of an address: the one that joined last until t.
 
@@ -139,7 +128,14 @@ def presence(recording: Recording) -> list[tuple[float, float, int | None]]:
         (
             process.added.get("t", start_t),
             process.removed["t"] if process.removed else stop_t,
-            _nthreads(process, recording),
+            # As recorded, or else the largest number in samples of its address.
+            process.added.get("nthreads")
+            if process.added.get("nthreads") is not None
+            else most(
+                line.get("nthreads")
+                for line in recording.of("worker_sample")
+                if line["worker"] == process.address
+            ),
         )
         for process in processes(recording)
     ]
@@ -166,14 +162,6 @@ def cluster(recording: Recording) -> Row:
             if n is not None
         ),
     }
-
-
-def _nthreads(process: Process, recording: Recording) -> int | None:
-    """Return the recorded number of threads, or else the maximum in samples of its address."""
-    if process.added.get("nthreads") is not None:
-        return process.added["nthreads"]
-    samples = recording.of("worker_sample")
-    return most(line.get("nthreads") for line in samples if line["worker"] == process.address)
 
 
 def extent(recording: Recording) -> tuple[float, float]:

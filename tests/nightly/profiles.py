@@ -24,12 +24,21 @@ def profile_stacks(recording: Recording) -> list[Row]:
 
 def _stacks(line: dict, part: dict) -> Iterator[Row]:
     tree = line["tree"]
-    excess = _excess(tree, part)
+    counts = dict(zip(part["nodes"], part["counts"], strict=True))
+    children = _children(tree, part)
+    # The count of each node minus those of its callees.
+    excess = {
+        node: max(count - sum(counts[child] for child in children.get(node, [])), 0)
+        for node, count in counts.items()
+    }
     samples, undecided = _ends(line, part, excess)
     for node in part["nodes"]:
         if not (samples[node] or undecided[node] or excess[node]):
             continue
-        path = _path(tree, node)
+        path = [node]
+        while tree["parents"][path[0]] is not None:
+            path.insert(0, tree["parents"][path[0]])
+        del path[0]  # the root
         frames = [tree["frames"][tree["node_frames"][n]] for n in path]
         yield {
             "worker": line.get("worker"),
@@ -50,30 +59,11 @@ def _stacks(line: dict, part: dict) -> Iterator[Row]:
         }
 
 
-def _path(tree: dict, node: int) -> list[int]:
-    """Return the nodes from below the root to this one."""
-    path: list[int] = []
-    while tree["parents"][node] is not None:
-        path.insert(0, node)
-        node = tree["parents"][node]
-    return path
-
-
 def _children(tree: dict, part: dict) -> dict[int | None, list[int]]:
     """Return the callees of each node in a slice."""
     called = [{"node": node, "by": tree["parents"][node]} for node in part["nodes"]]
     by = grouped(called, lambda call: call["by"])
     return {node: [call["node"] for call in calls] for node, calls in by.items()}
-
-
-def _excess(tree: dict, part: dict) -> dict[int, int]:
-    """Return the count of each node minus those of its callees."""
-    counts = dict(zip(part["nodes"], part["counts"], strict=True))
-    children = _children(tree, part)
-    return {
-        node: max(count - sum(counts[child] for child in children.get(node, [])), 0)
-        for node, count in counts.items()
-    }
 
 
 def _ends(line: dict, part: dict, excess: dict) -> tuple[dict[int, int], dict[int, int]]:

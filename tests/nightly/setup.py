@@ -122,6 +122,14 @@ def options(recording: Recording) -> Iterator[tuple[Row, str | None]]:
         defaults = sheet(recording, "defaults", process.get("defaults")) or {}
         sources = sheet(recording, "config_sources", process.get("config_sources"))
         for name in defaults | differing:
+            # The last file or variable that sets an option is its source.
+            last = {"kind": "code"}
+            for source in sources or ():
+                if name.replace("_", "-") in source["options"]:
+                    last = source
+            is_known = name in differing or last["kind"] != "code"
+            if sources is None or not is_known:
+                last = {"kind": None}
             yield (
                 {
                     "name": name,
@@ -130,7 +138,8 @@ def options(recording: Recording) -> Iterator[tuple[Row, str | None]]:
                     "default_value": as_text(defaults.get(name)),
                     "differs": name in differing,
                     "is_declared": name in defaults,
-                    **_source(name, sources, differs=name in differing),
+                    "source": last["kind"],
+                    "source_name": last.get("name"),
                 },
                 process["worker"],
             )
@@ -139,19 +148,6 @@ def options(recording: Recording) -> Iterator[tuple[Row, str | None]]:
             ("default_value", "differs", "is_declared", "source", "source_name")
         )
         yield {"name": name, "value": value, "process": "scheduler", **unknown}, None
-
-
-def _source(name: str, sources: list | None, *, differs: bool) -> Row:
-    """Return what set an option."""
-    last = {"kind": "code"}
-    for source in sources or ():
-        if name.replace("_", "-") in source["options"]:
-            last = source
-    is_known = sources is not None and (differs or last["kind"] != "code")
-    return {
-        "source": last["kind"] if is_known else None,
-        "source_name": last.get("name") if is_known else None,
-    }
 
 
 def is_run_specific(name: str | None, value: str | None) -> bool | None:
@@ -166,9 +162,8 @@ def is_run_specific(name: str | None, value: str | None) -> bool | None:
     if any(last == end or last.endswith("-" + end) for end in ends):
         return True
     text = value or ""
-    address = re.match(r"(tcp|tls|ws|wss|ucx|ucxx|inproc|http|https)://", text)
-    folder = re.match(r"/(tmp|scratch|var/tmp|run)(/|$)", text)
-    return bool(address or folder or re.search(r":[0-9]{4,5}$", text))
+    address = r"(tcp|tls|ws|wss|ucx|ucxx|inproc|http|https)://|/(tmp|scratch|var/tmp|run)(/|$)"
+    return bool(re.match(address, text) or re.search(r":[0-9]{4,5}$", text))
 
 
 def config(recording: Recording) -> list[Row]:

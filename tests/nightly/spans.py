@@ -1,9 +1,9 @@
 """Dask spans and fine performance metrics."""
 
 from nightly.processes import extent, presence
-from nightly.recording import Recording, Row
+from nightly.recording import Recording, Row, once
 from nightly.tasks import outcomes, task_runs, tasks
-from nightly.totals import column, grouped, known, least, most, ratio, total
+from nightly.totals import column, costliest_first, grouped, known, least, most, ratio, total
 
 #: Columns that identify a metric.
 LABELS = ("worker", "server_id", "context", "span_id", "prefix", "activity", "unit")
@@ -64,19 +64,36 @@ BYTES = {
 }
 
 
+@once
 def activities(recording: Recording) -> list[Row]:
-    """Return one row per worker, context, span and prefix.
+    """Return one row per worker, context, span and prefix; None if there is no activity.
 
     Of p2p, "foreground" repeats what `execute` reports with p2p- before the activity, and is
     left out, as is idle time.
     """
-    names = LABELS[:5]
-    metrics = spent(recording)
-    by_label = grouped(metrics, lambda row: tuple(row[name] for name in names))
-    return [
-        dict(zip(names, label, strict=True)) | _activities(rows)
-        for label, rows in by_label.items()
-    ]
+    reported = {name for names in SECONDS.values() for name in names}
+    found = []
+    for label, rows in grouped(
+        spent(recording), lambda row: tuple(row[label] for label in LABELS[:5])
+    ).items():
+        timed = [(_name(row), row["value"]) for row in rows if row["unit"] == "seconds"]
+        moved = [(_name(row), row["value"]) for row in rows if row["unit"] == "bytes"]
+        found.append(
+            {
+                **dict(zip(LABELS, label, strict=False)),
+                "seconds": total(value for _, value in timed),
+                **{
+                    column: total(value for name, value in timed if name in names)
+                    for column, names in SECONDS.items()
+                },
+                "other_seconds": total(value for name, value in timed if name not in reported),
+                **{
+                    column: total(value for name, value in moved if name == activity)
+                    for column, activity in BYTES.items()
+                },
+            }
+        )
+    return found
 
 
 def spent(recording: Recording) -> list[Row]:
@@ -87,25 +104,6 @@ def spent(recording: Recording) -> list[Row]:
         if row["activity"] != "idle"
         and (row["context"], row["prefix"]) != ("p2p", "foreground")
     ]
-
-
-def _activities(rows: list[Row]) -> Row:
-    """Sum up by activity; None if there is none."""
-    timed = [(_name(row), row["value"]) for row in rows if row["unit"] == "seconds"]
-    moved = [(_name(row), row["value"]) for row in rows if row["unit"] == "bytes"]
-    reported = {name for names in SECONDS.values() for name in names}
-    return {
-        "seconds": total(value for _, value in timed),
-        **{
-            column: total(value for name, value in timed if name in names)
-            for column, names in SECONDS.items()
-        },
-        "other_seconds": total(value for name, value in timed if name not in reported),
-        **{
-            column: total(value for name, value in moved if name == activity)
-            for column, activity in BYTES.items()
-        },
-    }
 
 
 def _name(row: Row) -> str | None:
@@ -130,11 +128,23 @@ def span_totals(recording: Recording) -> list[Row]:
         began = (0, row["t"], len(row["path"] or [])) if row else (1,)
         return (*began, span is None, span or "")
 
-    return [
-        _span(span, [other for other in there if span in _outward(other, records)], by_span)
-        | {name: records.get(span, {}).get(name) for name in ("name", "path", "parent_id")}
-        for span in sorted(there, key=place)
-    ]
+    rows = []
+    for span in sorted(there, key=place):
+        within = [other for other in there if span in _outward(other, records)]
+        alone = _sums(*(found.get(span, []) for found in by_span))
+        nested = _sums(
+            *([row for each in within for row in found.get(each, [])] for found in by_span)
+        )
+        rows.append(
+            {
+                "span_id": span,
+                **{n: records.get(span, {}).get(n) for n in ("name", "path", "parent_id")},
+                **alone,
+                "descendants": len(within) - 1,
+                **{f"total_{name}": value for name, value in nested.items()},
+            }
+        )
+    return rows
 
 
 def _outward(span: str | None, records: dict[str, Row]) -> list[str | None]:
@@ -145,20 +155,6 @@ def _outward(span: str | None, records: dict[str, Row]) -> list[str | None]:
             break
         found.append(parent)
     return found
-
-
-def _span(span: str | None, within: list, by_span: list[dict]) -> Row:
-    """Return the sums of a span alone and with its nested spans."""
-    alone = _sums(*(found.get(span, []) for found in by_span))
-    inner = _sums(
-        *([row for each in within for row in found.get(each, [])] for found in by_span)
-    )
-    return {
-        "span_id": span,
-        **alone,
-        "descendants": len(within) - 1,
-        **{f"total_{name}": value for name, value in inner.items()},
-    }
 
 
 def _sums(entered: list[Row], runs: list[Row], spent: list[Row]) -> Row:
@@ -183,56 +179,46 @@ def _sums(entered: list[Row], runs: list[Row], spent: list[Row]) -> Row:
 def span_idle(recording: Recording) -> list[Row]:
     """Return one row per span: thread time on offer that no metric below it explains."""
     named = {row["span_id"]: row for row in spans(recording)}
-    rows = [_idle(row, _below(row["span_id"], named), recording) for row in named.values()]
-    return sorted(
-        rows,
-        key=lambda row: (
-            row["idle_seconds"] is None, -(row["idle_seconds"] or 0), row["span_id"],
-        ),
-    )  # fmt: skip
-
-
-def _below(span_id: str, named: dict[str, Row]) -> set[str]:
-    """Return a span and all spans below it."""
-    found = {span_id}
-    while more := {n for n, row in named.items() if row["parent_id"] in found} - found:
-        found |= more
-    return found
-
-
-def _idle(span: Row, inside: set[str], recording: Recording) -> Row:
-    submitted = [row["submitted_t"] for row in tasks(recording) if row["span_id"] in inside]
-    runs = [row for row in task_runs(recording) if row["span_id"] in inside]
-    start_t = least(submitted)
-    stop_t = most(
-        extent(recording)[1]
-        if row["end_t"] is None
-        else row["end_t"]
-        if row["compute_stop_t"] is None
-        else row["compute_stop_t"]
-        for row in runs
-    )
-    known_seconds = total(
-        row["value"]
-        for row in fine_metrics(recording)
-        if row["span_id"] in inside and (row["context"], row["unit"]) == ("execute", "seconds")
-    )
-    offered = None
-    if None not in (start_t, stop_t):
-        offered = total(
-            nthreads * max(min(gone, stop_t) - max(came, start_t), 0)
-            for came, gone, nthreads in presence(recording)
-            if nthreads is not None
+    rows = []
+    for span_id, span in named.items():
+        inside = {other for other in named if span_id in _outward(other, named)}
+        runs = [row for row in task_runs(recording) if row["span_id"] in inside]
+        start_t = least(
+            row["submitted_t"] for row in tasks(recording) if row["span_id"] in inside
         )
-    idle = None if offered is None else max(offered - (known_seconds or 0), 0)
-    return {
-        "span_id": span["span_id"],
-        "name": span["name"],
-        "path": span["path"],
-        "start_t": start_t,
-        "stop_t": stop_t,
-        "thread_seconds": offered,
-        "known_seconds": known_seconds,
-        "idle_seconds": idle,
-        "idle_share": ratio(idle, offered),
-    }
+        stop_t = most(
+            extent(recording)[1]
+            if row["end_t"] is None
+            else row["end_t"]
+            if row["compute_stop_t"] is None
+            else row["compute_stop_t"]
+            for row in runs
+        )
+        known_seconds = total(
+            row["value"]
+            for row in fine_metrics(recording)
+            if row["span_id"] in inside
+            and (row["context"], row["unit"]) == ("execute", "seconds")
+        )
+        offered = None
+        if None not in (start_t, stop_t):
+            offered = total(
+                nthreads * max(min(gone, stop_t) - max(came, start_t), 0)
+                for came, gone, nthreads in presence(recording)
+                if nthreads is not None
+            )
+        idle = None if offered is None else max(offered - (known_seconds or 0), 0)
+        rows.append(
+            {
+                "span_id": span_id,
+                "name": span["name"],
+                "path": span["path"],
+                "start_t": start_t,
+                "stop_t": stop_t,
+                "thread_seconds": offered,
+                "known_seconds": known_seconds,
+                "idle_seconds": idle,
+                "idle_share": ratio(idle, offered),
+            }
+        )
+    return costliest_first(rows, "idle_seconds", "span_id")

@@ -29,31 +29,27 @@ def stragglers(recording: Recording) -> list[Row]:
         for row in chunk_attempts(recording)
         if row["has_task"]
     }
-    rows = [
-        _straggler(run, usual[run["prefix"]], read.get((run["key"], run["attempt"]), {}))
-        for run in known
-        if _is_straggler(run["compute_seconds"], usual.get(run["prefix"], []))
-    ]
-    return sorted(rows, key=lambda row: -row["excess_seconds"])
-
-
-def _is_straggler(seconds: float | None, usual: list[float]) -> bool:
-    if seconds is None or len(usual) < ENOUGH:
-        return False
-    return seconds >= FACTOR * median(usual) and seconds > median(usual)
-
-
-def _straggler(run: Row, usual: list[float], chunk: Row) -> Row:
     names = (
         "key", "prefix", "attempt", "worker", "thread", "outcome", "compute_seconds",
         "compute_start_t", "compute_stop_t", "run_id",
     )  # fmt: skip
     place = ("dataset", "filename", "entry_start", "entry_stop")
-    return {
-        **{name: run[name] for name in names},
-        **{name: chunk.get(name) for name in place},
-        "median_seconds": median(usual),
-        "relative_duration": ratio(run["compute_seconds"], median(usual)),
-        "excess_seconds": run["compute_seconds"] - median(usual),
-        "prefix_runs": len(usual),
-    }
+    rows = []
+    for run in known:
+        seconds, durations = run["compute_seconds"], usual.get(run["prefix"], [])
+        if seconds is None or len(durations) < ENOUGH:
+            continue
+        middle = median(durations)
+        if middle < seconds >= FACTOR * middle:
+            chunk = read.get((run["key"], run["attempt"]), {})
+            rows.append(
+                {
+                    **{name: run[name] for name in names},
+                    **{name: chunk.get(name) for name in place},
+                    "median_seconds": middle,
+                    "relative_duration": ratio(seconds, middle),
+                    "excess_seconds": seconds - middle,
+                    "prefix_runs": len(durations),
+                }
+            )
+    return sorted(rows, key=lambda row: -row["excess_seconds"])

@@ -1,6 +1,7 @@
 """Tasks, their transitions and attempts."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nightly.recording import Recording, Row, once
@@ -38,51 +39,46 @@ def transitions(recording: Recording) -> list[Row]:
     )  # fmt: skip
     rows = []
     for seq, line in enumerate(recording.of("transition")):
-        row = {name: line.get(name) for name in names}
-        row["startstops"] = [_whole_part(part) for part in line.get("startstops") or []] or (
-            line.get("startstops")
-        )
-        rows.append({**row, "seq": seq})
+        row = {name: line.get(name) for name in names} | {"seq": seq}
+        if row["startstops"]:
+            parts = ("action", "start", "stop", "source")
+            row["startstops"] = [{n: part.get(n) for n in parts} for part in row["startstops"]]
+        rows.append(row)
     return rows
 
 
-def _whole_part(part: dict) -> dict:
-    return {name: part.get(name) for name in ("action", "start", "stop", "source")}
-
-
+@once
 def tasks(recording: Recording) -> list[Row]:
     """Return one row per key, as first submitted."""
-    return [
-        _task(entries) | {"role": roles(recording).get(key)}
-        for key, entries in _entries(recording).items()
-    ]
+    rows = []
+    for key, (first, *again) in _entries(recording).items():
+        dependencies = first.get("dependencies")
+        submitted = (first.get("value") or {}).get("submitted_span") or {}
+        rows.append(
+            {
+                "key": key,
+                "prefix": first.get("prefix"),
+                "task_group": first.get("group"),
+                "span_id": first.get("span_id"),
+                "is_other_span": bool(submitted),
+                "submitted_span_path": submitted.get("name"),
+                "submitted_span_id": (submitted.get("ids") or [None])[-1],
+                "dependencies": dependencies,
+                "n_dependencies": None if dependencies is None else len(dependencies),
+                "priority": first.get("priority"),
+                "annotations": first.get("annotations"),
+                "submitted_t": first["t"],
+                "client": first.get("client"),
+                "submissions": 1 + len(again),
+                "role": roles(recording).get(key),
+            }
+        )
+    return rows
 
 
 def _entries(recording: Recording) -> dict[str, list[dict]]:
     """Return the task records by key."""
     return grouped(recording.of("task"), lambda line: line["key"])
-
-
-def _task(entries: list[dict]) -> Row:
-    first = entries[0]
-    dependencies = first.get("dependencies")
-    submitted = (first.get("value") or {}).get("submitted_span") or {}
-    return {
-        "key": first["key"],
-        "prefix": first.get("prefix"),
-        "task_group": first.get("group"),
-        "span_id": first.get("span_id"),
-        "is_other_span": bool(submitted),
-        "submitted_span_path": submitted.get("name"),
-        "submitted_span_id": (submitted.get("ids") or [None])[-1],
-        "dependencies": dependencies,
-        "n_dependencies": None if dependencies is None else len(dependencies),
-        "priority": first.get("priority"),
-        "annotations": first.get("annotations"),
-        "submitted_t": first["t"],
-        "client": first.get("client"),
-        "submissions": len(entries),
-    }
 
 
 @dataclass
@@ -120,7 +116,9 @@ def attempts(recording: Recording) -> list[Attempt]:
     def begin(line: dict) -> None:
         key = line["key"]
         attempt = Attempt(key, len(found[key]) + 1, line, waiting_t.get(key))
-        attempt.task = _entry_at(_entries(recording).get(key, []), line["t"])
+        entries = _entries(recording).get(key, [])
+        before = [entry for entry in entries[1:] if entry["t"] <= line["t"]]
+        attempt.task = (before or entries[:1] or [None])[-1]
         found[key].append(attempt)
         order.append(attempt)
         is_open[key] = True
@@ -141,15 +139,43 @@ def attempts(recording: Recording) -> list[Attempt]:
     return order
 
 
-def _entry_at(entries: list[dict], t: float) -> dict | None:
-    before = [entry for entry in entries[1:] if entry["t"] <= t]
-    return (before or entries[:1] or [None])[-1]
-
-
 @once
 def task_runs(recording: Recording) -> list[Row]:
     """Return one row per attempt."""
-    return [_run(attempt, recording) for attempt in attempts(recording)]
+    files = {line["key"]: line["filename"] for line in recording.of("chunk")}
+    rows = []
+    for attempt in attempts(recording):
+        begin, end, task = attempt.begin, attempt.end or {}, attempt.task or {}
+        outcome = _outcome(attempt, recording)
+        queued = attempt.was_there or attempt.waiting_t is None
+        start_t = end.get("start_t")
+        rows.append(
+            {
+                "key": attempt.key,
+                "prefix": task.get("prefix"),
+                "attempt": attempt.number,
+                "worker": _either("worker", end, begin),
+                "thread": end.get("thread"),
+                "outcome": outcome,
+                "processing_t": None if attempt.was_there else begin["t"],
+                **_times(end.get("startstops") or []),
+                # From the latest transition to waiting to the dispatch.
+                "queued_seconds": None if queued else begin["t"] - attempt.waiting_t,
+                "nbytes": end.get("nbytes"),
+                "typename": end.get("typename"),
+                "span_id": task.get("span_id"),
+                "exception": end.get("exception"),
+                "traceback": end.get("traceback"),
+                "run_id": _either("run_id", end, begin),
+                "end_t": end.get("t"),
+                "role": roles(recording).get(attempt.key),
+                "kept": outcome == "memory" and not _is_discarded(attempt, recording),
+                "filename": files.get(attempt.key),
+                # Unless the heartbeat was about an earlier attempt.
+                "execute_start_t": None if (start_t or -1) < begin["t"] else start_t,
+            }
+        )
+    return rows
 
 
 def task_phases(recording: Recording) -> list[Row]:
@@ -169,38 +195,6 @@ def task_phases(recording: Recording) -> list[Row]:
     ]
 
 
-def _run(attempt: Attempt, recording: Recording) -> Row:
-    begin, end, task = attempt.begin, attempt.end or {}, attempt.task or {}
-    return {
-        "key": attempt.key,
-        "prefix": task.get("prefix"),
-        "attempt": attempt.number,
-        "worker": _either("worker", end, begin),
-        "thread": end.get("thread"),
-        "outcome": _outcome(attempt, recording),
-        "processing_t": None if attempt.was_there else begin["t"],
-        **_times(end.get("startstops") or []),
-        "queued_seconds": _queued_seconds(attempt),
-        "nbytes": end.get("nbytes"),
-        "typename": end.get("typename"),
-        "span_id": task.get("span_id"),
-        "exception": end.get("exception"),
-        "traceback": end.get("traceback"),
-        "run_id": _either("run_id", end, begin),
-        "end_t": end.get("t"),
-        "role": roles(recording).get(attempt.key),
-        "kept": _outcome(attempt, recording) == "memory"
-        and not _is_discarded(attempt, recording),
-        "filename": _files(recording).get(attempt.key),
-        "execute_start_t": _execute_start(end.get("start_t"), begin),
-    }
-
-
-def _execute_start(t: float | None, begin: dict) -> float | None:
-    """Return when an attempt began, unless the heartbeat was about an earlier one."""
-    return t if t is not None and begin.get("t") is not None and t >= begin["t"] else None
-
-
 def _is_discarded(attempt: Attempt, recording: Recording) -> bool:
     """Return whether a good attempt was repeated before a dependent had used its result."""
     later = [
@@ -210,13 +204,19 @@ def _is_discarded(attempt: Attempt, recording: Recording) -> bool:
     ]
     if not any(_outcome(other, recording) == "memory" for other in later):
         return False
-    position = _positions(recording)
-    here, until = position[id(attempt.end)], position[id(later[0].begin)]
+    # Tasks that were there before come before all transitions.
+    places = {id(line): n for n, line in enumerate(recording.of("transition"))}
+    here, until = places[id(attempt.end)], places.get(id(later[0].begin), -1)
+    dependents = {
+        line["key"]
+        for line in recording.of("task")
+        if attempt.key in (line.get("dependencies") or ())
+    }
     return not any(
         _outcome(use, recording) == "memory"
-        and position[id(use.begin)] > here
-        and position[id(use.end)] < until
-        for key in _dependents(recording)[attempt.key]
+        and here < places.get(id(use.begin), -1)
+        and places[id(use.end)] < until
+        for key in dependents
         for use in _attempts_by_key(recording)[key]
     )
 
@@ -226,34 +226,11 @@ def _attempts_by_key(recording: Recording) -> dict[str, list[Attempt]]:
     return defaultdict(list, grouped(attempts(recording), lambda attempt: attempt.key))
 
 
-@once
-def _dependents(recording: Recording) -> dict[str, set[str]]:
-    found = defaultdict(set)
-    for line in recording.of("task"):
-        for key in line.get("dependencies") or []:
-            found[key].add(line["key"])
-    return found
-
-
-@once
-def _positions(recording: Recording) -> dict[int, int]:
-    """Return the place of each transition in the trace, by identity; tasks come before."""
-    of_transitions = {id(line): n for n, line in enumerate(recording.of("transition"))}
-    return defaultdict(lambda: -1, of_transitions)
-
-
 def _either(name: str, end: dict, begin: dict) -> object:
     """Return the value of the end, or else of the begin: stealing moves a task without a
     transition.
     """
     return begin.get(name) if end.get(name) is None else end[name]
-
-
-def _queued_seconds(attempt: Attempt) -> float | None:
-    """Return the time from the latest transition to waiting to the dispatch."""
-    if attempt.was_there or attempt.waiting_t is None:
-        return None
-    return attempt.begin["t"] - attempt.waiting_t
 
 
 def _times(parts: list[dict]) -> Row:
@@ -344,12 +321,6 @@ def _downstream(needed: dict[str, list[str]], keys: set[str]) -> set[str]:
     return reached
 
 
-@once
-def _files(recording: Recording) -> dict[str, str]:
-    """Return the file that a task of coffea reads, by key."""
-    return {line["key"]: line["filename"] for line in recording.of("chunk")}
-
-
 def task_states(recording: Recording) -> list[Row]:
     """Return the last state of each key."""
     changes = [(line["t"], 0, n, line) for n, line in enumerate(recording.of("task"))]
@@ -395,31 +366,29 @@ def unattempted(recording: Recording) -> list[Row]:
     return rows
 
 
-def prefixes(recording: Recording) -> list[Row]:
-    """Return one row per prefix, highest compute time first."""
-    entered = grouped(tasks(recording), lambda task: task["prefix"])
-    tried = grouped(task_runs(recording), lambda run: run["prefix"])
+def _summed(
+    recording: Recording,
+    name: str,
+    group_of: Callable[[Attempt, Row], str | None],
+    describe: Callable[[list[Row], list[Row]], Row],
+) -> list[Row]:
+    """Describe the tasks and attempts of each group, highest compute time first."""
+    entered, tried = defaultdict(list), defaultdict(list)
+    for task in tasks(recording):
+        entered[task[name]].append(task)
+    for attempt, run in zip(attempts(recording), task_runs(recording), strict=True):
+        tried[group_of(attempt, run)].append(run)
     rows = [
-        _prefix(prefix, entered.get(prefix, []), tried.get(prefix, []))
-        for prefix in dict.fromkeys([*entered, *tried])
+        {name: group, "tasks": len(entered[group]), "task_runs": len(tried[group])}
+        | describe(entered[group], tried[group])
+        for group in dict.fromkeys([*entered, *tried])
     ]
-    return costliest_first(rows, "compute_seconds", "prefix")
+    return costliest_first(rows, "compute_seconds", name)
 
 
-def _prefix(prefix: str | None, entered: list[Row], runs: list[Row]) -> Row:
-    held = set(column(entered, "role"))
+def _totals(runs: list[Row]) -> Row:
+    """Return the sums of attempts."""
     return {
-        "prefix": prefix,
-        **_totals(entered, runs),
-        "roles": ", ".join(sorted(held)) or None,
-    }
-
-
-def _totals(entered: list[Row], runs: list[Row]) -> Row:
-    """Return the sums of tasks and their attempts."""
-    return {
-        "tasks": len(entered),
-        "task_runs": len(runs),
         **outcomes(runs, "memory", "erred", "retried", "lost", "rescheduled"),
         **outcomes(runs, "cancelled", "unfinished"),
         **compute_times(runs),
@@ -428,39 +397,59 @@ def _totals(entered: list[Row], runs: list[Row]) -> Row:
     }
 
 
+def prefixes(recording: Recording) -> list[Row]:
+    """Return one row per prefix."""
+
+    def describe(entered: list[Row], runs: list[Row]) -> Row:
+        held = set(column(entered, "role"))
+        return _totals(runs) | {"roles": ", ".join(sorted(held)) or None}
+
+    return _summed(recording, "prefix", lambda _, run: run["prefix"], describe)
+
+
 def task_groups(recording: Recording) -> list[Row]:
-    """Return one row per task group, highest compute time first.
+    """Return one row per task group.
 
     A task counts in the group of its first submission, an attempt in that of its own one.
     """
-    entered = grouped(tasks(recording), lambda task: task["task_group"])
-    in_groups = [
-        ((attempt.task or {}).get("group"), run)
-        for attempt, run in zip(attempts(recording), task_runs(recording), strict=True)
-    ]
-    tried = {
-        group: [run for _, run in pairs]
-        for group, pairs in grouped(in_groups, lambda pair: pair[0]).items()
-    }
-    rows = [
-        _group(group, entered.get(group, []), tried.get(group, []))
-        for group in dict.fromkeys([*entered, *tried])
-    ]
-    return costliest_first(rows, "compute_seconds", "task_group")
+
+    def describe(entered: list[Row], runs: list[Row]) -> Row:
+        first_t, last_t = least(column(runs, "processing_t")), most(column(runs, "end_t"))
+        return {
+            **_totals(runs),
+            "prefix": next(iter(column([*entered, *runs], "prefix")), None),
+            "workers": len(set(column(runs, "worker"))),
+            "submitted_t": least(column(entered, "submitted_t")),
+            "first_t": first_t,
+            "last_t": last_t,
+            "wall_seconds": None if None in (first_t, last_t) else last_t - first_t,
+        }
+
+    def group_of(attempt: Attempt, _run: Row) -> str | None:
+        return (attempt.task or {}).get("group")
+
+    return _summed(recording, "task_group", group_of, describe)
 
 
-def _group(group: str | None, entered: list[Row], runs: list[Row]) -> Row:
-    first_t, last_t = least(column(runs, "processing_t")), most(column(runs, "end_t"))
-    return {
-        "task_group": group,
-        "prefix": next(iter(column([*entered, *runs], "prefix")), None),
-        **_totals(entered, runs),
-        "workers": len(set(column(runs, "worker"))),
-        "submitted_t": least(column(entered, "submitted_t")),
-        "first_t": first_t,
-        "last_t": last_t,
-        "wall_seconds": None if None in (first_t, last_t) else last_t - first_t,
-    }
+def task_roles(recording: Recording) -> list[Row]:
+    """Return one row per role."""
+    everything = total(column(task_runs(recording), "compute_seconds"))
+
+    def describe(entered: list[Row], runs: list[Row]) -> Row:
+        held = sorted(set(column(entered, "prefix")))
+        has_role = any(column(entered, "role"))
+        times = compute_times(runs)
+        return {
+            "prefixes": ", ".join(held) if held and has_role else None,
+            "failed_attempts": sum(outcomes(runs, "erred", "retried", "lost").values()),
+            **times,
+            "compute_share": ratio(times["compute_seconds"], everything),
+            "output_bytes": total(column(runs, "nbytes")),
+            "first_t": least(column(runs, "processing_t")),
+            "last_t": most(column(runs, "end_t")),
+        }
+
+    return _summed(recording, "role", lambda _, run: run["role"], describe)
 
 
 def outcomes(runs: list[Row], *names: str) -> Row:
@@ -477,37 +466,6 @@ def compute_times(runs: list[Row]) -> Row:
         "mean_compute_seconds": mean(seconds),
         "max_compute_seconds": most(seconds),
         **{name: total(column(runs, name)) for name in PARTS},
-    }
-
-
-def task_roles(recording: Recording) -> list[Row]:
-    """Return one row per role, highest compute time first."""
-    entered = grouped(tasks(recording), lambda task: task["role"])
-    tried = grouped(task_runs(recording), lambda run: run["role"])
-    everything = total(column(task_runs(recording), "compute_seconds"))
-    rows = [
-        _role(role, entered.get(role, []), tried.get(role, []), everything)
-        for role in dict.fromkeys([*entered, *tried])
-    ]
-    return costliest_first(rows, "compute_seconds", "role")
-
-
-def _role(
-    role: str | None, entered: list[Row], runs: list[Row], everything: float | None
-) -> Row:
-    held = sorted(set(column(entered, "prefix")))
-    times = compute_times(runs)
-    return {
-        "role": role,
-        "prefixes": ", ".join(held) if held and role else None,
-        "tasks": len(entered),
-        "task_runs": len(runs),
-        "failed_attempts": sum(outcomes(runs, "erred", "retried", "lost").values()),
-        **times,
-        "compute_share": ratio(times["compute_seconds"], everything),
-        "output_bytes": total(column(runs, "nbytes")),
-        "first_t": least(column(runs, "processing_t")),
-        "last_t": most(column(runs, "end_t")),
     }
 
 

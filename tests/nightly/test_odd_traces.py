@@ -3,16 +3,13 @@
 All are opened together, so that each view is queried once and must separate them.
 """
 
-import json
-
 import pytest
 
 from nightly.comparison import Answer
-from nightly.odd_traces import DAMAGED, UNUSUAL, make_odd, with_counts
+from nightly.odd_traces import with_counts, write_odd_traces
 from nightly.recording import Recording
 from nightly.test_views import GOLD, SAMPLES, differences_of
 from roast_analyze import Trace
-from sealing import sealed
 
 [SAMPLE] = [path for path in SAMPLES if path.name.startswith("coffea_failures.")]
 
@@ -23,19 +20,8 @@ def recordings(tmp_path_factory) -> dict[str, Recording]:
     whole = Recording.read(SAMPLE)
     left_out = [id(line) for line in whole.of("profile")[2:]]
     lines = with_counts([line for line in whole.lines if id(line) not in left_out])
-    folder = tmp_path_factory.mktemp("make_odd")
-    made = {}
-    for oddity in (*UNUSUAL, *DAMAGED):
-        name = oddity.__name__
-        path = folder / f"{name}.jsonl"
-        named = [
-            line | {"trace_id": name} if line["kind"] == "header" else line
-            for line in make_odd(oddity, lines)
-        ]
-        made_of = "".join(json.dumps(line) + "\n" for line in named).encode()
-        path.write_bytes(made_of if oddity in DAMAGED else sealed(made_of))
-        made[name] = Recording.read(path)
-    return made
+    paths = write_odd_traces(tmp_path_factory.mktemp("odd"), lines)
+    return {name: Recording.read(path) for name, path in paths.items()}
 
 
 @pytest.fixture(scope="module")

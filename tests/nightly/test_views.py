@@ -37,7 +37,10 @@ from nightly.recording import Recording, Row
 from roast_analyze import Trace
 from roast_analyze.open.views import view_names
 
-SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("*.jsonl.zst"))
+TESTS = Path(__file__).parents[1]
+SAMPLES = sorted((TESTS.parent / "sample_traces").glob("*.jsonl.zst"))
+#: Traces in older formats, which open for good.
+OLDER = [TESTS / "analyze" / "data" / "metadata_map.jsonl.zst"]
 
 GOLD: dict[str, Callable[[Recording], list[Row]]] = {
     function.__name__: function
@@ -80,7 +83,11 @@ def test_every_view_has_its_function():
     assert set(GOLD) == set(view_names()) - WITHOUT
 
 
-@pytest.fixture(scope="module", params=SAMPLES, ids=lambda path: path.name.split(".")[0])
+@pytest.fixture(
+    scope="module",
+    params=[*SAMPLES, *OLDER],
+    ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}",
+)
 def sample(request) -> Iterator[tuple[Trace, Recording]]:
     with Trace(request.param) as opened:
         yield opened, Recording.read(request.param)

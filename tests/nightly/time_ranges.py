@@ -43,18 +43,18 @@ class TimeRange:
 
 def task_runs_within(recording: Recording, time_range: TimeRange) -> list[Row]:
     """Return the attempts that overlap the range, clipped to it."""
-    found = zip(attempts(recording), task_runs(recording), strict=True)
-    ends = time_range.instants(recording)
-    return [
-        _cut(attempt, row, *ends) for attempt, row in found if _touches(attempt, row, *ends)
-    ]
-
-
-def _touches(attempt: Attempt, row: Row, from_t: float, until_t: float) -> bool:
-    """Return whether an attempt overlaps the range, on the scheduler or the worker."""
-    begin = -inf if attempt.was_there else least([row["processing_t"], row["compute_start_t"]])
-    end = inf if attempt.end is None else most([row["end_t"], row["compute_stop_t"]])
-    return begin < until_t and end >= from_t
+    from_t, until_t = time_range.instants(recording)
+    found = []
+    for attempt, row in zip(attempts(recording), task_runs(recording), strict=True):
+        # On the scheduler or the worker.
+        begin, end = -inf, inf
+        if not attempt.was_there:
+            begin = least([row["processing_t"], row["compute_start_t"]])
+        if attempt.end is not None:
+            end = most([row["end_t"], row["compute_stop_t"]])
+        if begin < until_t and end >= from_t:
+            found.append(_cut(attempt, row, from_t, until_t))
+    return found
 
 
 def _cut(attempt: Attempt, row: Row, from_t: float, until_t: float) -> Row:

@@ -153,37 +153,33 @@ def concurrency(recording: Recording) -> list[Row]:
 
 def utilisation(recording: Recording) -> list[Row]:
     """Return one row per bucket and process, in the order of buckets and processes."""
-    by_process = [_of_process(number, recording) for number in range(len(processes(recording)))]
-    return [rows[n] for n in range(len(buckets(recording))) for rows in by_process if n in rows]
-
-
-def _of_process(number: int, recording: Recording) -> dict[int, Row]:
-    process = processes(recording)[number]
-    come, go, nthreads = presence(recording)[number]
-    mine = [interval for interval in work(recording) if interval.process == number]
-    there = amounts(recording, [Interval("there", come, go)])
-    computed, moved = (
-        amounts(recording, (s for s in mine if s.what == action))
-        for action in ("compute", "transfer")
-    )
-    failed = amounts(recording, (s for s in mine if s.what == "compute" and s.failed))
-    rows = {}
-    for n, bucket in enumerate(buckets(recording)):
-        if n not in there.keys() | computed.keys() | moved.keys():
-            continue
-        threads = None if nthreads is None else nthreads * there.get(n, 0.0)
-        busy = computed.get(n, 0.0)
-        rows[n] = {
-            "t": bucket.t,
-            "seconds": bucket.seconds,
-            "worker": process.address,
-            "name": process.added.get("name"),
-            "compute_seconds": busy,
-            "failed_seconds": failed.get(n, 0.0),
-            "transfer_seconds": moved.get(n, 0.0),
-            "thread_seconds": threads,
-            "idle_seconds": None if threads is None else max(threads - busy, 0.0),
-            "utilisation": ratio(busy, threads),
-            "server_id": process.added.get("server_id"),
-        }
-    return rows
+    rows = []
+    for number, process in enumerate(processes(recording)):
+        come, go, nthreads = presence(recording)[number]
+        mine = [interval for interval in work(recording) if interval.process == number]
+        there = amounts(recording, [Interval("there", come, go)])
+        computed, moved = (
+            amounts(recording, (s for s in mine if s.what == action))
+            for action in ("compute", "transfer")
+        )
+        failed = amounts(recording, (s for s in mine if s.what == "compute" and s.failed))
+        for n, bucket in enumerate(buckets(recording)):
+            if n not in there.keys() | computed.keys() | moved.keys():
+                continue
+            threads = None if nthreads is None else nthreads * there.get(n, 0.0)
+            busy = computed.get(n, 0.0)
+            row = {
+                "t": bucket.t,
+                "seconds": bucket.seconds,
+                "worker": process.address,
+                "name": process.added.get("name"),
+                "compute_seconds": busy,
+                "failed_seconds": failed.get(n, 0.0),
+                "transfer_seconds": moved.get(n, 0.0),
+                "thread_seconds": threads,
+                "idle_seconds": None if threads is None else max(threads - busy, 0.0),
+                "utilisation": ratio(busy, threads),
+                "server_id": process.added.get("server_id"),
+            }
+            rows.append((n, row))
+    return [row for _, row in sorted(rows, key=lambda numbered: numbered[0])]

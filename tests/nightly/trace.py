@@ -188,96 +188,74 @@ def run(recording: Recording) -> list[Row]:
     """Return the summary."""
     start_t, stop_t = extent(recording)
     there = cluster(recording)
-    wall_seconds = stop_t - start_t
-    worked = _work(recording)
-    chunks = _chunks(chunk_attempts(recording))
-    headline = {
-        "start_t": start_t,
-        "stop_t": stop_t,
-        "wall_seconds": wall_seconds,
-        **{name: there[name] for name in there if name != "worker_seconds"},
-        **worked,
-        "core_efficiency": ratio(worked["compute_seconds"], there["core_seconds"]),
-        "speedup": ratio(worked["compute_seconds"], worked["busy_seconds"]),
-        "mean_workers": ratio(there["worker_seconds"], wall_seconds),
-        "mean_nthreads": ratio(there["core_seconds"], wall_seconds),
-        "tasks": len(tasks(recording)),
-        "failures": len(failures(recording)),
-        **chunks,
-        "events_per_core_second": ratio(_events(recording), there["core_seconds"]),
-        **_memory(recording),
-        "lost_records": total(column(loss(recording), "records")) or 0,
-    }
-    return [headline]
-
-
-def _work(recording: Recording) -> Row:
-    """Return the sums of task attempts, and of chunk attempts without a task."""
-    alone = [row for row in chunk_attempts(recording) if not row["has_task"]]
-    runs = task_runs(recording)
+    runs, chunks = task_runs(recording), chunk_attempts(recording)
+    alone = [row for row in chunks if not row["has_task"]]
     merges = [row for row in runs if row["role"] == "merge"]
-    return {
-        "busy_seconds": _stretch([*runs, *alone]),
-        "task_runs": len(runs),
-        **outcomes(runs, "memory", "erred", "retried", "lost", "rescheduled"),
-        **outcomes(runs, "cancelled", "unfinished"),
-        "compute_seconds": total(column([*runs, *alone], "compute_seconds")),
-        "kept_seconds": kept_seconds([*runs, *alone]),
-        "output_bytes": total([*column(runs, "nbytes"), *column(alone, "output_bytes")]),
-        "transfer_seconds": total(column(runs, "transfer_seconds")),
-        "merge_seconds": total(column(merges, "compute_seconds")),
-    }
+    done = results(chunks)
+    timed = [row for row in done if row["process_seconds"] is not None]
+    outcome = [row["outcome"] for row in chunks]
+    summed = (
+        "bytes_read", "process_seconds", "open_seconds", "read_seconds", "cpu_seconds",
+        "wait_seconds", "compressed_bytes", "uncompressed_bytes",
+    )  # fmt: skip
+    sums = {name: total(column(chunks, name)) for name in summed}
+    samples = column(worker_samples(recording), "memory_bytes")
+    compute_seconds = total(column([*runs, *alone], "compute_seconds"))
+    wall_seconds, core_seconds = stop_t - start_t, there["core_seconds"]
+    busy_seconds, chunk_wall_seconds = _stretch([*runs, *alone]), _stretch(chunks)
+    events = total(column(done, "events"))
+    return [
+        {
+            "start_t": start_t,
+            "stop_t": stop_t,
+            "wall_seconds": wall_seconds,
+            **{name: there[name] for name in there if name != "worker_seconds"},
+            "mean_workers": ratio(there["worker_seconds"], wall_seconds),
+            "mean_nthreads": ratio(core_seconds, wall_seconds),
+            # Of task attempts, and of chunk attempts without a task.
+            "tasks": len(tasks(recording)),
+            "task_runs": len(runs),
+            **outcomes(runs, "memory", "erred", "retried", "lost", "rescheduled"),
+            **outcomes(runs, "cancelled", "unfinished"),
+            "busy_seconds": busy_seconds,
+            "compute_seconds": compute_seconds,
+            "kept_seconds": kept_seconds([*runs, *alone]),
+            "core_efficiency": ratio(compute_seconds, core_seconds),
+            "speedup": ratio(compute_seconds, busy_seconds),
+            "output_bytes": total([*column(runs, "nbytes"), *column(alone, "output_bytes")]),
+            "transfer_seconds": total(column(runs, "transfer_seconds")),
+            "merge_seconds": total(column(merges, "compute_seconds")),
+            "failures": len(failures(recording)),
+            # Of chunk attempts; events are of first results.
+            **sums,
+            "chunks": len(done),
+            "chunk_attempts": len(chunks),
+            "failed_chunks": sum(name in FAILED for name in outcome),
+            "skipped": outcome.count("skipped"),
+            "checkpointed_chunks": sum(row["from_checkpoint"] is True for row in done),
+            "events": events_of(done),
+            "events_per_second": ratio(events, chunk_wall_seconds),
+            "events_per_core_second": ratio(events, core_seconds),
+            "chunk_wall_seconds": chunk_wall_seconds,
+            "chunk_seconds": total(column(chunks, "compute_seconds")),
+            "mean_process_seconds": mean(column(done, "process_seconds")),
+            "events_per_process_second": ratio(
+                total(column(timed, "events")), sums["process_seconds"]
+            ),
+            "bytes_per_second": ratio(sums["bytes_read"], chunk_wall_seconds),
+            "compression_ratio": compression_ratio(chunks),
+            # No sample has skipped files.
+            "skipped_files": 0,
+            # Of all workers at a tick, and of one worker.
+            "peak_memory_bytes": most(column(cluster_samples(recording), "memory_bytes")),
+            "peak_worker_memory_bytes": most([*samples, *column(chunks, "memory_peak_bytes")]),
+            "mean_worker_memory_bytes": whole(mean(samples)),
+            "lost_records": total(column(loss(recording), "records")) or 0,
+        }
+    ]
 
 
 def _stretch(attempts: list[Row]) -> float | None:
     """Return the time from the first dispatch to the last end."""
     begin, end = least(column(attempts, "processing_t")), most(column(attempts, "end_t"))
     return None if begin is None or end is None else lasted(begin, end)
-
-
-def _events(recording: Recording) -> int | None:
-    return total(column(results(chunk_attempts(recording)), "events"))
-
-
-def _chunks(attempts: list[Row]) -> Row:
-    """Return the sums of chunk attempts; events are of first results."""
-    done = results(attempts)
-    timed = [row for row in done if row["process_seconds"] is not None]
-    summed = (
-        "bytes_read", "process_seconds", "open_seconds", "read_seconds", "cpu_seconds",
-        "wait_seconds", "compressed_bytes", "uncompressed_bytes",
-    )  # fmt: skip
-    sums = {name: total(column(attempts, name)) for name in summed}
-    wall_seconds = _stretch(attempts)
-    outcome = [row["outcome"] for row in attempts]
-    return {
-        **sums,
-        "chunks": len(done),
-        "chunk_attempts": len(attempts),
-        "failed_chunks": sum(name in FAILED for name in outcome),
-        "skipped": outcome.count("skipped"),
-        "checkpointed_chunks": sum(row["from_checkpoint"] is True for row in done),
-        "events": events_of(done),
-        "events_per_second": ratio(total(column(done, "events")), wall_seconds),
-        "chunk_wall_seconds": wall_seconds,
-        "chunk_seconds": total(column(attempts, "compute_seconds")),
-        "mean_process_seconds": mean(column(done, "process_seconds")),
-        "events_per_process_second": ratio(
-            total(column(timed, "events")), sums["process_seconds"]
-        ),
-        "bytes_per_second": ratio(sums["bytes_read"], wall_seconds),
-        "compression_ratio": compression_ratio(attempts),
-        # No sample has skipped files.
-        "skipped_files": 0,
-    }
-
-
-def _memory(recording: Recording) -> Row:
-    """Return the peak memory of all workers at a tick, and of one worker."""
-    samples = column(worker_samples(recording), "memory_bytes")
-    in_chunks = column(chunk_attempts(recording), "memory_peak_bytes")
-    return {
-        "peak_memory_bytes": most(column(cluster_samples(recording), "memory_bytes")),
-        "peak_worker_memory_bytes": most([*samples, *in_chunks]),
-        "mean_worker_memory_bytes": whole(mean(samples)),
-    }

@@ -12,7 +12,35 @@ def transfers(recording: Recording) -> list[Row]:
     words = recording.of("transfer")
     sender_of = _senders(words)
     taken = [id(sender) for sender in sender_of.values()]
-    return [_transfer(word, sender_of.get(id(word))) for word in words if id(word) not in taken]
+    rows = []
+    for word in words:
+        if id(word) in taken:
+            continue
+        sender = sender_of.get(id(word))
+        start, stop, nbytes = (word.get(name) for name in ("start_t", "stop_t", "nbytes"))
+        known = start is not None and stop is not None
+        at_source = word if _end(word) == "source" else sender or {}
+        rows.append(
+            {
+                "start_t": start,
+                "stop_t": stop,
+                "source": word.get("source"),
+                "destination": word.get("destination"),
+                "bytes": nbytes,
+                "keys": word.get("keys"),
+                "seconds": max(stop - start, 0.0) if known else None,
+                "bytes_per_second": nbytes / (stop - start) if known and stop > start else None,
+                "sent_bytes": ((sender or word).get("measured") or {}).get("sent_bytes"),
+                "reported_by": "both" if sender else _end(word),
+                "sizes_agree": (nbytes, word["keys"]) == (sender["nbytes"], sender["keys"])
+                if sender
+                else None,
+                "source_start_t": at_source.get("start_t"),
+                "source_stop_t": at_source.get("stop_t"),
+                "source_bytes": at_source.get("nbytes"),
+            }
+        )
+    return rows
 
 
 def _end(word: dict) -> str | None:
@@ -53,30 +81,6 @@ def _nearest(word: dict, others: list[dict]) -> dict | None:
 
 def _middle(word: dict) -> float:
     return (word["start_t"] + word["stop_t"]) / 2
-
-
-def _transfer(word: dict, sender: dict | None) -> Row:
-    start, stop, nbytes = (word.get(name) for name in ("start_t", "stop_t", "nbytes"))
-    known = start is not None and stop is not None
-    at_source = word if _end(word) == "source" else sender or {}
-    return {
-        "start_t": start,
-        "stop_t": stop,
-        "source": word.get("source"),
-        "destination": word.get("destination"),
-        "bytes": nbytes,
-        "keys": word.get("keys"),
-        "seconds": max(stop - start, 0.0) if known else None,
-        "bytes_per_second": nbytes / (stop - start) if known and stop > start else None,
-        "sent_bytes": ((sender or word).get("measured") or {}).get("sent_bytes"),
-        "reported_by": "both" if sender else _end(word),
-        "sizes_agree": (nbytes, word["keys"]) == (sender["nbytes"], sender["keys"])
-        if sender
-        else None,
-        "source_start_t": at_source.get("start_t"),
-        "source_stop_t": at_source.get("stop_t"),
-        "source_bytes": at_source.get("nbytes"),
-    }
 
 
 def spills(recording: Recording) -> list[Row]:

@@ -2,8 +2,8 @@
 
 from nightly.chunks import FAILED, chunk_attempts
 from nightly.datasets import bytes_per_second, seconds_without_checkpoint, slowest
-from nightly.processes import Process, process_of, processes
-from nightly.recording import Recording, Row
+from nightly.processes import process_of, processes
+from nightly.recording import Recording, Row, once
 from nightly.relative_duration import slow_processes
 from nightly.tasks import task_runs
 from nightly.totals import column, grouped, least, median, most, ratio, relative_iqr, total
@@ -36,27 +36,27 @@ METRICS = {
 }
 
 
+@once
 def worker_samples(recording: Recording) -> list[Row]:
     """Return one row per worker and tick."""
-    return [_sample(line) for line in recording.of("worker_sample")]
-
-
-def _sample(line: dict) -> Row:
-    metrics = line.get("metrics") or {}
-    return {
-        "t": line["t"],
-        "worker": line.get("worker"),
-        "memory_limit_bytes": line.get("memory_limit") or None,
-        **{name: line.get(field) for name, field in SAMPLED.items()},
-        **{name: metrics.get(field) for name, field in METRICS.items()},
-        "managed_bytes": _managed(metrics),
-    }
-
-
-def _managed(metrics: dict) -> int | None:
-    """Return the bytes of the results in memory: Dask counts spilled ones as managed."""
-    managed = metrics.get("managed_bytes")
-    return None if managed is None else max(managed - (metrics.get("spilled_memory") or 0), 0)
+    rows = []
+    for line in recording.of("worker_sample"):
+        metrics = line.get("metrics") or {}
+        managed = metrics.get("managed_bytes")
+        if managed is not None:
+            # Of results in memory: Dask counts spilled ones as managed.
+            managed = max(managed - (metrics.get("spilled_memory") or 0), 0)
+        rows.append(
+            {
+                "t": line["t"],
+                "worker": line.get("worker"),
+                "memory_limit_bytes": line.get("memory_limit") or None,
+                **{name: line.get(field) for name, field in SAMPLED.items()},
+                **{name: metrics.get(field) for name, field in METRICS.items()},
+                "managed_bytes": managed,
+            }
+        )
+    return rows
 
 
 def cluster_samples(recording: Recording) -> list[Row]:
@@ -119,6 +119,9 @@ def workers(recording: Recording) -> list[Row]:
         if row["process"] is not None
     )
     unknown = {"relative_duration": None, "relative_duration_error": None, "is_slow": None}
+    fields = (
+        "name", "host", "nthreads", "server_id", "pid", "nanny", "resources", "local_directory",
+    )  # fmt: skip
     rows = []
     for number, process in enumerate(processes(recording)):
         runs = [
@@ -126,76 +129,42 @@ def workers(recording: Recording) -> list[Row]:
             for run in task_runs(recording)
             if process_of(recording, run["worker"], run["processing_t"]) == number
         ]
+        samples = [
+            row
+            for row in worker_samples(recording)
+            if process_of(recording, row["worker"], row["t"]) == number
+        ]
         chunks = attempts.get(number, [])
+        alone = [row for row in chunks if not row["has_task"]]
+        ended_well = [row for row in chunks if row["outcome"] == "memory"]
+        seconds = total(column(chunks, "compute_seconds"))
+        events = total(column(chunks, "events"))
+        memory = [*column(chunks, "memory_peak_bytes"), *column(samples, "memory_bytes")]
         rows.append(
             {
-                **_process(process),
-                **_work(runs, chunks),
-                **_chunks(chunks, everything),
-                "peak_memory_bytes": most(
-                    [
-                        *column(chunks, "memory_peak_bytes"),
-                        *column(_samples_of(number, recording), "memory_bytes"),
-                    ]
-                ),
+                "worker": process.address,
+                **{name: process.added.get(name) for name in fields},
+                "memory_limit_bytes": process.added.get("memory_limit") or None,
+                "added_t": process.added.get("t"),
+                "removed_t": process.removed and process.removed["t"],
+                "removal_reason": process.reason,
+                "task_runs": len(runs),
+                "compute_seconds": sum(column([*runs, *alone], "compute_seconds")),
+                "output_bytes": sum([*column(runs, "nbytes"), *column(alone, "output_bytes")]),
+                "chunks": len(ended_well),
+                "events": events if ended_well else 0,
+                "bytes_read": total(column(chunks, "bytes_read")),
+                "failed_chunks": sum(row["outcome"] in FAILED for row in chunks),
+                "chunk_seconds": seconds,
+                "chunk_share": ratio(seconds, everything),
+                "events_per_second": ratio(events, seconds_without_checkpoint(chunks)),
+                "bytes_per_second": bytes_per_second(chunks),
+                "median_chunk_seconds": median(column(ended_well, "compute_seconds")),
+                "max_chunk_seconds": most(column(ended_well, "compute_seconds")),
+                "relative_iqr": relative_iqr(column(chunks, "event_seconds")),
+                "slowest_file": slowest(chunks, "filename"),
+                "peak_memory_bytes": most(memory),
                 **slow_processes(recording).get(number, unknown),
             }
         )
     return rows
-
-
-def _samples_of(number: int, recording: Recording) -> list[Row]:
-    return [
-        row
-        for row in worker_samples(recording)
-        if process_of(recording, row["worker"], row["t"]) == number
-    ]
-
-
-def _process(process: Process) -> Row:
-    """Return the identity and lifetime of a process."""
-    return {
-        "worker": process.address,
-        "name": process.added.get("name"),
-        "host": process.added.get("host"),
-        "nthreads": process.added.get("nthreads"),
-        "memory_limit_bytes": process.added.get("memory_limit") or None,
-        "added_t": process.added.get("t"),
-        "removed_t": process.removed and process.removed["t"],
-        "removal_reason": process.reason,
-        "server_id": process.added.get("server_id"),
-        **{name: process.added.get(name) for name in ("pid", "nanny", "resources")},
-        "local_directory": process.added.get("local_directory"),
-    }
-
-
-def _work(runs: list[Row], chunks: list[Row]) -> Row:
-    """Return the sums of task attempts, and of chunk attempts without a task."""
-    alone = [row for row in chunks if not row["has_task"]]
-    seconds = [*column(runs, "compute_seconds"), *column(alone, "compute_seconds")]
-    return {
-        "task_runs": len(runs),
-        "compute_seconds": sum(seconds),
-        "output_bytes": sum([*column(runs, "nbytes"), *column(alone, "output_bytes")]),
-    }
-
-
-def _chunks(chunks: list[Row], everything: float | None) -> Row:
-    """Return the sums of chunk attempts."""
-    ended_well = [row for row in chunks if row["outcome"] == "memory"]
-    seconds = total(column(chunks, "compute_seconds"))
-    events = total(column(chunks, "events"))
-    return {
-        "chunks": len(ended_well),
-        "events": events if ended_well else 0,
-        "bytes_read": total(column(chunks, "bytes_read")),
-        "failed_chunks": sum(row["outcome"] in FAILED for row in chunks),
-        "chunk_seconds": seconds,
-        "chunk_share": ratio(seconds, everything),
-        "events_per_second": ratio(events, seconds_without_checkpoint(chunks)),
-        "bytes_per_second": bytes_per_second(chunks),
-        "median_chunk_seconds": median(column(ended_well, "compute_seconds")),
-        "max_chunk_seconds": most(column(ended_well, "compute_seconds")),
-        "relative_iqr": relative_iqr(column(chunks, "event_seconds")),
-        "slowest_file": slowest(chunks, "filename"),
-    }

@@ -72,26 +72,17 @@ OVERHEAD_FLOOR_SECONDS: Final = 1.0
 #: Fewest tasks of a prefix in each run from which the error of their mean cost is estimated.
 FEWEST_TASKS: Final = 3
 
+_RUNS: Final = ("base", "new")
 _GROUP: Final = ["prefix", "dataset"]
 _PART: Final = [*_GROUP, "part", "detail", "branch"]
 _SUMMARY: Final = ["term", "prefix", "part"]
 
 #: Columns of :func:`decompose`.
-TERMS: Final = {
-    "term": pl.String,
-    "prefix": pl.String,
-    "dataset": pl.String,
-    "part": pl.String,
-    "detail": pl.String,
-    "branch": pl.String,
-    "unit": pl.String,
-    "base": pl.Float64,
-    "new": pl.Float64,
-    "amount": pl.Float64,
-    "core_seconds": pl.Float64,
-    "wall_seconds": pl.Float64,
-    "is_assumed": pl.Boolean,
-}
+TERMS: Final = (
+    dict.fromkeys(["term", *_PART, "unit"], pl.String)
+    | dict.fromkeys(["base", "new", "amount", "core_seconds", "wall_seconds"], pl.Float64)
+    | {"is_assumed": pl.Boolean}
+)
 
 #: Columns of the frames of :class:`RunAmounts`.
 WORK: Final = {
@@ -101,15 +92,9 @@ WORK: Final = {
     "events": pl.Int64,
     "relative_error": pl.Float64,
 }
-COSTS: Final = {
-    "prefix": pl.String,
-    "dataset": pl.String,
-    "part": pl.String,
-    "detail": pl.String,
-    "branch": pl.String,
-    "seconds": pl.Float64,
-    "fixed_seconds": pl.Float64,
-}
+COSTS: Final = dict.fromkeys(_PART, pl.String) | dict.fromkeys(
+    ["seconds", "fixed_seconds"], pl.Float64
+)
 WAITING: Final = {"use": pl.String, "seconds": pl.Float64}
 PATH: Final = {"cause": pl.String, "prefix": pl.String, "seconds": pl.Float64}
 
@@ -181,7 +166,7 @@ def decompose(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
     """
     threads = base.threads, new.threads
     waiting = (
-        _paired(base.waiting, new.waiting, ["use"])
+        _paired(base.waiting, new.waiting, keys=["use"])
         .select(
             term=pl.lit("waiting"),
             part="use",
@@ -263,20 +248,30 @@ def summarize(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
     from a slower program.
     """
     terms = _by_part(mean_terms(bases, new))
-    wall_seconds = min(run.wall_seconds for run in (*bases, new))
-    if len(bases) == 1:
-        noise = _noise_within(terms, bases[0], new).with_columns(
-            noise_seconds=pl.max_horizontal("noise_seconds", pl.lit(FLOOR * wall_seconds))
-        )
+    count = len(bases)
+    if count == 1:
+        floor, noisy = FLOOR, _with_noise_within(terms, bases[0], new)
     else:
-        noise = _noise_between(terms, bases, new).with_columns(
-            noise_seconds=pl.max_horizontal(
-                "noise_seconds", pl.lit(FLOOR_OF_SEVERAL * wall_seconds)
+        # A term that is missing in a difference is 0.
+        squares = (pl.col("wall_seconds") ** 2).sum() - pl.col(
+            "wall_seconds"
+        ).sum() ** 2 / count
+        spread = (
+            pl.concat(_by_part(decompose(base, new)) for base in bases)
+            .group_by(_SUMMARY)
+            .agg(
+                noise_seconds=student(count - 1)
+                * (squares.clip(0.0) / (count - 1)).sqrt()
+                * math.sqrt(1 + 1 / count)
             )
         )
+        noisy = terms.join(spread, on=_SUMMARY, how="left", nulls_equal=True)
+        floor, noisy = FLOOR_OF_SEVERAL, noisy.with_columns(is_known=True)
+    floor_seconds = floor * min(run.wall_seconds for run in (*bases, new))
     exceeds = pl.col("wall_seconds").abs() > pl.col("noise_seconds")
     return (
-        noise.filter((pl.col("core_seconds") != 0) | (pl.col("wall_seconds") != 0))
+        noisy.filter((pl.col("core_seconds") != 0) | (pl.col("wall_seconds") != 0))
+        .with_columns(pl.max_horizontal("noise_seconds", pl.lit(floor_seconds)))
         .with_columns(
             significant=pl.when(exceeds & ~pl.col("is_known")).then(None).otherwise(exceeds)
         )
@@ -301,9 +296,8 @@ def path_changes(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
         .agg(pl.col("seconds").sum() / len(bases))
     )
     return (
-        _paired(base, _whole_path(new), keys)
-        .with_columns(base=pl.col("seconds_base").fill_null(0.0))
-        .with_columns(new=pl.col("seconds_new").fill_null(0.0))
+        _paired(base, _whole_path(new), keys=keys)
+        .with_columns(pl.col(f"seconds_{run}").fill_null(0.0).alias(run) for run in _RUNS)
         .select(*keys, "base", "new", wall_seconds=pl.col("new") - pl.col("base"))
         .sort(pl.col("wall_seconds").abs(), *keys, descending=[True, False, False])
     )
@@ -319,34 +313,22 @@ def _whole_path(run: RunAmounts) -> pl.DataFrame:
 
 def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
     """Return the terms of amounts, chunk sizes and costs, without their wall time."""
-    costs = _paired(*_comparable(base.costs, new.costs), _PART)
-    for run in ("base", "new"):
-        # A part that a run does not contain costs nothing there, per chunk neither.
-        costs = costs.with_columns(
-            pl.when(pl.col(f"seconds_{run}").is_null())
-            .then(0.0)
-            .otherwise(pl.col(f"fixed_seconds_{run}"))
-            .alias(f"fixed_seconds_{run}"),
-            pl.col(f"seconds_{run}").fill_null(0.0),
-        )
-    rows = costs.join(_amounts(base, new), on=_GROUP, how="left", nulls_equal=True)
-    for run, other in (("base", "new"), ("new", "base")):
-        is_there = pl.col(f"amount_{run}") > 0
-        cost = pl.col(f"seconds_{run}") / pl.col(f"amount_{run}")
-        rate = pl.col(f"tasks_{run}") / pl.col(f"amount_{run}")
-        # What only one run contains costs the same in the other.
-        rows = rows.with_columns(
-            pl.when(is_there)
-            .then(cost)
-            .otherwise(pl.col(f"seconds_{other}") / pl.col(f"amount_{other}"))
-            .alias(f"cost_{run}"),
-            pl.when(is_there)
-            .then(rate)
-            .otherwise(pl.col(f"tasks_{other}") / pl.col(f"amount_{other}"))
-            .alias(f"rate_{run}"),
-        )
+
+    def per_amount(column: str, run: str) -> pl.Expr:
+        amount = pl.col(f"amount_{run}")
+        return pl.col(f"{column}_{run}") / pl.when(amount > 0).then(amount)
+
     rows = (
-        rows.with_columns(
+        _paired_costs(base, new)
+        .with_columns(
+            # What only one run contains costs the same in the other.
+            pl.coalesce(per_amount(column, run), per_amount(column, other)).alias(
+                f"{name}_{run}"
+            )
+            for name, column in (("cost", "seconds"), ("rate", "tasks"))
+            for run, other in (_RUNS, _RUNS[::-1])
+        )
+        .with_columns(
             mean_amount=_mean("amount"),
             mean_cost=_mean("cost"),
             cost_change=_change("cost"),
@@ -408,78 +390,79 @@ def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
     return pl.concat([amounts, sizes, by_part], how="diagonal_relaxed")
 
 
-def _amounts(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
-    """Return the amount of work by prefix and dataset in each run: events, or else tasks."""
-    # What costs time is at least one task.
-    groups = [
+def _paired_costs(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
+    """Return the costs of each part in both runs, with their amounts: events, or else tasks.
+
+    Details and branches of a part are added up where only one of the runs contains them.
+    """
+    costs = pl.concat(
+        run.costs.with_columns(run=pl.lit(name))
+        for name, run in zip(_RUNS, (base, new), strict=True)
+    )
+    is_divided = pl.col("is_divided")
+    for depth in (3, 4):
+        whole, divisions = _PART[:depth], _PART[depth:]
+        differs = is_divided.any().over(whole) & ~is_divided.all().over(whole)
+        costs = (
+            costs.with_columns(
+                is_divided=pl.col(divisions[0]).is_not_null().any().over("run", *whole)
+            )
+            .with_columns(pl.when(~differs).then(pl.col(divisions)).name.keep())
+            .group_by("run", *_PART, maintain_order=True)
+            .agg(
+                pl.col("seconds").sum(),
+                # Unknown if it is unknown for any of the parts.
+                pl.when(pl.col("fixed_seconds").is_not_null().all())
+                .then(pl.col("fixed_seconds").sum())
+                .alias("fixed_seconds"),
+            )
+        )
+    each = (costs.filter(run=name).drop("run") for name in _RUNS)
+    amounts = (
         run.costs.select(_GROUP)
         .unique()
         .join(run.work, on=_GROUP, how="left", nulls_equal=True)
+        # What costs time is at least one task.
         .with_columns(pl.col("tasks").fill_null(1).clip(1))
         for run in (base, new)
-    ]
-    pairs = _paired(groups[0], groups[1], _GROUP).with_columns(
-        pl.col("tasks_base", "tasks_new", "events_base", "events_new").fill_null(0)
     )
-    by_event = pl.lit(True)
-    for which in ("base", "new"):
-        by_event &= (pl.col(f"events_{which}") > 0) | (pl.col(f"tasks_{which}") == 0)
-    return pairs.with_columns(by_event=by_event).select(
-        *_GROUP,
-        "by_event",
-        *(
+    paired_amounts = (
+        _paired(*amounts, keys=_GROUP)
+        .with_columns(
+            pl.col("tasks_base", "tasks_new", "events_base", "events_new").fill_null(0)
+        )
+        .with_columns(
+            by_event=pl.all_horizontal(
+                (pl.col(f"events_{run}") > 0) | (pl.col(f"tasks_{run}") == 0) for run in _RUNS
+            )
+        )
+        .with_columns(
             pl.when("by_event")
-            .then(pl.col(f"events_{run}"))
-            .otherwise(pl.col(f"tasks_{run}"))
+            .then(f"events_{run}")
+            .otherwise(f"tasks_{run}")
             .cast(pl.Float64)
             .alias(f"amount_{run}")
-            for run in ("base", "new")
-        ),
-        "tasks_base",
-        "tasks_new",
+            for run in _RUNS
+        )
     )
-
-
-def _comparable(base: pl.DataFrame, new: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Merge details and branches of a part where only one of the runs contains them."""
-    for column, whole in (("detail", _PART[:3]), ("branch", _PART[:4])):
-        divided = [
-            run.group_by(whole).agg(is_divided=pl.col(column).is_not_null().any())
-            for run in (base, new)
-        ]
-        differ = (
-            divided[0]
-            .join(divided[1], on=whole, nulls_equal=True)
-            .filter(pl.col("is_divided") != pl.col("is_divided_right"))
-            .select(*whole, differs=pl.lit(True))
-        )
-        base, new = (_merged(run, differ, column, whole) for run in (base, new))
-    return base, new
-
-
-def _merged(
-    costs: pl.DataFrame, differ: pl.DataFrame, column: str, whole: list[str]
-) -> pl.DataFrame:
-    lost = [column, "branch"] if column == "detail" else [column]
     return (
-        costs.join(differ, on=whole, how="left", nulls_equal=True)
-        .with_columns(pl.when("differs").then(None).otherwise(pl.col(lost)).name.keep())
-        .group_by(_PART, maintain_order=True)
-        .agg(
-            pl.col("seconds").sum(),
-            # Unknown if it is unknown for any of the parts.
-            pl.when(pl.col("fixed_seconds").is_not_null().all())
-            .then(pl.col("fixed_seconds").sum())
-            .alias("fixed_seconds"),
+        _paired(*each, keys=_PART)
+        # A part that a run does not contain costs nothing there, per chunk neither.
+        .with_columns(
+            pl.when(pl.col(f"seconds_{run}").is_null())
+            .then(0.0)
+            .otherwise(f"{column}_{run}")
+            .alias(f"{column}_{run}")
+            for column in ("fixed_seconds", "seconds")
+            for run in _RUNS
         )
+        .join(paired_amounts, on=_GROUP, how="left", nulls_equal=True)
     )
 
 
 def _by_part(terms: pl.DataFrame) -> pl.DataFrame:
     """Sum terms over datasets, details and branches."""
-    has_amount = pl.col("amount").is_not_null()
-    is_cost = pl.col("term") == "cost"
-    is_size = pl.col("term") == "chunk size"
+    term, amount = pl.col("term").first(), pl.col("amount")
     # Each dataset counts once for each of its parts, since a part can lack details.
     counted = terms.with_columns(
         of_dataset=pl.col("amount") / pl.len().over("term", "prefix", "dataset", "part")
@@ -488,10 +471,10 @@ def _by_part(terms: pl.DataFrame) -> pl.DataFrame:
     def factor(run: str) -> pl.Expr:
         value = pl.col(run)
         return (
-            pl.when(is_cost.first())
-            .then((pl.col("amount") * value).sum() / pl.col("of_dataset").sum())
-            .when(is_size.first())
-            .then(pl.col("amount").sum() / (pl.col("amount") / value).sum())
+            pl.when(term == "cost")
+            .then((amount * value).sum() / pl.col("of_dataset").sum())
+            .when(term == "chunk size")
+            .then(amount.sum() / (amount / value).sum())
             .otherwise(value.sum())
             .alias(run)
         )
@@ -500,9 +483,10 @@ def _by_part(terms: pl.DataFrame) -> pl.DataFrame:
         counted.group_by(_SUMMARY)
         .agg(
             pl.when(pl.col("unit").n_unique() == 1).then(pl.col("unit").first()).alias("unit"),
-            factor("base"),
-            factor("new"),
-            pl.when(has_amount.any()).then(pl.col("of_dataset").sum()).alias("amount"),
+            *(factor(run) for run in _RUNS),
+            pl.when(amount.is_not_null().any())
+            .then(pl.col("of_dataset").sum())
+            .alias("amount"),
             pl.col("core_seconds", "wall_seconds").sum(),
             pl.col("is_assumed").any(),
         )
@@ -510,19 +494,18 @@ def _by_part(terms: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _noise_within(terms: pl.DataFrame, base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
-    """Add the noise of terms that is estimated from the variation within two runs."""
+def _with_noise_within(terms: pl.DataFrame, base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
+    """Add the noise that is estimated from the variation within two runs, and is_known."""
     per_core = (1 / base.threads + 1 / new.threads) / 2
+    fewest_tasks = pl.min_horizontal("tasks_base", "tasks_new")
     errors = (
-        _paired(base.computing, new.computing, _GROUP)
-        .with_columns(pl.col("tasks_base", "tasks_new").fill_null(0))
+        _paired(base.computing, new.computing, keys=_GROUP)
         # A prefix that only one run contains has no difference in cost.
-        .filter(pl.min_horizontal("tasks_base", "tasks_new") > 0)
+        .filter(pl.col("tasks_base") > 0, pl.col("tasks_new") > 0)
         .with_columns(
-            is_known=(pl.min_horizontal("tasks_base", "tasks_new") >= FEWEST_TASKS)
-            & pl.all_horizontal(
-                pl.col("relative_error_base", "relative_error_new").is_not_null()
-            ),
+            is_known=(fewest_tasks >= FEWEST_TASKS)
+            & pl.col("relative_error_base").is_not_null()
+            & pl.col("relative_error_new").is_not_null(),
             variance=pl.sum_horizontal(
                 (
                     pl.col(f"seconds_{run}")
@@ -531,7 +514,7 @@ def _noise_within(terms: pl.DataFrame, base: RunAmounts, new: RunAmounts) -> pl.
                     / pl.col(f"tasks_{run}")
                 )
                 ** 2
-                for run in ("base", "new")
+                for run in _RUNS
             ),
         )
         .group_by("prefix")
@@ -564,39 +547,13 @@ def _noise_within(terms: pl.DataFrame, base: RunAmounts, new: RunAmounts) -> pl.
     )
 
 
-def _noise_between(
-    terms: pl.DataFrame, bases: Sequence[RunAmounts], new: RunAmounts
-) -> pl.DataFrame:
-    """Add the noise of terms that is estimated from the spread of several bases."""
-    count = len(bases)
-    each = [_by_part(decompose(base, new)) for base in bases]
-    spread = (
-        pl.concat(each)
-        .group_by(_SUMMARY)
-        .agg(
-            # A term that is missing is 0.
-            ((pl.col("wall_seconds") ** 2).sum() - pl.col("wall_seconds").sum() ** 2 / count)
-            .clip(0.0)
-            .alias("squares")
-        )
-        .with_columns(
-            noise_seconds=student(count - 1)
-            * (pl.col("squares") / (count - 1)).sqrt()
-            * math.sqrt(1 + 1 / count)
-        )
-    )
-    return terms.join(spread, on=_SUMMARY, how="left", nulls_equal=True).select(
-        *terms.columns, pl.lit(True).alias("is_known"), "noise_seconds"
-    )
-
-
-def _paired(base: pl.DataFrame, new: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+def _paired(base: pl.DataFrame, new: pl.DataFrame, *, keys: list[str]) -> pl.DataFrame:
     """Join the rows of two runs; other columns end in ``_base`` and ``_new``."""
-    frames = [
-        run.rename({name: f"{name}_{which}" for name in run.columns if name not in keys})
-        for run, which in ((base, "base"), (new, "new"))
-    ]
-    return frames[0].join(frames[1], on=keys, how="full", coalesce=True, nulls_equal=True)
+    base, new = (
+        run.select(*keys, pl.exclude(keys).name.suffix(f"_{name}"))
+        for name, run in zip(_RUNS, (base, new), strict=True)
+    )
+    return base.join(new, on=keys, how="full", coalesce=True, nulls_equal=True)
 
 
 def _mean(name: str) -> pl.Expr:

@@ -63,8 +63,28 @@ def build_tree(
     list of int
         Innermost node of each stack.
     """
-    frames, rows = _numbered(stacks, list(special))
-    tree = FlameTree(frames, [0], [0])
+    # Functions are numbered, because comparing numbers is much faster than comparing frames.
+    columns = ["name", "filename", "line_number"]
+    flat = (
+        pl.DataFrame({"frames": stacks})
+        .with_row_index("stack")
+        .filter(pl.col("frames").list.len() > 0)
+        .explode("frames")
+        .unnest("frames")
+    )
+    known = flat.select(columns).unique(maintain_order=True)
+    numbered = (
+        flat.join(
+            known.with_row_index("frame", offset=len(special)),
+            on=columns, how="left", nulls_equal=True, maintain_order="left",
+        )
+        .group_by("stack", maintain_order=True)
+        .agg(pl.col("frame"))
+    )  # fmt: skip
+    rows: list[list[int]] = [[] for _ in range(len(stacks))]
+    for stack, row in numbered.iter_rows():
+        rows[stack] = row
+    tree = FlameTree([*special, *known.iter_rows()], [0], [0])
     leaves = [0] * len(rows)
     path, before = [0], list[int]()
     # In sorted order, the longest common beginning is that with the previous stack.
@@ -81,26 +101,3 @@ def build_tree(
         leaves[row] = path[-1]
         before = stack
     return tree, leaves
-
-
-def _numbered(stacks: pl.Series, frames: list[Frame]) -> tuple[list[Frame], list[list[int]]]:
-    """Return all functions, and each stack as a list of their numbers."""
-    names = ["name", "filename", "line_number"]
-    flat = (
-        pl.DataFrame({"frames": stacks})
-        .with_row_index("stack")
-        .filter(pl.col("frames").list.len() > 0)
-        .explode("frames")
-        .unnest("frames")
-    )
-    known = flat.select(names).unique(maintain_order=True)
-    known = known.with_row_index("frame", offset=len(frames))
-    numbered = (
-        flat.join(known, on=names, how="left", nulls_equal=True, maintain_order="left")
-        .group_by("stack", maintain_order=True)
-        .agg(pl.col("frame"))
-    )
-    rows: list[list[int]] = [[] for _ in range(len(stacks))]
-    for stack, row in numbered.iter_rows():
-        rows[stack] = row
-    return [*frames, *known.select(names).iter_rows()], rows

@@ -90,6 +90,7 @@ def flame_nodes(stacks: pl.DataFrame) -> pl.DataFrame:
         seconds[leaf] += time
         self_seconds[leaf] += time * own / max(own + undecided, 1)
         node = leaf
+        # Labels order children of as many samples.
         for label in reversed(stack):
             labels[node] = label
             node = tree.parents[node]
@@ -139,32 +140,45 @@ def difference(
         minus baseline_share), and for functions self_share, baseline_self_share and
         self_difference. The largest increase comes first. Shares are between 0 and 1.
     """
-    shares_of = _stack_shares if by == "stack" else _function_shares
-    now, before = shares_of(stacks), shares_of(baseline)
-    shares = [name for name in now.columns if name.endswith("share")]
-    pairs = [
-        (name, pl.col(name).fill_null(0.0), pl.col(f"{name}_before").fill_null(0.0))
-        for name in shares
-    ]
+    now, before = _shares(stacks, by), _shares(baseline, by)
+    columns = []
+    for name in now.columns:
+        new, old = pl.col(name), pl.col(f"{name}_before")
+        if name.endswith("share"):
+            new, old = new.fill_null(0.0), old.fill_null(0.0)
+            difference = (new - old).alias(name.replace("share", "difference"))
+            columns += [new, old.alias(f"baseline_{name}"), difference]
+        else:
+            columns.append(new if name == by else pl.coalesce(new, old))
+    tie = pl.col("stack").list.join("\x1f") if by == "stack" else pl.col(by)
     return (
-        now.join(before, on="key", how="full", coalesce=True, suffix="_before")
-        .sort(pairs[0][1] - pairs[0][2], "key", descending=[True, False])
+        now.join(before, on=by, how="full", coalesce=True, suffix="_before")
+        .select(columns)
+        .sort("difference", tie, descending=[True, False])
+    )
+
+
+def _shares(stacks: pl.DataFrame, by: Literal["stack", "function"]) -> pl.DataFrame:
+    """Return the shares of each stack or function."""
+    merged = merge_stacks(stacks)
+    samples, stack, seconds = pl.col("samples"), pl.col("stack"), pl.col("seconds")
+    if by == "stack":
+        return merged.select("stack", "frames", share=seconds / seconds.sum())
+    whole = merged["seconds"].sum() or 1.0
+    # A stack without samples has no self time.
+    certain = (samples / (samples + pl.col("ambiguous_samples"))).fill_nan(0.0)
+    own = pl.col("self_seconds").filter(pl.col("function") == pl.col("innermost"))
+    return (
+        merged.filter(stack.list.len() > 0)
         .select(
-            *(
-                pl.coalesce(name, f"{name}_before")
-                for name in now.columns
-                if name not in ("key", *shares)
-            ),
-            *(
-                column
-                for name, new, old in pairs
-                for column in (
-                    new,
-                    old.alias(f"baseline_{name}"),
-                    (new - old).alias(name.replace("share", "difference")),
-                )
-            ),
+            "seconds",
+            self_seconds=seconds * certain,
+            innermost=stack.list.last(),
+            function=stack.list.unique(),
         )
+        .explode("function")
+        .group_by("function")
+        .agg(share=seconds.sum() / whole, self_share=own.sum() / whole)
     )
 
 
@@ -204,40 +218,4 @@ def counted(stacks: pl.DataFrame) -> pl.DataFrame:
         pl.DataFrame(rows, schema=_COUNTED, orient="row")
         .with_columns(share=pl.col("samples") / pl.col("samples").sum())
         .sort("samples", pl.col("stack").list.join(";"), descending=[True, False])
-    )
-
-
-def _stack_shares(stacks: pl.DataFrame) -> pl.DataFrame:
-    """Return the share of each stack, and a key, because lists cannot be joined."""
-    return merge_stacks(stacks).select(
-        "stack",
-        "frames",
-        share=pl.col("seconds") / pl.col("seconds").sum(),
-        key=pl.col("stack").list.join("\x1f"),
-    )
-
-
-def _function_shares(stacks: pl.DataFrame) -> pl.DataFrame:
-    """Return the share and the self share of each function, and a key."""
-    merged = merge_stacks(stacks)
-    whole = merged["seconds"].sum() or 1.0
-    samples, stack = pl.col("samples"), pl.col("stack")
-    # A stack without samples has no self time.
-    certain = (samples / (samples + pl.col("ambiguous_samples"))).fill_nan(0.0)
-    own = pl.col("self_seconds").filter(pl.col("function") == pl.col("innermost"))
-    return (
-        merged.filter(stack.list.len() > 0)
-        .select(
-            "seconds",
-            self_seconds=pl.col("seconds") * certain,
-            innermost=stack.list.last(),
-            function=stack.list.unique(),
-        )
-        .explode("function")
-        .group_by("function")
-        .agg(
-            share=pl.col("seconds").sum() / whole,
-            self_share=own.sum() / whole,
-        )
-        .with_columns(key="function")
     )

@@ -27,27 +27,21 @@ def recurrent(
 ) -> list[bool]:
     """Return for each member of a group whether it is recurrently slow."""
     all_runs, all_slow = sum(runs), sum(slow_runs)
-    return [
-        slow >= MIN_SHARE * count
-        and _tail(slow, count, (all_slow - slow + 1) / (all_runs - count + 2)) * len(runs)
-        <= significance
-        for count, slow in zip(runs, slow_runs, strict=True)
-    ]
-
-
-def _tail(successes: int, trials: int, probability: float) -> float:
-    """Return the probability of so many successes or more."""
-    odds = probability / (1 - probability)
-    log_term = (
-        math.lgamma(trials + 1)
-        - math.lgamma(successes + 1)
-        - math.lgamma(trials - successes + 1)
-        + successes * math.log(probability)
-        + (trials - successes) * math.log1p(-probability)
-    )
-    term = math.exp(log_term)
-    total = 0.0
-    for count in range(successes, trials + 1):
-        total += term
-        term *= (trials - count) / (count + 1) * odds
-    return min(total, 1.0)
+    result = []
+    for count, slow in zip(runs, slow_runs, strict=True):
+        probability = (all_slow - slow + 1) / (all_runs - count + 2)
+        # Logarithms, because a binomial coefficient can be larger than any float.
+        term = math.exp(
+            math.lgamma(count + 1)
+            - math.lgamma(slow + 1)
+            - math.lgamma(count - slow + 1)
+            + slow * math.log(probability)
+            + (count - slow) * math.log1p(-probability)
+        )
+        tail = 0.0  # probability of as many slow runs or more
+        for successes in range(slow, count + 1):
+            tail += term
+            term *= (count - successes) / (successes + 1) * probability / (1 - probability)
+        is_significant = min(tail, 1.0) * len(runs) <= significance
+        result.append(slow >= MIN_SHARE * count and is_significant)
+    return result

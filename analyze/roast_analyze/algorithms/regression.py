@@ -53,7 +53,7 @@ class Change:
 
     @property
     def is_expected(self) -> bool | None:
-        """Whether the change lies within the prediction interval; None if there is none."""
+        """True if the change lies within the prediction interval; None if there is none."""
         return None if self.reach is None else abs(self.change) <= self.reach
 
 

@@ -6,15 +6,17 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from roast_analyze.algorithms.simulation import Overhead, Plan, Presence, Submission
+from roast_analyze.algorithms.simulation import Overhead, Plan, Presence
 
 #: An attempt of this multiple of the usual duration is a straggler, as in the view.
 STRAGGLER_RATIO: Final = 2.0
 _MIN_TASKS: Final = 10
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def with_workers(plan: Plan, workers: int, threads: int | None = None) -> Plan:
     slots = worker_slots(plan.workers)
     if not slots:
         return plan
+    # Evenly, so that early and late workers keep their shares.
     taken = [slots[number * len(slots) // workers] for number in range(workers)]
     return replace(
         plan,
@@ -91,6 +94,7 @@ def without_stragglers(plan: Plan) -> Plan:
             sizes = plan.events[mask]
         usual = np.full(len(own), np.median(own))
         if sizes.max() > 1.5 * sizes.min():
+            # Fit again without stragglers, which bend the line.
             slope, intercept = np.polyfit(sizes, own, 1)
             kept = own < STRAGGLER_RATIO * np.maximum(slope * sizes + intercept, usual / 10)
             if kept.sum() >= _MIN_TASKS and np.ptp(sizes[kept]) > 0:
@@ -157,6 +161,15 @@ def chunk_bounds(events: int, size: int) -> list[int]:
     return [min(actual, events - start) for start in range(0, events, actual)]
 
 
+class _NewTask(NamedTuple):
+    #: Task of the recorded plan with the same prefix, group, graph and priority.
+    like: int
+    seconds: float
+    nbytes: float
+    events: float
+    dependencies: list[int]
+
+
 def with_chunk_size(
     plan: Plan,
     chunks: Sequence[Chunk],
@@ -175,36 +188,90 @@ def with_chunk_size(
         If tasks other than merges depend on chunks: not a graph of a coffea Runner.
     """
     chunk_tasks = {chunk.task for chunk in chunks}
-    merge_tasks = set(merges)
-    removed = chunk_tasks | merge_tasks
+    removed = chunk_tasks | set(merges)
     for task, needed in enumerate(plan.dependencies):
         if task not in removed and not chunk_tasks.isdisjoint(needed):
             raise ValueError("tasks other than merges depend on chunks")
     kept = [task for task in range(len(plan.seconds)) if task not in removed]
-    tasks = _Tasks(plan, kept)
-    ends: dict[int, int] = {}
+    numbers = {task: number for number, task in enumerate(kept)}
+    # The last merge takes the place of all chunks and merges of its graph.
+    final: dict[int, int] = {}
+    wanted: dict[int, int | None] = {}
+    added: list[_NewTask] = []
+
+    def add(*fields: Any) -> int:
+        added.append(_NewTask(*fields))
+        return len(kept) + len(added) - 1
+
     by_graph: dict[int, list[Chunk]] = defaultdict(list)
     # Files in the order in which their chunks run.
     for chunk in sorted(chunks, key=lambda chunk: int(plan.priorities[chunk.task])):
         by_graph[int(plan.graphs[chunk.task])].append(chunk)
     for own in by_graph.values():
         first = own[0].task
-        made = [
-            tasks.add(
-                first,
-                seconds,
-                [tasks.number[needed] for needed in plan.dependencies[first]],
-                nbytes=float(np.mean([plan.nbytes[chunk.task] for chunk in own])),
-                events=events,
-            )
+        inputs = [numbers[needed] for needed in plan.dependencies[first]]
+        nbytes = float(np.mean([plan.nbytes[chunk.task] for chunk in own]))
+        results = [
+            add(first, seconds, nbytes, events, inputs)
             for seconds, events in _new_chunks(plan, own, costs, size)
         ]
-        own_merges = _merges_of(plan, own, merge_tasks)
-        final = _add_merges(plan, tasks, made, own_merges)
-        for task in (*(chunk.task for chunk in own), *own_merges):
-            ends[task] = final
-        tasks.wanted[final] = plan.wanted.get(max(own_merges, default=first))
-    return tasks.plan(ends)
+        # The merges of these chunks, level by level.
+        level, pending = {chunk.task for chunk in own}, sorted(merges)
+        own_merges: list[int] = []
+        while level:
+            level = {task for task in pending if not level.isdisjoint(plan.dependencies[task])}
+            own_merges += sorted(level)
+            pending = [task for task in pending if task not in level]
+        if own_merges:
+            counts = [len(plan.dependencies[task]) for task in own_merges]
+            seconds = sum(float(plan.seconds[task]) for task in own_merges)
+            seconds /= max(sum(counts), 1)
+            fan_in = max(2, *counts)
+            nbytes = float(np.mean([plan.nbytes[task] for task in own_merges]))
+            while len(results) > 1:
+                parts = [results[i : i + fan_in] for i in range(0, len(results), fan_in)]
+                results = [
+                    add(own_merges[0], seconds * len(part), nbytes, 0.0, part) for part in parts
+                ]
+        last = results[-1]
+        final |= dict.fromkeys([*(chunk.task for chunk in own), *own_merges], last)
+        wanted[last] = plan.wanted.get(max(own_merges, default=first))
+
+    sources = np.array(kept + [task.like for task in added])
+    # New tasks come after the one that they are like, in their own order.
+    order = np.lexsort((np.arange(len(sources)), plan.priorities[sources]))
+    priorities = np.empty(len(sources), dtype=np.int64)
+    priorities[order] = np.arange(len(sources))
+    events = np.zeros(len(kept)) if plan.events is None else plan.events[kept]
+    replaced = final | numbers
+    return replace(
+        plan,
+        keys=(),
+        seconds=np.append(plan.seconds[kept], [task.seconds for task in added]),
+        nbytes=np.append(plan.nbytes[kept], [task.nbytes for task in added]),
+        events=np.append(events, [task.events for task in added]),
+        priorities=priorities,
+        prefixes=plan.prefixes[sources],
+        groups=plan.groups[sources],
+        placement=None,
+        graphs=plan.graphs[sources],
+        dependencies=[
+            *(sorted({replaced[other] for other in plan.dependencies[task]}) for task in kept),
+            *(task.dependencies for task in added),
+        ],
+        submissions=[
+            replace(submission, after=tuple({replaced[task] for task in submission.after}))
+            for submission in plan.submissions
+        ],
+        failed_seconds=_of_kept(plan.failed_seconds, numbers),
+        restrictions=_of_kept(plan.restrictions, numbers),
+        wanted={replaced[task]: graph for task, graph in plan.wanted.items()} | wanted,
+    )
+
+
+def _of_kept(values: Mapping[int, T], numbers: Mapping[int, int]) -> dict[int, T]:
+    """Return the values of tasks that a changed plan still contains."""
+    return {numbers[task]: value for task, value in values.items() if task in numbers}
 
 
 def _new_chunks(
@@ -225,108 +292,3 @@ def _new_chunks(
             for events in chunk_bounds(sum(chunk.events for chunk in own), size)
         ]
     return result
-
-
-def _merges_of(plan: Plan, chunks: Sequence[Chunk], merges: set[int]) -> list[int]:
-    """Return the merges of some chunks, level by level."""
-    level = {chunk.task for chunk in chunks}
-    found: list[int] = []
-    pending = sorted(merges)
-    while level:
-        following = [task for task in pending if not level.isdisjoint(plan.dependencies[task])]
-        pending = [task for task in pending if task not in set(following)]
-        found += following
-        level = set(following)
-    return found
-
-
-def _add_merges(plan: Plan, tasks: _Tasks, results: list[int], merges: list[int]) -> int:
-    """Merge results as the recorded merges did, and return the last one."""
-    if not merges:
-        return results[-1]
-    inputs = sum(len(plan.dependencies[task]) for task in merges)
-    seconds = sum(float(plan.seconds[task]) for task in merges) / max(inputs, 1)
-    fan_in = max(2, *(len(plan.dependencies[task]) for task in merges))
-    nbytes = float(np.mean([plan.nbytes[task] for task in merges]))
-    while len(results) > 1:
-        parts = [results[start : start + fan_in] for start in range(0, len(results), fan_in)]
-        results = [
-            tasks.add(merges[0], seconds * len(part), part, nbytes=nbytes) for part in parts
-        ]
-    return results[0]
-
-
-class _Tasks:
-    """Tasks of a new plan: some of the old ones, and copies of old ones with changes."""
-
-    def __init__(self, plan: Plan, kept: list[int]) -> None:
-        self._plan = plan
-        self.sources = list(kept)
-        self.number = {task: number for number, task in enumerate(kept)}
-        self.seconds = [float(plan.seconds[task]) for task in kept]
-        self.nbytes = [float(plan.nbytes[task]) for task in kept]
-        self.dependencies: list[list[int]] = [[] for _ in kept]
-        self.events = [0.0 if plan.events is None else float(plan.events[t]) for t in kept]
-        self.wanted: dict[int, int | None] = {}
-
-    def add(
-        self,
-        like: int,
-        seconds: float,
-        dependencies: list[int],
-        *,
-        nbytes: float,
-        events: float = 0.0,
-    ) -> int:
-        """Add a task like one of the old plan, and return its number."""
-        self.sources.append(like)
-        self.seconds.append(seconds)
-        self.nbytes.append(nbytes)
-        self.dependencies.append(dependencies)
-        self.events.append(events)
-        return len(self.sources) - 1
-
-    def plan(self, ends: Mapping[int, int]) -> Plan:
-        """Return the new plan; `ends` is what takes the place of a task that is gone."""
-        old = self._plan
-        number = {**ends, **self.number}
-        for task, new in self.number.items():
-            self.dependencies[new] = sorted({number[other] for other in old.dependencies[task]})
-        sources = np.array(self.sources)
-        # New tasks come after the one that they are like, in their own order.
-        order = np.lexsort((np.arange(len(sources)), old.priorities[sources]))
-        priorities = np.empty(len(sources), dtype=np.int64)
-        priorities[order] = np.arange(len(sources))
-        wanted = {number[task]: graph for task, graph in old.wanted.items()}
-        return replace(
-            old,
-            keys=(),
-            seconds=np.array(self.seconds),
-            nbytes=np.array(self.nbytes),
-            events=np.array(self.events),
-            priorities=priorities,
-            prefixes=old.prefixes[sources],
-            groups=old.groups[sources],
-            placement=None,
-            graphs=old.graphs[sources],
-            dependencies=self.dependencies,
-            submissions=[
-                Submission(
-                    submission.delay_seconds,
-                    tuple({number[task] for task in submission.after}),
-                    submission.after_graph,
-                )
-                for submission in old.submissions
-            ],
-            failed_seconds={
-                self.number[task]: seconds
-                for task, seconds in old.failed_seconds.items()
-                if task in self.number
-            },
-            restrictions={
-                self.number[task]: names
-                for task, names in old.restrictions.items()
-                if task in self.number
-            },
-            wanted={**wanted, **self.wanted},
-        )

@@ -16,9 +16,10 @@ Paused workers, spilling, resources and limits of concurrent transfers are not m
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import accumulate
 from typing import Any, Final
 
@@ -121,7 +122,6 @@ class Plan:
     #: Interval of work stealing, None if it is off.
     stealing_seconds: float | None = 1.0
     keys: Sequence[str] = ()
-    prefix_names: Sequence[str] = ()
     #: Events of coffea chunks, 0 for other tasks.
     events: Floats | None = None
 
@@ -132,7 +132,6 @@ class Result:
 
     wall_seconds: float
     core_seconds: float
-    start_seconds: Floats
     end_seconds: Floats
     #: Index of the worker of each task, -1 if none.
     workers: Integers
@@ -151,85 +150,83 @@ def critical_path_seconds(plan: Plan) -> float:
     Workers that join late, transfers and failed attempts are left out; the client's delays
     are part of it.
     """
-    ends, _ = _earliest_ends(plan)
-    return float(max(ends, default=0.0)) + plan.closing_seconds
+    ends = _earliest_ends(plan)[: len(plan.seconds)]
+    return max(ends, default=0.0) + plan.closing_seconds
 
 
 def total_work_seconds(plan: Plan) -> float:
     """Return the wall time if all threads were busy from the first graph on: a lower bound."""
     changes = [(worker.from_seconds, 1, worker.nthreads) for worker in plan.workers]
     changes += [(worker.to_seconds, 0, -worker.nthreads) for worker in plan.workers]
-    # The largest number of threads at the same time.
+    # The largest number of threads at the same time; who leaves makes room for who joins.
     threads = max(accumulate(change for _, _, change in sorted(changes)), default=0)
     if not threads or not len(plan.seconds):
         return 0.0
-    _, submitted = _earliest_ends(plan)
-    return min(submitted) + float(plan.seconds.sum()) / threads + plan.closing_seconds
+    first = min(_earliest_ends(plan)[len(plan.seconds) :])
+    return first + float(plan.seconds.sum()) / threads + plan.closing_seconds
 
 
-def _earliest_ends(plan: Plan) -> tuple[list[float], list[float]]:
-    """Return the earliest end of each task, and the earliest submission of each graph."""
+def _awaited(plan: Plan) -> list[set[int]]:
+    """Return what each graph is submitted after: tasks or, behind the tasks, a graph."""
     tasks = len(plan.seconds)
-    ends = [0.0] * tasks
-    submitted = [0.0] * len(plan.submissions)
-    # A node is a task or, behind the tasks, a graph.
-    left = [len(set(needed)) + 1 for needed in plan.dependencies]
-    followers: list[list[int]] = [[] for _ in range(tasks + len(plan.submissions))]
-    for task, needed in enumerate(plan.dependencies):
-        for other in set(needed):
-            followers[other].append(task)
-        followers[tasks + plan.graphs[task]].append(task)
-    ready = []
-    for graph, submission in enumerate(plan.submissions):
-        before = set(submission.after)
-        if not before and submission.after_graph is not None:
-            before = {tasks + submission.after_graph}
-        left.append(len(before))
-        for node in before:
-            followers[node].append(tasks + graph)
-        if not before:
-            ready.append(tasks + graph)
-    earliest = [0.0] * len(left)
+    return [
+        set(submission.after)
+        if submission.after or submission.after_graph is None
+        else {tasks + submission.after_graph}
+        for submission in plan.submissions
+    ]
+
+
+def _earliest_ends(plan: Plan) -> list[float]:
+    """Return the earliest end of each task and, behind them, submission of each graph."""
+    tasks = len(plan.seconds)
+    before = [
+        {*needed, tasks + graph}
+        for needed, graph in zip(plan.dependencies, plan.graphs.tolist(), strict=True)
+    ]
+    before += _awaited(plan)
+    seconds = [*plan.seconds.tolist(), *(graph.delay_seconds for graph in plan.submissions)]
+    followers: list[list[int]] = [[] for _ in before]
+    for node, nodes in enumerate(before):
+        for other in nodes:
+            followers[other].append(node)
+    left = [len(nodes) for nodes in before]
+    ready = [node for node, count in enumerate(left) if not count]
+    # What a damaged trace lets depend on itself is never ready, and ends at 0.
+    ends = [0.0] * len(before)
     while ready:
         node = ready.pop()
-        if node < tasks:
-            t = ends[node] = earliest[node] + float(plan.seconds[node])
-        else:
-            t = earliest[node] + plan.submissions[node - tasks].delay_seconds
-            submitted[node - tasks] = t
+        ends[node] = max((ends[other] for other in before[node]), default=0.0) + seconds[node]
         for follower in followers[node]:
-            earliest[follower] = max(earliest[follower], t)
             left[follower] -= 1
             if not left[follower]:
                 ready.append(follower)
-    return ends, submitted
+    return ends
 
 
+@dataclass(eq=False, slots=True)
 class _Worker:
     """The state of a worker, as the scheduler and the worker itself see it."""
 
-    __slots__ = (
-        "fetching", "free", "has", "index", "is_alive", "nthreads", "occupancy",
-        "processing", "reachable", "ready", "stored", "warm",
-    )  # fmt: skip
-
-    def __init__(self, index: int, nthreads: int) -> None:
-        self.index = index
-        self.nthreads = nthreads
-        self.free = nthreads
-        self.is_alive = False
-        #: Expected seconds of the tasks that the scheduler assigned to it.
-        self.processing: dict[int, float] = {}
-        self.occupancy = 0.0
-        #: Priority, task and run of the tasks that wait for a thread.
-        self.ready: list[tuple[int, int, int]] = []
-        self.has: set[int] = set()
-        self.stored = 0.0
-        #: Arrival of the first task.
-        self.reachable: float | None = None
-        self.fetching: dict[int, float] = {}
-        #: End of the first task of each prefix.
-        self.warm: dict[int, float] = {}
+    index: int
+    nthreads: int
+    free: int
+    #: Largest number of tasks with which the scheduler sends it one from the queue.
+    capacity: float
+    names: tuple[str, str, str]
+    is_alive: bool = False
+    #: Expected seconds of the tasks that the scheduler assigned to it.
+    processing: dict[int, float] = field(default_factory=dict)
+    occupancy: float = 0.0
+    #: Priority, task and run of the tasks that wait for a thread.
+    ready: list[tuple[int, int, int]] = field(default_factory=list)
+    has: set[int] = field(default_factory=set)
+    stored: float = 0.0
+    #: Arrival of the first task.
+    reachable: float | None = None
+    fetching: dict[int, float] = field(default_factory=dict)
+    #: End of the first task of each prefix.
+    warm: dict[int, float] = field(default_factory=dict)
 
 
 _WAITING, _QUEUED, _PROCESSING, _MEMORY = range(4)
@@ -238,55 +235,73 @@ _WAITING, _QUEUED, _PROCESSING, _MEMORY = range(4)
 class _Simulation:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._count = len(plan.seconds)
+        count = len(plan.seconds)
+        # Lists are faster than arrays where single elements are read.
         self._seconds: list[float] = plan.seconds.tolist()
         self._nbytes: list[float] = plan.nbytes.tolist()
         self._priorities = plan.priorities.tolist()
         self._prefixes = plan.prefixes.tolist()
         self._groups = plan.groups.tolist()
         self._dependencies = [tuple(set(needed)) for needed in plan.dependencies]
-        self._dependents: list[list[int]] = [[] for _ in range(self._count)]
+        self._dependents: list[list[int]] = [[] for _ in range(count)]
         for task, needed in enumerate(self._dependencies):
             for other in needed:
                 self._dependents[other].append(task)
         self._placement: list[int] = (
-            [-1] * self._count if plan.placement is None else plan.placement.tolist()
+            [-1] * count if plan.placement is None else plan.placement.tolist()
         )
-        self._expected = self._mean_seconds()
-        self._group_sizes, self._few_dependencies = self._describe_groups()
+        # Dask plans with the mean duration of the prefix, not with that of the task.
+        sums = np.bincount(plan.prefixes, weights=plan.seconds)
+        means = sums / np.maximum(np.bincount(plan.prefixes), 1)
+        self._expected: list[float] = means[plan.prefixes].tolist()
+        # As SchedulerState.is_rootish(): tasks that are much more numerous than what they need.
+        self._group_sizes = Counter(self._groups)
+        inputs: dict[int, set[int]] = defaultdict(set)
+        for group, needed in zip(self._groups, self._dependencies, strict=True):
+            if len(inputs[group]) < _ROOTISH_DEPENDENCIES:
+                inputs[group].update(self._groups[other] for other in needed)
+        self._groups_of_few_inputs = {
+            group
+            for group, others in inputs.items()
+            if len(others) < _ROOTISH_DEPENDENCIES
+            and sum(self._group_sizes[other] for other in others) < _ROOTISH_DEPENDENCIES
+        }
 
-        overhead = plan.overhead
-        self._turnaround = overhead.turnaround_seconds
-        self._latency = overhead.transfer_latency_seconds
-        self._seconds_per_byte: float = 1 / overhead.transfer_bytes_per_second
+        self._latency = plan.overhead.transfer_latency_seconds
+        self._seconds_per_byte: float = 1 / plan.overhead.transfer_bytes_per_second
 
-        self._state = [_WAITING] * self._count
-        self._left = [len(needed) for needed in self._dependencies]
+        self._state = [_WAITING] * count
+        #: Dependencies that are not in memory, and the submission.
+        self._left = [len(needed) + 1 for needed in self._dependencies]
         self._users = [len(users) for users in self._dependents]
-        self._is_submitted = [False] * self._count
-        self._holders: list[set[int]] = [set() for _ in range(self._count)]
+        self._holders: list[set[int]] = [set() for _ in range(count)]
         #: Number of the current run of each task: events of earlier runs are stale.
-        self._runs = [0] * self._count
+        self._runs = [0] * count
         self._failures = {task: list(seconds) for task, seconds in plan.failed_seconds.items()}
-        self._starts = [math.nan] * self._count
-        self._ends = [math.nan] * self._count
-        self._ran_on = [-1] * self._count
+        self._ends = [math.nan] * count
+        self._ran_on = [-1] * count
         self._executing: set[int] = set()
-        self._unfinished = self._count
+        self._unfinished = count
 
-        self._workers = [_Worker(i, w.nthreads) for i, w in enumerate(plan.workers)]
-        self._names = [(w.name, w.address, w.host) for w in plan.workers]
+        self._workers = [
+            _Worker(
+                index=index,
+                nthreads=worker.nthreads,
+                free=worker.nthreads,
+                capacity=math.inf
+                if math.isinf(plan.saturation)
+                else max(math.ceil(plan.saturation * worker.nthreads), 1),
+                names=(worker.name, worker.address, worker.host),
+            )
+            for index, worker in enumerate(plan.workers)
+        ]
         self._alive: list[_Worker] = []
+        #: Workers with fewer tasks than their capacity.
         self._open: dict[int, _Worker] = {}
         self._threads = 0
-        self._capacity = [
-            math.inf
-            if math.isinf(plan.saturation)
-            else max(math.ceil(plan.saturation * worker.nthreads), 1)
-            for worker in self._workers
-        ]
         self._queued: list[tuple[int, int]] = []
         self._unassigned: list[int] = []
+        #: Worker of the latest root task of a group, and how many follow it there.
         self._last_worker: dict[int, tuple[_Worker, int]] = {}
         self._scheduler_free = 0.0
         self._is_stealing = False
@@ -297,79 +312,49 @@ class _Simulation:
         for task, graph in enumerate(plan.graphs.tolist()):
             self._graph_tasks[graph].append(task)
         self._wanted = set(plan.wanted)
-        self._releases: dict[int, list[int]] = {}
+        self._releases: dict[int | None, list[int]] = defaultdict(list)
         for task, released in plan.wanted.items():
-            if released is not None:
-                self._releases.setdefault(released, []).append(task)
-        self._graph_left = [len(set(submission.after)) for submission in plan.submissions]
-        self._graphs_after: dict[int, list[int]] = {}
-        self._next_graphs: dict[int, list[int]] = {}
+            self._releases[released].append(task)
+        self._graph_left: list[int] = []
+        self._graphs_after: dict[int, list[int]] = defaultdict(list)
+        for graph, nodes in enumerate(_awaited(plan)):
+            self._graph_left.append(len(nodes))
+            for node in nodes:
+                self._graphs_after[node].append(graph)
 
     def run(self) -> Result:
-        for worker, presence in zip(self._workers, self._plan.workers, strict=True):
+        plan = self._plan
+        for worker, presence in zip(self._workers, plan.workers, strict=True):
             self._push(presence.from_seconds, self._join, worker)
             if math.isfinite(presence.to_seconds):
                 self._push(presence.to_seconds, self._leave, worker, presence.is_lost)
-        for graph, submission in enumerate(self._plan.submissions):
-            for task in set(submission.after):
-                self._graphs_after.setdefault(task, []).append(graph)
-            if not submission.after:
-                if submission.after_graph is None:
-                    self._push(submission.delay_seconds, self._submit, graph)
-                else:
-                    self._next_graphs.setdefault(submission.after_graph, []).append(graph)
+        # Other graphs are submitted when what they follow has ended.
+        for graph, left in enumerate(self._graph_left):
+            if not left:
+                self._push(plan.submissions[graph].delay_seconds, self._submit, graph)
+        # What happens after the last result, such as stealing, does not matter.
         events = self._events
         while events and self._unfinished:
             t, _, action, arguments = heappop(events)
             action(t, *arguments)
-        return self._result()
-
-    def _result(self) -> Result:
         ends = np.array(self._ends)
         last = float(np.nanmax(ends)) if np.isfinite(ends).any() else 0.0
-        wall = last + self._plan.closing_seconds
+        wall = last + plan.closing_seconds
         return Result(
             wall_seconds=wall,
             core_seconds=sum(
                 worker.nthreads * max(min(worker.to_seconds, wall) - worker.from_seconds, 0.0)
-                for worker in self._plan.workers
+                for worker in plan.workers
             ),
-            start_seconds=np.array(self._starts),
             end_seconds=ends,
             workers=np.array(self._ran_on, dtype=np.int64),
             unfinished=self._unfinished,
         )
 
     def _push(self, t: float, action: Callable[..., None], *arguments: Any) -> None:
+        # The number keeps simultaneous events in order, and actions from being compared.
         self._number += 1
         heappush(self._events, (t, self._number, action, arguments))
-
-    # -- facts of the graph ------------------------------------------------------------------
-
-    def _mean_seconds(self) -> list[float]:
-        """Return the mean duration of the prefix of each task, which Dask plans with."""
-        if not self._count:
-            return []
-        prefixes, seconds = self._plan.prefixes, self._plan.seconds
-        sums = np.bincount(prefixes, weights=seconds)
-        means: list[float] = (sums / np.maximum(np.bincount(prefixes), 1))[prefixes].tolist()
-        return means
-
-    def _describe_groups(self) -> tuple[dict[int, int], dict[int, bool]]:
-        """Return the number of tasks of each group, and whether it has few dependencies."""
-        sizes: dict[int, int] = {}
-        needed: dict[int, set[int]] = {}
-        for group, others in zip(self._groups, self._dependencies, strict=True):
-            sizes[group] = sizes.get(group, 0) + 1
-            groups = needed.setdefault(group, set())
-            if len(groups) < _ROOTISH_DEPENDENCIES:
-                groups.update(self._groups[other] for other in others)
-        few = {
-            group: len(others) < _ROOTISH_DEPENDENCIES
-            and sum(sizes[other] for other in others) < _ROOTISH_DEPENDENCIES
-            for group, others in needed.items()
-        }
-        return sizes, few
 
     # -- the client --------------------------------------------------------------------------
 
@@ -377,15 +362,23 @@ class _Simulation:
         for task in self._releases.get(graph, ()):
             self._wanted.discard(task)
             self._forget_unneeded(task)
+        self._advance(t, self._graph_tasks[graph], len(self._state) + graph)
+
+    def _advance(self, t: float, tasks: Sequence[int], node: int) -> None:
+        """Note that one more condition of some tasks holds, and submit what follows a node."""
         ready = []
-        for task in self._graph_tasks[graph]:
-            self._is_submitted[task] = True
-            if not self._left[task]:
-                ready.append(task)
+        for task in tasks:
+            if self._state[task] != _MEMORY:
+                self._left[task] -= 1
+                if not self._left[task]:
+                    ready.append(task)
         self._make_ready(t, ready)
-        for following in self._next_graphs.get(graph, ()):
-            delay = self._plan.submissions[following].delay_seconds
-            self._push(t + delay, self._submit, following)
+        # Popped, because a result that is computed again is no news to the client.
+        for graph in self._graphs_after.pop(node, ()):
+            self._graph_left[graph] -= 1
+            if not self._graph_left[graph]:
+                delay = self._plan.submissions[graph].delay_seconds
+                self._push(t + delay, self._submit, graph)
 
     # -- the scheduler -----------------------------------------------------------------------
 
@@ -394,21 +387,22 @@ class _Simulation:
         for task in sorted(tasks, key=self._priorities.__getitem__):
             if self._state[task] != _WAITING:
                 continue
-            if not self._alive:
-                self._unassigned.append(task)
-            elif not self._is_rootish(task):
-                worker = self._choose(task)
-                if worker is None:
-                    self._unassigned.append(task)
-                else:
-                    self._assign(t, task, worker)
-            elif math.isinf(self._plan.saturation):
-                self._assign(t, task, self._co_assigned(task))
-            else:
+            group = self._groups[task]
+            is_rootish = (
+                group in self._groups_of_few_inputs
+                and self._group_sizes[group] > 2 * self._threads
+                and task not in self._plan.restrictions
+            )
+            if self._alive and is_rootish and math.isfinite(self._plan.saturation):
                 self._state[task] = _QUEUED
                 heappush(self._queued, (self._priorities[task], task))
+            elif worker := self._choose(task, is_rootish=is_rootish):
+                self._assign(t, task, worker)
+            else:
+                self._unassigned.append(task)
         while self._queued and self._open:
             task = heappop(self._queued)[1]
+            # A queued task can lose a dependency, and is queued again later.
             if self._state[task] == _QUEUED:
                 least = min(
                     self._open.values(),
@@ -419,34 +413,23 @@ class _Simulation:
                 )
                 self._assign(t, task, least)
 
-    def _is_rootish(self, task: int) -> bool:
-        group = self._groups[task]
-        return (
-            self._few_dependencies[group]
-            and self._group_sizes[group] > 2 * self._threads
-            and task not in self._plan.restrictions
-        )
-
-    def _co_assigned(self, task: int) -> _Worker:
-        """Return the worker of a root task without queuing: neighbours go to the same one."""
-        group = self._groups[task]
-        worker, left = self._last_worker.get(group, (None, 0))
-        if worker is None or not left or not worker.is_alive:
-            worker = self._best(task, self._idle() or self._alive)
-            left = math.floor(self._group_sizes[group] / self._threads * worker.nthreads)
-        self._last_worker[group] = (worker, left - 1)
-        return worker
-
-    def _choose(self, task: int) -> _Worker | None:
+    def _choose(self, task: int, *, is_rootish: bool) -> _Worker | None:
         """Return the worker for a task that does not queue, None if no worker is allowed."""
-        allowed = self._plan.restrictions.get(task)
         pool = self._alive
+        allowed = self._plan.restrictions.get(task)
         if allowed is not None:
-            pool = [
-                worker for worker in pool if not allowed.isdisjoint(self._names[worker.index])
-            ]
-            if not pool:
-                return None
+            pool = [worker for worker in pool if not allowed.isdisjoint(worker.names)]
+        if not pool:
+            return None
+        if is_rootish:
+            # Without queuing, neighbours go to the same worker.
+            group = self._groups[task]
+            last, left = self._last_worker.get(group, (None, 0))
+            if last is None or not left or not last.is_alive:
+                last = self._best(task, self._idle() or pool)
+                left = math.floor(self._group_sizes[group] / self._threads * last.nthreads)
+            self._last_worker[group] = (last, left - 1)
+            return last
         if self._dependencies[task]:
             holders: set[int] = set()
             for other in self._dependencies[task]:
@@ -500,12 +483,13 @@ class _Simulation:
     def _release(self, task: int, worker: _Worker) -> None:
         """Remove a task from a worker."""
         worker.occupancy -= worker.processing.pop(task)
+        # What remains of many additions and subtractions would make it look busy.
         if not worker.processing:
             worker.occupancy = 0.0
         self._update_open(worker)
 
     def _update_open(self, worker: _Worker) -> None:
-        if worker.is_alive and len(worker.processing) < self._capacity[worker.index]:
+        if worker.is_alive and len(worker.processing) < worker.capacity:
             self._open[worker.index] = worker
         else:
             self._open.pop(worker.index, None)
@@ -514,6 +498,7 @@ class _Simulation:
         """Handle the message that a task has finished or failed."""
         if self._runs[task] != run or self._state[task] != _PROCESSING:
             return
+        # The scheduler handles one message at a time.
         t = self._scheduler_free = (
             max(t, self._scheduler_free) + self._plan.overhead.scheduler_seconds
         )
@@ -532,19 +517,7 @@ class _Simulation:
             self._users[other] -= 1
             self._forget_unneeded(other)
         self._forget_unneeded(task)
-        ready = []
-        for dependent in self._dependents[task]:
-            if self._state[dependent] == _MEMORY:
-                continue
-            self._left[dependent] -= 1
-            if not self._left[dependent] and self._is_submitted[dependent]:
-                ready.append(dependent)
-        self._make_ready(t, ready)
-        for graph in self._graphs_after.pop(task, ()):
-            self._graph_left[graph] -= 1
-            if not self._graph_left[graph]:
-                delay = self._plan.submissions[graph].delay_seconds
-                self._push(t + delay, self._submit, graph)
+        self._advance(t, self._dependents[task], task)
 
     def _store(self, task: int, worker: _Worker) -> None:
         """Note that a worker has a result."""
@@ -576,6 +549,7 @@ class _Simulation:
         worker.is_alive = False
         self._alive.remove(worker)
         self._threads -= worker.nthreads
+        # What it was to compute goes to other workers, and its events are stale.
         again = list(worker.processing)
         for task in again:
             self._release(task, worker)
@@ -583,23 +557,19 @@ class _Simulation:
             self._executing.discard(task)
             self._state[task] = _WAITING
         self._update_open(worker)
+        lost = []
         for task in worker.has:
-            holders = self._holders[task]
-            holders.discard(worker.index)
-            if holders:
-                continue
-            if is_lost or not self._alive:
-                self._lose(task, again)
-            else:
-                self._store(task, self._alive[task % len(self._alive)])
+            self._holders[task].discard(worker.index)
+            if not self._holders[task]:
+                if is_lost or not self._alive:
+                    lost.append(task)
+                else:
+                    # A worker that retires moves its results to others first.
+                    self._store(task, self._alive[task % len(self._alive)])
         worker.has.clear()
-        self._make_ready(t, [task for task in again if not self._left[task]])
-
-    def _lose(self, task: int, again: list[int]) -> None:
-        """Compute a lost result again, and what it needs."""
-        pending = [task]
-        while pending:
-            task = pending.pop()
+        # Lost results are computed again, and what they need.
+        while lost:
+            task = lost.pop()
             if self._state[task] != _MEMORY:
                 continue
             self._state[task] = _WAITING
@@ -614,38 +584,36 @@ class _Simulation:
             for other in self._dependencies[task]:
                 self._users[other] += 1
                 if self._state[other] == _MEMORY and not self._holders[other]:
-                    pending.append(other)
+                    lost.append(other)
             # Those that are lost after it count themselves.
             self._left[task] = sum(
                 self._state[other] != _MEMORY for other in self._dependencies[task]
             )
+        self._make_ready(t, [task for task in again if not self._left[task]])
 
-    def _arrive(self, t: float, task: int, worker: _Worker, run: int) -> None:
-        """Receive a task on a worker, and fetch its missing dependencies."""
+    def _arrive(
+        self, t: float, task: int, worker: _Worker, run: int, is_fetched: bool = False
+    ) -> None:
+        """Fetch the missing dependencies of a task on its worker, then start it."""
         if self._runs[task] != run:
             return
-        ready = t
-        for other in self._dependencies[task]:
-            if other not in worker.has:
-                known = worker.fetching.get(other)
-                if known is None or known < t:
-                    seconds = self._nbytes[other] * self._seconds_per_byte
-                    known = worker.fetching[other] = t + self._latency + seconds
-                ready = max(ready, known)
-        if ready > t:
-            self._push(ready, self._fetched, task, worker, run)
+        if is_fetched:
+            for other in self._dependencies[task]:
+                worker.fetching.pop(other, None)
+                self._store(other, worker)
         else:
-            self._enter(t, task, worker, run)
-
-    def _fetched(self, t: float, task: int, worker: _Worker, run: int) -> None:
-        if self._runs[task] != run:
-            return
-        for other in self._dependencies[task]:
-            worker.fetching.pop(other, None)
-            self._store(other, worker)
-        self._enter(t, task, worker, run)
-
-    def _enter(self, t: float, task: int, worker: _Worker, run: int) -> None:
+            ready = t
+            for other in self._dependencies[task]:
+                if other not in worker.has:
+                    # Tasks that need the same result wait for one transfer.
+                    fetched = worker.fetching.get(other, -math.inf)
+                    if fetched < t:
+                        seconds = self._nbytes[other] * self._seconds_per_byte
+                        fetched = worker.fetching[other] = t + self._latency + seconds
+                    ready = max(ready, fetched)
+            if ready > t:
+                self._push(ready, self._arrive, task, worker, run, True)
+                return
         if worker.free:
             worker.free -= 1
             self._start(t, task, worker, run)
@@ -653,7 +621,6 @@ class _Simulation:
             heappush(worker.ready, (self._priorities[task], task, run))
 
     def _start(self, t: float, task: int, worker: _Worker, run: int) -> None:
-        self._starts[task] = t
         self._executing.add(task)
         failures = self._failures.get(task)
         seconds = failures[0] if failures else self._seconds[task]
@@ -675,7 +642,8 @@ class _Simulation:
         while worker.ready:
             _, following, its_run = heappop(worker.ready)
             if self._runs[following] == its_run:
-                self._start(t + self._turnaround, following, worker, its_run)
+                t += self._plan.overhead.turnaround_seconds
+                self._start(t, following, worker, its_run)
                 return
         worker.free += 1
 
@@ -713,11 +681,21 @@ class _Simulation:
         thieves = self._idle()
         if not thieves or len(thieves) == len(self._alive):
             return
-        is_thief = {worker.index for worker in thieves}
+        victims = [worker for worker in victims if worker not in thieves]
         for victim in sorted(victims, key=lambda worker: -worker.occupancy):
-            if victim.index in is_thief:
-                continue
-            for task in self._stealable(victim):
+            # Tasks that have not started, the cheapest to move first.
+            ratios = []
+            for task in victim.processing:
+                if task in self._executing or task in self._plan.restrictions:
+                    continue
+                ratio = 0.0
+                if self._dependencies[task]:
+                    nbytes = sum(self._nbytes[other] for other in self._dependencies[task])
+                    seconds = nbytes * self._seconds_per_byte + 0.1
+                    ratio = seconds / max(self._expected[task], 1e-9)
+                if ratio < _MAX_TRANSFER_RATIO:
+                    ratios.append((ratio, self._priorities[task], task))
+            for _, _, task in sorted(ratios):
                 if not thieves:
                     return
                 thief = self._best(task, thieves)
@@ -732,19 +710,3 @@ class _Simulation:
                     if len(thief.processing) >= thief.nthreads:
                         thieves.remove(thief)
         self._make_ready(t, [])
-
-    def _stealable(self, victim: _Worker) -> list[int]:
-        """Return the tasks of a worker that have not started, the cheapest to move first."""
-        ratios = []
-        for task in victim.processing:
-            if task in self._executing or task in self._plan.restrictions:
-                continue
-            ratio = 0.0
-            if self._dependencies[task]:
-                nbytes = sum(self._nbytes[other] for other in self._dependencies[task])
-                seconds = nbytes * self._seconds_per_byte + 0.1
-                ratio = seconds / max(self._expected[task], 1e-9)
-            if ratio < _MAX_TRANSFER_RATIO:
-                ratios.append((ratio, self._priorities[task], task))
-        heapify(ratios)
-        return [heappop(ratios)[2] for _ in range(len(ratios))]

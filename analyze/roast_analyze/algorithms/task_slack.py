@@ -6,6 +6,7 @@ between the constraint that binds and the start: dispatch, transfer, the client.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,28 +40,17 @@ def task_slack(waits: Waits, stop_t: float) -> pl.DataFrame:
         id and slack_seconds of each attempt; null if its end is not known. It is 0 for the
         attempts of the critical path.
     """
-    rows = waits.attempts
-    slack = _slack(waits, stop_t)
-    is_known = rows.has_ended.copy()
-    is_known[waits.last] = True
-    return pl.DataFrame({"id": rows.ids, "slack_seconds": slack}).with_columns(
-        pl.when(pl.Series(is_known)).then("slack_seconds")
+    # An attempt that delays another one by nothing until its own end is `margin` seconds later
+    # has at most that margin more slack than the other one.
+    binding, thread, awaited, last = waits.binding, waits.thread, waits.awaited, waits.last
+    begin_t, end_t, processing_t = (
+        waits.attempts[name].to_numpy() for name in ("begin_t", "end_t", "processing_t")
     )
-
-
-def _slack(waits: Waits, stop_t: float) -> _Floats:
-    """Return the slack of each attempt, by row.
-
-    An attempt that delays another one by nothing until its own end is `margin` seconds later
-    has at most that margin more slack than the other one.
-    """
-    rows, binding, thread = waits.attempts, waits.binding, waits.thread
-    awaited, last = waits.awaited, waits.last
-    count = len(rows.ids)
+    count = len(end_t)
     # The client does not wait for what ended after the last result.
-    limit = np.where(rows.end_t <= rows.end_t[last], rows.end_t[last], stop_t) - rows.end_t
+    limit = np.where(end_t <= end_t[last], end_t[last], stop_t) - end_t
     # While an attempt waits for its thread, everything else may be that much later.
-    on_worker = thread.free_t > np.nan_to_num(rows.processing_t, nan=-np.inf)
+    on_worker = thread.free_t > np.nan_to_num(processing_t, nan=-np.inf)
     since = np.where(on_worker, thread.ready_t, binding.t)
     waited = np.where(thread.binds, thread.free_t - since, 0.0)
 
@@ -75,7 +65,7 @@ def _slack(waits: Waits, stop_t: float) -> _Floats:
             np.where(thread.binds, 0.0, thread.ready_t - thread.free_t)[held],
         )
     ]
-    nodes: list[_Floats] = [rows.begin_t]
+    nodes: list[_Floats] = [begin_t]
     order: list[_Floats] = [np.arange(count, dtype=np.float64)]
     for kind in waits.constraints:
         before, after = kind.before, kind.after
@@ -88,13 +78,13 @@ def _slack(waits: Waits, stop_t: float) -> _Floats:
             after, t = after[has_waited], kind.t[has_waited]
             used, node = np.unique(position[before[has_waited]], return_inverse=True)
             edges.append((count + node, after, margin(after, t)))
-            had_t = rows.end_t[awaited[used]]
+            had_t = end_t[awaited[used]]
             first = count + np.arange(len(used))
             edges.append((first[:-1], first[1:], np.diff(had_t)))
             earlier = np.arange(used[-1] + 1 if len(used) else 0)
             node = np.searchsorted(used, earlier)
             edges.append(
-                (awaited[earlier], count + node, had_t[node] - rows.end_t[awaited[earlier]])
+                (awaited[earlier], count + node, had_t[node] - end_t[awaited[earlier]])
             )
             nodes.append(had_t)
             order.append(awaited[used] + 0.5)
@@ -103,26 +93,19 @@ def _slack(waits: Waits, stop_t: float) -> _Floats:
     place = np.empty(sum(map(len, nodes)), np.int64)
     place[np.lexsort((np.concatenate(order), np.concatenate(nodes)))] = np.arange(len(place))
     before, after, margins = (np.concatenate(column) for column in zip(*edges, strict=True))
-    slack = np.full(len(place), np.inf)
-    slack[:count] = limit
-    slack[last] = 0.0
-    return _relax(before, after, margins.clip(min=0.0), slack.clip(min=0.0), place)[:count]
-
-
-def _relax(
-    before: _Ints, after: _Ints, margins: _Floats, slack: _Floats, place: _Ints
-) -> _Floats:
-    """Reduce the slack of each node to that of every node after it plus the margin."""
+    margins = margins.clip(min=0.0)
+    least = [*limit.clip(min=0.0).tolist(), *[math.inf] * (len(place) - count)]
+    least[last] = 0.0
     # From the last node on: what is after a node is finished before its own edges are used.
     by_place = np.argsort(-place[after], kind="stable")
-    least = slack.tolist()
     for begin in range(0, len(by_place), _EDGES_PER_ROUND):
         some = by_place[begin : begin + _EDGES_PER_ROUND]
-        edges = zip(
-            before[some].tolist(), after[some].tolist(), margins[some].tolist(), strict=True
-        )
-        for node, later, margin in edges:
-            most = least[later] + margin
+        columns = (column[some].tolist() for column in (before, after, margins))
+        for node, later, seconds in zip(*columns, strict=True):
+            most = least[later] + seconds
             if most < least[node]:
                 least[node] = most
-    return np.array(least)
+    is_known = pl.col("has_ended") | (pl.int_range(pl.len()) == last)
+    return waits.attempts.select(
+        "id", slack_seconds=pl.when(is_known).then(pl.Series(least[:count]))
+    )

@@ -17,72 +17,23 @@ left out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     _Floats = NDArray[np.float64]
     _Ints = NDArray[np.int64]
     _Bools = NDArray[np.bool_]
 
-#: Columns of the attempts, in any order of rows. Instants are in seconds since the epoch.
-ATTEMPTS: Final = pl.Schema(
-    {
-        "id": pl.Int64(),  # in the order in which attempts were dispatched
-        "previous": pl.Int64(),  # attempt at the same submission of the key before
-        "outcome": pl.String(),  # as in task_runs
-        "is_wanted": pl.Boolean(),  # a client wanted the result
-        "is_running": pl.Boolean(),  # not ended when the trace ends
-        "process": pl.Int64(),
-        "thread": pl.Int64(),
-        "submitted_t": pl.Float64(),
-        "waiting_t": pl.Float64(),  # latest transition to waiting
-        "processing_t": pl.Float64(),
-        "transferred_t": pl.Float64(),  # end of the last transfer
-        "compute_start_t": pl.Float64(),
-        "compute_stop_t": pl.Float64(),
-        "end_t": pl.Float64(),
-        "removed_t": pl.Float64(),  # departure of the process
-    }
-)
-
-#: Columns of the dependencies: an attempt, and the attempt whose result it used.
-DEPENDENCIES: Final = pl.Schema({"id": pl.Int64(), "dependency": pl.Int64()})
-
 #: Outcomes of attempts that are followed by another one.
 _FAILURES: Final = ["retried", "rescheduled", "lost"]
 
 #: The departure of a worker can be recorded this much after the transitions that it causes.
 _REMOVAL_SECONDS: Final = 1.0
-
-
-class Attempts(NamedTuple):
-    """Attempts as arrays, by row."""
-
-    ids: _Ints
-    #: Row of the previous attempt at the same submission of the key, or -1.
-    previous: _Ints
-    is_result: _Bools
-    is_failure: _Bools
-    submitted_t: _Floats
-    waiting_t: _Floats
-    processing_t: _Floats
-    #: When computing began and stopped, within the time from dispatch to end.
-    begin_t: _Floats
-    stop_t: _Floats
-    end_t: _Floats
-    #: Whether the end is recorded; else it is that of the run.
-    has_ended: _Bools
-    #: Position in the order of `begin_t`.
-    rank: _Ints
-    #: The result of the previous attempt was lost with its worker.
-    is_recomputed: _Bools
 
 
 class Constraints(NamedTuple):
@@ -115,9 +66,17 @@ class Binding(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """What all attempts of a run waited for."""
+    """What all attempts of a run waited for.
 
-    attempts: Attempts
+    The columns of the attempts are those of :func:`find_waits`, in the order of id, and:
+
+    - begin_t and stop_t of computing, and end_t, within the time from dispatch to end;
+    - has_ended: the end is recorded, else it is that of the run;
+    - rank: position in the order of begin_t;
+    - is_recomputed: the result of the previous attempt was lost with its worker.
+    """
+
+    attempts: pl.DataFrame
     constraints: list[Constraints]
     #: The latest of the constraints.
     binding: Binding
@@ -136,75 +95,93 @@ def find_waits(
     Parameters
     ----------
     attempts : polars.DataFrame
-        With the columns of ``ATTEMPTS``, at least one row.
+        At least one row, in any order: id (in the order in which attempts were dispatched),
+        previous (attempt at the same submission of the key before), outcome (as in task_runs),
+        is_wanted (a client wanted the result), is_running (not ended when the trace ends),
+        process, thread, submitted_t, waiting_t (latest transition to waiting), processing_t,
+        transferred_t (end of the last transfer), compute_start_t, compute_stop_t, end_t,
+        removed_t (departure of the process). Instants are in seconds since the epoch.
     dependencies : polars.DataFrame
-        With the columns of ``DEPENDENCIES``.
+        id of an attempt, and dependency: id of the attempt whose result it used.
     start_t, stop_t : float
         Boundaries of the run.
     """
-    attempts = attempts.sort("id")
-    rows = _arrays(attempts, start_t, stop_t)
-    needs = _needs(rows, dependencies)
-    is_wanted = rows.is_result & attempts["is_wanted"].to_numpy()
-    [awaited] = np.nonzero(is_wanted if is_wanted.any() else rows.is_result)
-    awaited = awaited[np.argsort(rows.end_t[awaited], kind="stable")]
-    constraints = [
-        _submissions(rows, awaited),
-        needs,
-        _losses(attempts, rows),
-        _failures(rows),
-    ]
-    binding = _latest(rows, constraints)
-    return Waits(
-        rows,
-        constraints,
-        binding,
-        _threads(attempts, rows, binding),
-        awaited,
-        _last_attempt(attempts, rows, needs),
+    outcome = pl.col("outcome")
+    began_t = pl.coalesce("compute_start_t", "processing_t", pl.lit(start_t))
+    computed_t = pl.coalesce("compute_stop_t", "end_t")
+    attempts = (
+        attempts.sort("id")
+        .with_columns(
+            is_failure=outcome.is_in(_FAILURES),
+            is_result=~outcome.is_in([*_FAILURES, "cancelled", "unfinished"]),
+            has_ended=pl.col("end_t").is_not_null(),
+            end_t=pl.max_horizontal(pl.col("end_t").fill_null(stop_t), "processing_t"),
+        )
+        # Instants of workers are limited by those of the scheduler.
+        .with_columns(
+            begin_t=pl.min_horizontal(pl.max_horizontal(began_t, "processing_t"), "end_t")
+        )
+        .with_columns(
+            stop_t=pl.min_horizontal(pl.max_horizontal(computed_t, "begin_t"), "end_t"),
+            rank=pl.col("begin_t").rank("ordinal").cast(pl.Int64) - 1,
+        )
     )
-
-
-def _arrays(attempts: pl.DataFrame, start_t: float, stop_t: float) -> Attempts:
-    """Return the attempts as arrays; instants of workers are limited by the scheduler's."""
-
-    def column(name: str) -> _Floats:
-        return attempts[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
-
-    ids = attempts["id"].to_numpy()
+    ids, begin_t, end_t, rank, is_failure, is_result, has_ended = _columns(
+        attempts, "id", "begin_t", "end_t", "rank", "is_failure", "is_result", "has_ended"
+    )
     previous = _rows_of(ids, attempts["previous"].fill_null(ids[0] - 1).to_numpy())
-    outcome = attempts["outcome"]
-    is_failure = outcome.is_in(_FAILURES)
-    is_bad = is_failure | outcome.is_in(["cancelled", "unfinished"])
-    processing_t, removed_t = column("processing_t"), column("removed_t")
-    # fmin() and fmax() ignore nan.
-    end_t = np.fmax(np.nan_to_num(column("end_t"), nan=stop_t), processing_t)
-    begin_t = column("compute_start_t")
-    begin_t = np.where(np.isnan(begin_t), processing_t, begin_t)
-    begin_t = np.fmin(np.fmax(np.nan_to_num(begin_t, nan=start_t), processing_t), end_t)
-    computed_t = column("compute_stop_t")
-    computed_t = np.where(np.isnan(computed_t), end_t, computed_t)
-    rank = np.empty(len(ids), np.int64)
-    rank[np.argsort(begin_t, kind="stable")] = np.arange(len(ids))
-    return Attempts(
-        ids=ids,
-        previous=previous,
-        is_result=(~is_bad).to_numpy(),
-        is_failure=is_failure.to_numpy(),
-        submitted_t=column("submitted_t"),
-        waiting_t=column("waiting_t"),
-        processing_t=processing_t,
-        begin_t=begin_t,
-        stop_t=np.fmin(np.fmax(computed_t, begin_t), end_t),
-        end_t=end_t,
-        has_ended=attempts["end_t"].is_not_null().to_numpy(),
-        rank=rank,
-        # The removal is recorded after the transitions that it causes.
-        is_recomputed=(previous >= 0)
-        & (outcome == "memory").to_numpy()[previous]
-        & (removed_t[previous] >= end_t[previous])
-        & (removed_t[previous] <= begin_t + _REMOVAL_SECONDS),
+    removed_t = attempts["removed_t"].to_numpy()[previous]
+    is_recomputed = (
+        (previous >= 0)
+        & (attempts["outcome"] == "memory").to_numpy()[previous]
+        & (removed_t >= end_t[previous])
+        & (removed_t <= begin_t + _REMOVAL_SECONDS)
     )
+    attempts = attempts.with_columns(is_recomputed=pl.Series(is_recomputed))
+
+    is_wanted = is_result & attempts["is_wanted"].to_numpy()
+    [awaited] = np.nonzero(is_wanted if is_wanted.any() else is_result)
+    awaited = awaited[np.argsort(end_t[awaited], kind="stable")]
+    after, before = (
+        _rows_of(ids, dependencies[name].to_numpy()) for name in ("id", "dependency")
+    )
+    needs = _ordered(rank, "result", before, after, end_t[before])
+    [failed] = np.nonzero((previous >= 0) & is_failure[previous])
+    constraints = [
+        _submissions(attempts, previous, awaited),
+        needs,
+        _losses(attempts, previous),
+        _ordered(rank, "failure", previous[failed], failed, end_t[previous[failed]]),
+    ]
+    # The latest constraint of each attempt; of simultaneous ones, the last kind.
+    kinds = np.full(len(ids), -1, np.int8)
+    before, t = np.full(len(ids), -1), np.full(len(ids), -np.inf)
+    for i, kind in enumerate(constraints):
+        np.maximum.at(t, kind.after, kind.t)
+        is_latest = kind.t == t[kind.after]
+        after = kind.after[is_latest]
+        kinds[after], before[after] = i, -1
+        np.maximum.at(before, after, kind.before[is_latest])
+    binding = Binding(kinds, before, t)
+
+    # The path ends with an attempt that runs, a result that a client wanted or else that no
+    # task used, or any attempt.
+    is_running = attempts["is_running"].to_numpy()
+    if is_running.any():
+        last = int(np.argmax(np.where(is_running, rank, -1)))
+    else:
+        is_used = np.zeros(len(ids), bool)
+        is_used[needs.before] = True
+        each = [has_ended & one for one in (is_wanted, is_result & ~is_used, True)]
+        some = next((one for one in each if one.any()), np.ones(len(ids), bool))
+        latest = np.where(some, end_t, -np.inf)
+        last = int(np.flatnonzero(latest == latest.max())[-1])
+    threads = _threads(attempts, binding)
+    return Waits(attempts, constraints, binding, threads, awaited, last)
+
+
+def _columns(frame: pl.DataFrame, *names: str) -> list[NDArray[Any]]:
+    return [frame[name].to_numpy() for name in names]
 
 
 def _rows_of(ids: _Ints, wanted: _Ints) -> _Ints:
@@ -213,98 +190,75 @@ def _rows_of(ids: _Ints, wanted: _Ints) -> _Ints:
     return np.where(ids[rows] == wanted, rows, -1)
 
 
-def _ordered(rows: Attempts, kind: str, before: _Ints, after: _Ints, t: _Floats) -> Constraints:
+def _ordered(rank: _Ints, kind: str, before: _Ints, after: _Ints, t: _Floats) -> Constraints:
     """Return constraints without those that contradict the order of begins (damaged clocks)."""
     known = (before >= 0) & (after >= 0)
-    known[known] = rows.rank[before[known]] < rows.rank[after[known]]
+    known[known] = rank[before[known]] < rank[after[known]]
     return Constraints(kind, before[known], after[known], t[known])
 
 
-def _needs(rows: Attempts, dependencies: pl.DataFrame) -> Constraints:
-    """Return the waits for the results of dependencies."""
-    after = _rows_of(rows.ids, dependencies["id"].to_numpy())
-    before = _rows_of(rows.ids, dependencies["dependency"].to_numpy())
-    return _ordered(rows, "result", before, after, rows.end_t[before])
-
-
-def _failures(rows: Attempts) -> Constraints:
-    """Return the waits for the end of a previous attempt that failed."""
-    [after] = np.nonzero((rows.previous >= 0) & rows.is_failure[rows.previous])
-    before = rows.previous[after]
-    return _ordered(rows, "failure", before, after, rows.end_t[before])
-
-
-def _losses(attempts: pl.DataFrame, rows: Attempts) -> Constraints:
+def _losses(attempts: pl.DataFrame, previous: _Ints) -> Constraints:
     """Return the waits until a result was lost.
 
     The path continues with an attempt that was lost on the same worker, or else with the last
     one that ended before.
     """
-    [after] = np.nonzero(rows.is_recomputed)
-    t = np.fmin(rows.waiting_t[after], rows.begin_t[after])
-    by_end = np.argsort(rows.end_t, kind="stable")
-    before = np.concatenate(([-1], by_end))[
-        np.searchsorted(rows.end_t[by_end], t, side="right")
-    ]
-    process = attempts["process"].to_numpy()
-    lost = pl.DataFrame(
-        {"process": process, "end_t": rows.end_t, "row": np.arange(len(process))}
-    ).filter(attempts["outcome"] == "lost")
-    wanted = pl.DataFrame(
-        {
-            "process": process[rows.previous[after]],
-            "t": t + _REMOVAL_SECONDS,
-            "place": np.arange(len(after)),
-        }
+    rank, is_recomputed, waiting_t, begin_t, end_t = _columns(
+        attempts, "rank", "is_recomputed", "waiting_t", "begin_t", "end_t"
     )
-    found = wanted.sort("t").join_asof(
-        lost.sort("end_t", "row"), left_on="t", right_on="end_t", by="process",
-        tolerance=2 * _REMOVAL_SECONDS, check_sortedness=False,
-    ).drop_nulls()  # fmt: skip
+    [after] = np.nonzero(is_recomputed)
+    t = np.fmin(waiting_t[after], begin_t[after])  # fmin() and fmax() ignore nan.
+    by_end = np.argsort(end_t, kind="stable")
+    ended = np.searchsorted(end_t[by_end], t, side="right")
+    before = np.concatenate(([-1], by_end))[ended]
+    lost = (
+        attempts.with_row_index("row")
+        .filter(outcome="lost")
+        .select("process", "end_t", "row")
+        .sort("end_t", "row")
+    )
+    found = (
+        pl.DataFrame(
+            {
+                "process": attempts["process"].gather(previous[after]),
+                "t": t + _REMOVAL_SECONDS,
+                "place": np.arange(len(after)),
+            }
+        )
+        .sort("t")
+        .join_asof(
+            lost, left_on="t", right_on="end_t", by="process",
+            tolerance=2 * _REMOVAL_SECONDS, check_sortedness=False,
+        )
+        .drop_nulls()
+    )  # fmt: skip
     before[found["place"].to_numpy()] = found["row"].to_numpy()
-    return _ordered(rows, "loss", before, after, t)
+    return _ordered(rank, "loss", before, after, t)
 
 
-def _submissions(rows: Attempts, awaited: _Ints) -> Constraints:
+def _submissions(attempts: pl.DataFrame, previous: _Ints, awaited: _Ints) -> Constraints:
     """Return the waits for the graph, before which the client waited for a result, or -1."""
-    t = rows.submitted_t
+    submitted_t, waiting_t, begin_t, end_t, rank, is_recomputed, is_failure = _columns(
+        attempts, "submitted_t", "waiting_t", "begin_t", "end_t", "rank", "is_recomputed",
+        "is_failure",
+    )  # fmt: skip
     # A result that the client wants again is not submitted again.
-    again = (rows.previous >= 0) & ~rows.is_recomputed
-    again &= ~rows.is_failure[rows.previous]
-    t = np.fmin(np.where(again, np.fmax(t, rows.waiting_t), t), rows.begin_t)
-    t = np.where(np.isnan(rows.submitted_t), np.nan, t)
-    [after] = np.nonzero(~np.isnan(t))
-    ended = np.searchsorted(rows.end_t[awaited], t[after], side="right")
+    again = (previous >= 0) & ~is_recomputed & ~is_failure[previous]
+    t = np.fmin(np.where(again, np.fmax(submitted_t, waiting_t), submitted_t), begin_t)
+    [after] = np.nonzero(~np.isnan(submitted_t))
+    ended = np.searchsorted(end_t[awaited], t[after], side="right")
     before = np.concatenate(([-1], awaited))[ended]
-    before[rows.rank[before] >= rows.rank[after]] = -1
+    before[rank[before] >= rank[after]] = -1
     return Constraints("submission", before, after, t[after])
 
 
-def _latest(rows: Attempts, constraints: Iterable[Constraints]) -> Binding:
-    """Return the latest constraint of each attempt; of simultaneous ones, the last kind."""
-    count = len(rows.ids)
-    kinds = np.full(count, -1, np.int8)
-    before, t = np.full(count, -1), np.full(count, -np.inf)
-    for i, kind in enumerate(constraints):
-        np.maximum.at(t, kind.after, kind.t)
-        is_latest = kind.t == t[kind.after]
-        after = kind.after[is_latest]
-        kinds[after], before[after] = i, -1
-        np.maximum.at(before, after, kind.before[is_latest])
-    return Binding(kinds, before, t)
-
-
-def _threads(attempts: pl.DataFrame, rows: Attempts, binding: Binding) -> Thread:
+def _threads(attempts: pl.DataFrame, binding: Binding) -> Thread:
     """Return the previous attempt on each thread, or on the worker if the thread is unknown."""
-    frame = attempts.select(
-        "process",
-        "thread",
-        computes=pl.col("compute_start_t").is_not_null(),
-        row=pl.int_range(pl.len()),
-        rank=pl.Series(rows.rank),
-        begin_t=pl.Series(rows.begin_t),
-        stop_t=pl.Series(rows.stop_t),
-    ).filter(pl.col("process").is_not_null())
+    frame = (
+        attempts.with_row_index("row")
+        .drop_nulls("process")
+        .with_columns(computes=pl.col("compute_start_t").is_not_null())
+    )
     on_thread = pl.col("computes") & pl.col("thread").is_not_null()
     lane = ["process", "thread"]
     threads = (
@@ -329,35 +283,16 @@ def _threads(attempts: pl.DataFrame, rows: Attempts, binding: Binding) -> Thread
         .select("row", "before")
     )  # fmt: skip
     found = pl.concat([threads, others]).drop_nulls()
-    before = np.full(len(rows.ids), -1)
+    rank, begin_t, stop_t, processing_t, transferred_t = _columns(
+        attempts, "rank", "begin_t", "stop_t", "processing_t", "transferred_t"
+    )
+    before = np.full(len(rank), -1)
     before[found["row"].to_numpy()] = found["before"].to_numpy()
-    before[(before >= 0) & (rows.rank[before] >= rows.rank)] = -1
+    before[(before >= 0) & (rank[before] >= rank)] = -1
 
-    transferred_t = attempts["transferred_t"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-    dispatched_t = np.nan_to_num(rows.processing_t, nan=-np.inf)
-    ready_t = np.fmin(np.fmax(dispatched_t, transferred_t), rows.begin_t)
-    free_t = np.fmin(rows.stop_t[before], rows.begin_t)
+    dispatched_t = np.nan_to_num(processing_t, nan=-np.inf)
+    ready_t = np.fmin(np.fmax(dispatched_t, transferred_t), begin_t)
+    free_t = np.fmin(stop_t[before], begin_t)
     on_worker = free_t > dispatched_t
     binds = np.where(on_worker, free_t >= ready_t, free_t > binding.t) | (binding.t == -np.inf)
     return Thread(before, free_t, ready_t, binds & (before >= 0))
-
-
-def _last_attempt(attempts: pl.DataFrame, rows: Attempts, needs: Constraints) -> int:
-    """Return the row of the attempt with which the path ends."""
-    is_running = attempts["is_running"].to_numpy()
-    if is_running.any():
-        return int(np.argmax(np.where(is_running, rows.rank, -1)))
-    is_result = rows.has_ended & rows.is_result
-    is_used = np.zeros(len(rows.ids), bool)
-    is_used[needs.before] = True
-    for some in (
-        is_result & attempts["is_wanted"].to_numpy(),
-        is_result & ~is_used,
-        rows.has_ended,
-    ):
-        if some.any():
-            break
-    else:
-        some = np.ones(len(rows.ids), bool)
-    latest = np.where(some, rows.end_t, -np.inf)
-    return int(np.nonzero(latest == latest.max())[0][-1])

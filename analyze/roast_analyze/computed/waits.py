@@ -30,18 +30,6 @@ wanted AS (
     FROM (SELECT unnest(changes) AS change FROM raw.wanted_keys WHERE trace_id = $trace_id)
     WHERE change.action = 'desires'
 ),
--- Faster than ASOF for many attempts.
-processes AS (
-    SELECT
-        process,
-        worker,
-        removed_t,
-        from_t,
-        lead(from_t, 1, 'infinity'::DOUBLE) OVER (PARTITION BY worker ORDER BY from_t)
-            AS until_t
-    FROM _workers
-    WHERE trace_id = $trace_id
-),
 -- The end of an attempt may be missing from a damaged trace.
 continued AS (
     SELECT DISTINCT run.seq
@@ -78,12 +66,14 @@ SELECT
     run.compute_start_t,
     run.compute_stop_t,
     run.end_t,
-    process.removed_t
+    worker.removed_t
 FROM _task_runs AS run
-LEFT JOIN processes AS process
-    ON run.worker = process.worker
+LEFT JOIN _process_addresses AS process
+    ON run.trace_id = process.trace_id
+    AND run.worker = process.worker
     AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
     AND coalesce(run.processing_t, '-infinity'::DOUBLE) < process.until_t
+LEFT JOIN _workers AS worker ON process.process = worker.process
 LEFT JOIN raw.task AS task ON run.submission = task.rowid
 LEFT JOIN previous ON run.seq = previous.seq
 LEFT JOIN wanted ON run.key = wanted.key
@@ -136,11 +126,12 @@ WHERE results.end_seq < needs.seq AND coalesce(results.next_seq > needs.seq, tru
 
 def waits_of_traces(trace: Session) -> Iterator[tuple[str, float, float, Waits | None]]:
     """Return identity, start, end and waits of each trace; None without any attempt."""
-    ranges = trace.sql("SELECT trace_id, start_t, stop_t FROM _trace_range ORDER BY trace_id")
-    for trace_id, start_t, stop_t in ranges.fetchall():
+    for trace_id, start_t, stop_t in trace.rows(
+        "SELECT trace_id, start_t, stop_t FROM _trace_range ORDER BY trace_id"
+    ):
         attempts = trace.sql(_ATTEMPTS, {"trace_id": trace_id, "first_chunk": FIRST_CHUNK}).pl()
-        dependencies = trace.sql(_DEPENDENCIES, {"trace_id": trace_id}).pl()
-        waits = (
-            None if attempts.is_empty() else find_waits(attempts, dependencies, start_t, stop_t)
-        )
+        waits = None
+        if not attempts.is_empty():
+            dependencies = trace.sql(_DEPENDENCIES, {"trace_id": trace_id}).pl()
+            waits = find_waits(attempts, dependencies, start_t, stop_t)
         yield trace_id, start_t, stop_t, waits

@@ -1,6 +1,7 @@
 """Decomposition of the difference between two runs."""
 
 import random
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -43,14 +44,14 @@ def tasks(wall_seconds, waiting=(), error=0.01, **prefixes):
     )
 
 
-def chunks(events, size, seconds, wall_seconds=100.0, fixed=None):
-    """A run of chunks of a dataset on one thread, which compute all the time."""
-    return run(
-        wall_seconds,
-        {("process", "QCD"): (events // size, events, 0.01)},
-        {("process", "QCD", COMPUTING): (seconds, fixed)},
-        {"tail": wall_seconds - seconds},
-    )
+def chunks(events, size, seconds, wall_seconds=100.0, fixed=None, dispatch=0.0):
+    """A run of chunks of a dataset on one thread, which waits for the rest of the time."""
+    count = events // size
+    costs = {("process", "QCD", COMPUTING): (seconds, fixed)}
+    if dispatch:
+        costs["process", "QCD", "dispatch"] = (dispatch, dispatch / count)
+    waiting = {"tail": wall_seconds - seconds - dispatch}
+    return run(wall_seconds, {("process", "QCD"): (count, events, 0.01)}, costs, waiting)
 
 
 def changed(frame):
@@ -71,60 +72,59 @@ def terms(frame, *columns):
     }
 
 
-def test_one_prefix_is_slower():
-    """200 s on 4 threads become 230 s: 7.5 s more."""
-    base = tasks(50.0, fit=(100, 1.0), load=(100, 1.0))
-    new = tasks(57.5, fit=(100, 1.3), load=(100, 1.0))
+#: Two runs, and the terms of the difference between them.
+CHANGES = {
+    "a slower prefix: 200 s on 4 threads become 230 s, 7.5 s more": (
+        tasks(50.0, fit=(100, 1.0), load=(100, 1.0)),
+        tasks(57.5, fit=(100, 1.3), load=(100, 1.0)),
+        {("cost", "fit", COMPUTING): (30.0, 7.5)},
+    ),
+    "half the threads: the client's 10 s in both runs need half the thread time": (
+        tasks(60.0, {"between graphs": 40.0}, fit=(200, 1.0)),
+        tasks(110.0, {"between graphs": 20.0}, fit=(200, 1.0)),
+        {("threads", None, None): (-20.0, 50.0)},
+    ),
+    "twice the tasks": (
+        tasks(50.0, fit=(100, 2.0)),
+        tasks(100.0, fit=(200, 2.0)),
+        {("amount", "fit", None): (200.0, 50.0)},
+    ),
+    "both: 100 more tasks of 1.5 s, and 1 s more for 150 tasks, which are the means": (
+        tasks(100.0, fit=(100, 1.0)),
+        tasks(400.0, fit=(200, 2.0)),
+        {("amount", "fit", None): (150.0, 150.0), ("cost", "fit", COMPUTING): (150.0, 150.0)},
+    ),
+    "waiting is a time of all threads": (
+        tasks(50.0, {"tail": 0.0}, fit=(100, 2.0)),
+        tasks(53.0, {"tail": 12.0}, fit=(100, 2.0)),
+        {("waiting", None, "tail"): (12.0, 3.0)},
+    ),
+    "a prefix of only one run differs in amount": (
+        tasks(10.0, fit=(10, 1.0)),
+        tasks(15.0, fit=(10, 1.0), plot=(5, 1.0)),
+        {("amount", "plot", None): (5.0, 5.0)},
+    ),
+    "a part other than computing costs the same for any size: 0.1 s for 5 more chunks": (
+        chunks(1000, 200, 50.0, wall_seconds=50.5, fixed=0.0, dispatch=0.5),
+        chunks(1000, 100, 50.0, wall_seconds=51.0, fixed=0.0, dispatch=1.0),
+        {("chunk size", "process", None): (0.5, 0.5)},
+    ),
+}
 
-    assert terms(decompose(base, new)) == {("cost", "fit", COMPUTING): (30.0, 7.5)}
 
+@pytest.mark.parametrize("change", CHANGES)
+def test_terms(change):
+    base, new, expected = CHANGES[change]
 
-def test_half_the_threads():
-    """The client takes 10 s for itself in both runs, which needs half the thread time."""
-    base = tasks(60.0, {"between graphs": 40.0}, fit=(200, 1.0))
-    new = tasks(110.0, {"between graphs": 20.0}, fit=(200, 1.0))
-
-    assert terms(decompose(base, new)) == {("threads", None, None): (-20.0, 50.0)}
-
-
-def test_twice_the_tasks():
-    base, new = tasks(50.0, fit=(100, 2.0)), tasks(100.0, fit=(200, 2.0))
-
-    assert terms(decompose(base, new)) == {("amount", "fit", None): (200.0, 50.0)}
-
-
-def test_two_changes_at_once_are_shared():
-    """Tasks: 100 more of 1.5 s, the mean. Cost: 1 s more for 150, the mean, on 1 thread."""
-    base, new = tasks(100.0, fit=(100, 1.0)), tasks(400.0, fit=(200, 2.0))
-
-    assert terms(decompose(base, new)) == {
-        ("amount", "fit", None): (150.0, 150.0),
-        ("cost", "fit", COMPUTING): (150.0, 150.0),
-    }
-
-
-def test_waiting_is_a_time_of_all_threads():
-    base = tasks(50.0, {"tail": 0.0}, fit=(100, 2.0))
-    new = tasks(53.0, {"tail": 12.0}, fit=(100, 2.0))
-
-    assert terms(decompose(base, new)) == {("waiting", None, "tail"): (12.0, 3.0)}
-
-
-def test_a_prefix_of_only_one_run_differs_in_amount():
-    base, new = tasks(10.0, fit=(10, 1.0)), tasks(15.0, fit=(10, 1.0), plot=(5, 1.0))
-
-    found = decompose(base, new)
-    assert changed(found).select("term", "prefix", "base", "new", "wall_seconds").rows() == [
-        ("amount", "plot", 0.0, 5.0, 5.0)
-    ]
+    assert terms(decompose(base, new)) == expected
 
 
 def test_a_part_of_only_one_run_differs_in_cost():
-    work = {("fit", None): (10, None, None)}
-    base = run(10.0, work, {("fit", None, COMPUTING): (10.0,)})
-    new = run(
-        13.0, work, {("fit", None, COMPUTING): (10.0,), ("fit", None, "lost attempt"): (3.0,)}
+    base = tasks(10.0, fit=(10, 1.0))
+    part = pl.DataFrame(
+        [("fit", None, "lost attempt", None, None, 3.0, None)], COSTS, orient="row"
     )
+    new = replace(base, wall_seconds=13.0, costs=pl.concat([base.costs, part]))
 
     found = decompose(base, new)
     assert terms(found) == {("cost", "fit", "lost attempt"): (3.0, 3.0)}
@@ -161,23 +161,6 @@ def test_smaller_chunks_of_an_unknown_fixed_time(size, seconds, of_size):
     assert found["is_assumed"].to_list() == [bool(of_size)]
 
 
-def test_parts_of_a_chunk_other_than_computing_cost_the_same_for_any_size():
-    """Dispatch of 5 more chunks costs 0.1 s each."""
-    costs = {("process", "QCD", COMPUTING): (50.0, 0.0)}
-    base = run(
-        50.5,
-        {("process", "QCD"): (5, 1000, None)},
-        {**costs, ("process", "QCD", "dispatch"): (0.5, 0.1)},
-    )
-    new = run(
-        51.0,
-        {("process", "QCD"): (10, 1000, None)},
-        {**costs, ("process", "QCD", "dispatch"): (1.0, 0.1)},
-    )
-
-    assert terms(decompose(base, new)) == {("chunk size", "process", None): (0.5, 0.5)}
-
-
 def detailed(**seconds):
     """A run of chunks on one thread, with the time to read each branch, or all of them."""
     details = {("opening", None): 5.0}
@@ -187,30 +170,20 @@ def detailed(**seconds):
     return run(wall_seconds, {("process", "QCD"): (5, 1000, None)}, costs)
 
 
-def test_branches():
-    found = decompose(detailed(pt=10.0, eta=10.0), detailed(pt=18.0, mass=1.0, eta=10.0))
-
-    assert changed(found).select("detail", "branch", "wall_seconds").rows() == [
-        ("reading", "pt", pytest.approx(8.0)),
-        ("reading", "mass", pytest.approx(1.0)),
-    ]
-
-
-def test_branches_that_one_run_did_not_measure():
-    found = decompose(detailed(pt=10.0, eta=10.0), detailed(all=25.0))
-
-    assert changed(found).select("detail", "branch", "wall_seconds").rows() == [
-        ("reading", None, pytest.approx(5.0))
-    ]
-
-
-def test_details_that_one_run_did_not_measure():
-    whole = chunks(1000, 200, 20.0, wall_seconds=20.0)
-
-    found = decompose(detailed(pt=10.0, eta=10.0), whole).filter(term="cost")
-    assert changed(found).select("detail", "branch", "wall_seconds").rows() == [
-        (None, None, pytest.approx(-5.0))
-    ]
+def test_details():
+    """What one run did not measure is added up in the other one."""
+    base = detailed(pt=10.0, eta=10.0)
+    for new, expected in (
+        (
+            detailed(pt=18.0, mass=1.0, eta=10.0),
+            [("reading", "pt", 8.0), ("reading", "mass", 1.0)],
+        ),
+        (detailed(all=25.0), [("reading", None, 5.0)]),
+        (chunks(1000, 200, 20.0, wall_seconds=20.0), [(None, None, -5.0)]),
+    ):
+        costs = changed(decompose(base, new).filter(term="cost"))
+        found = costs.select("detail", "branch", "wall_seconds").rows()
+        assert found == [(*names, pytest.approx(seconds)) for *names, seconds in expected]
 
 
 def random_run(seed):
@@ -259,25 +232,34 @@ def significant(bases, new):
     }
 
 
-@pytest.mark.parametrize(("error", "expected"), [(0.02, True), (0.08, False)])
-def test_costs_are_significant_beyond_two_standard_errors(error, expected):
-    base = tasks(100.0, fit=(100, 1.0), error=error)
-    new = tasks(120.0, fit=(100, 1.2), error=error)
+#: Bases, a run with slower tasks, the prefix, and whether the difference is significant.
+SLOWER = {
+    "beyond two standard errors": (
+        [tasks(100.0, fit=(100, 1.0), error=0.02)],
+        tasks(120.0, fit=(100, 1.2), error=0.02), "fit", True,
+    ),
+    "within them": (
+        [tasks(100.0, fit=(100, 1.0), error=0.08)],
+        tasks(120.0, fit=(100, 1.2), error=0.08), "fit", False,
+    ),
+    "less than 5 % of the wall time": (
+        [tasks(100.0, fit=(100, 1.0))], tasks(104.0, fit=(100, 1.04)), "fit", False,
+    ),
+    "more than 2 % with several equal bases": (
+        [tasks(100.0, fit=(100, 1.0))] * 3, tasks(103.0, fit=(100, 1.03)), "fit", True,
+    ),
+    "of a single task in each": (
+        [tasks(102.0, load=(100, 1.0), merge=(1, 2.0))],
+        tasks(120.0, load=(100, 1.0), merge=(1, 20.0), error=None), "merge", None,
+    ),
+}  # fmt: skip
 
-    assert significant([base], new) == {("cost", "fit", COMPUTING): expected}
 
+@pytest.mark.parametrize("slower", SLOWER)
+def test_significant_costs(slower):
+    bases, new, prefix, expected = SLOWER[slower]
 
-def test_small_differences_are_not_significant():
-    base, new = tasks(100.0, fit=(100, 1.0)), tasks(104.0, fit=(100, 1.04))
-
-    assert significant([base], new) == {("cost", "fit", COMPUTING): False}
-
-
-def test_a_difference_of_two_tasks_cannot_be_determined():
-    base = tasks(102.0, load=(100, 1.0), merge=(1, 2.0))
-    new = tasks(120.0, load=(100, 1.0), merge=(1, 20.0), error=None)
-
-    assert significant([base], new) == {("cost", "merge", COMPUTING): None}
+    assert significant(bases, new) == {("cost", prefix, COMPUTING): expected}
 
 
 @pytest.mark.parametrize(
@@ -307,14 +289,6 @@ def test_the_spread_of_several_bases_is_noise():
         assert found["wall_seconds"] == pytest.approx(wall - 100.0)
         assert found["noise_seconds"] == pytest.approx(4.303 * 10 * (4 / 3) ** 0.5)
         assert found["significant"] is expected
-
-
-def test_several_equal_bases():
-    bases = [tasks(100.0, fit=(100, 1.0)) for _ in range(3)]
-
-    assert significant(bases, tasks(103.0, fit=(100, 1.03))) == {
-        ("cost", "fit", COMPUTING): True
-    }
 
 
 def test_datasets_of_a_prefix_are_added_up():

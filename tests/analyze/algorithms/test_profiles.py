@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from roast_analyze.algorithms.profiles import counted, difference, flame_nodes, merge_stacks
+from roast_analyze.algorithms.profiles import difference, flame_nodes, merge_stacks
 
 FRAME = pl.Struct({"name": pl.String, "filename": pl.String, "line_number": pl.Int64})
 STACKS = {
@@ -96,17 +96,3 @@ def test_empty_profiles():
     assert (
         difference(empty, empty).height == difference(empty, empty, by="function").height == 0
     )
-
-
-def test_counted_lines_are_those_first_seen():
-    merged = stacks(("f/a", 0, 0), ("f/b", 0, 0)).with_columns(
-        counted_samples=pl.Series([1, 2]),
-        interval_seconds=0.01,
-        lines=pl.Series([[7, None], [8, 9]]),
-        start_t=pl.Series([2.0, 1.0]),
-    )
-
-    assert counted(merged)["stack"].to_list() == [
-        ["@:0", "f@a.py:8", "b@a.py:9"],
-        ["@:0", "f@a.py:8", "a@a.py:1"],
-    ]

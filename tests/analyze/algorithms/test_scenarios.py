@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from analyze.algorithms.plans import plan
 from roast_analyze.algorithms.scenarios import (
     CAUSES,
     Chunk,
@@ -17,26 +18,7 @@ from roast_analyze.algorithms.scenarios import (
     without_stragglers,
     worker_slots,
 )
-from roast_analyze.algorithms.simulation import Overhead, Plan, Presence, Submission, simulate
-
-
-def plan(seconds, dependencies=None, **fields):
-    """Return a plan of one graph on a worker."""
-    tasks = len(seconds)
-    defaults = {
-        "nbytes": np.zeros(tasks),
-        "priorities": np.arange(tasks),
-        "prefixes": np.zeros(tasks, dtype=np.int64),
-        "groups": np.zeros(tasks, dtype=np.int64),
-        "graphs": np.zeros(tasks, dtype=np.int64),
-        "submissions": [Submission(0.0)],
-        "workers": [Presence("w", "host", 1)],
-    }
-    return Plan(
-        seconds=np.array(seconds, dtype=float),
-        dependencies=dependencies or [()] * tasks,
-        **{**defaults, **fields},
-    )
+from roast_analyze.algorithms.simulation import Overhead, Presence, Submission, simulate
 
 
 def test_workers_arrive_as_the_recorded_ones():

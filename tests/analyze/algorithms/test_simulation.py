@@ -6,37 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from analyze.algorithms.plans import plan
 from roast_analyze.algorithms.simulation import (
     Overhead,
-    Plan,
     Presence,
     Submission,
     critical_path_seconds,
     simulate,
     total_work_seconds,
 )
-
-
-def plan(seconds, dependencies=None, workers=1, groups=None, **fields):
-    """Return a plan of one graph: tasks in order of priority, workers with one thread."""
-    tasks = len(seconds)
-    numbers = np.arange(tasks)
-    if isinstance(workers, int):
-        workers = [Presence(f"w{number}", "host", 1) for number in range(workers)]
-    defaults = {
-        "nbytes": np.zeros(tasks),
-        "priorities": numbers,
-        "prefixes": np.zeros(tasks, dtype=np.int64),
-        "groups": numbers if groups is None else np.array(groups),
-        "graphs": np.zeros(tasks, dtype=np.int64),
-        "submissions": [Submission(0.0)],
-        "workers": workers,
-    }
-    return Plan(
-        seconds=np.array(seconds, dtype=float),
-        dependencies=dependencies or [()] * tasks,
-        **{**defaults, **fields},
-    )
 
 
 def ends(result):
@@ -146,6 +124,15 @@ def test_workers_come_and_go():
         ],
     )  # fmt: skip
     assert ends(simulate(lost)) == [2.5, 3.5]
+    # So is what a lost result needs, if that had been released.
+    chain = plan(
+        [1, 1, 1], [(), (0,), (1,)],
+        workers=[
+            Presence("a", "host", 1, to_seconds=2.5),
+            Presence("b", "host", 1, from_seconds=2.25),
+        ],
+    )  # fmt: skip
+    assert ends(simulate(chain)) == [3.5, 4.5, 5.5]
     # A worker that retires moves its results first.
     retired = replace(lost.workers[0], is_lost=False)
     assert ends(simulate(replace(lost, workers=[retired, lost.workers[1]]))) == [1, 2.5]

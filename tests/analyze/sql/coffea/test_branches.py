@@ -31,15 +31,3 @@ def test_totals_in_order_of_cost(ask, chunk, run):
         ("b", 1, "y", 50, None, 3.0, "DY", "2.root", *rest, ord("b"), None, "T"),
         ("c", 2, "x", 100, 200, 1.5, "QCD", "3.root", *rest, ord("c"), None, "T"),
     ]
-
-
-def test_basket_that_spans_two_chunks_counts_in_both(rows, chunk, run):
-    basket = [{"branch": "x", "compressed_bytes": 100}]
-
-    assert rows(
-        "SELECT entry_start, compressed_bytes FROM chunk_branches ORDER BY entry_start",
-        *run("a", 1.0, 2.0, run_id=1),
-        *run("b", 1.0, 2.0, run_id=2),
-        chunk("a", run_id=1, entry_start=0, entry_stop=10, branches=basket),
-        chunk("b", run_id=2, entry_start=10, entry_stop=20, branches=basket),
-    ) == [(0, 100), (10, 100)]

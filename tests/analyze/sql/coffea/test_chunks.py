@@ -51,12 +51,18 @@ def test_records_that_are_repeated_incomplete_or_out_of_order(rows, chunk, run, 
     metadata = {"dataset": "DY", "filename": "f.root", "treename": "Events"}
 
     assert rows(
-        "SELECT key, attempt, outcome, dataset, events, bytes_read FROM chunks "
-        "ORDER BY key, attempt",
+        "SELECT key, attempt, outcome, worker, dataset, events, bytes_read, exception "
+        "FROM chunks ORDER BY key, attempt",
         # An attempt without transitions has no number.
         chunk("attempt", **IDENTITY),
         *run("attempt", 1.0, 2.0, run_id=1),
         chunk("attempt", **{**MEASURED, "run_id": 2}),
+        chunk("erred", **IDENTITY),
+        *run("erred", 1.0, 2.0, outcome="erred", exception="OSError()"),
+        # The identity is known only from the measurement of another attempt.
+        *run("lost", 1.0, 2.0, outcome="lost", run_id=1),
+        *run("lost", 3.0, 4.0, "w2", run_id=2),
+        chunk("lost", **{**MEASURED, "run_id": 2, "worker": "w2"}),
         # Metadata of a file is no chunk.
         chunk("metadata", **metadata),
         *run("metadata", 1.0, 2.0),
@@ -73,13 +79,21 @@ def test_records_that_are_repeated_incomplete_or_out_of_order(rows, chunk, run, 
         *run("repeated", 1.0, 2.0, run_id=1),
         chunk("repeated", run_id=1, bytes_read=2),
         chunk("repeated", run_id=1, bytes_read=2),
+        # Sent to w1, stolen by w2, and released by the client.
+        chunk("stolen", **IDENTITY),
+        *run("stolen", 1.0, 2.0, outcome="cancelled", run_id=1),
+        chunk("stolen", run_id=1, worker="w2"),
     ) == [
-        ("attempt", 1, "memory", "DY", 50, None),
-        ("attempt", None, "memory", "DY", 50, 1000),
-        ("no identity", 1, "memory", "QCD", 5, None),
-        ("order", 1, "unfinished", "DY", None, 1000),
-        ("order", 2, "retried", "DY", None, None),
-        ("repeated", 1, "memory", None, 1, 2),
+        ("attempt", 1, "memory", "w1", "DY", 50, None, None),
+        ("attempt", None, "memory", "w1", "DY", 50, 1000, None),
+        ("erred", 1, "erred", "w1", "DY", None, None, "OSError()"),
+        ("lost", 1, "lost", "w1", "DY", None, None, None),
+        ("lost", 2, "memory", "w2", "DY", 50, 1000, None),
+        ("no identity", 1, "memory", "w1", "QCD", 5, None, None),
+        ("order", 1, "unfinished", "w1", "DY", None, 1000, None),
+        ("order", 2, "retried", "w1", "DY", None, None, None),
+        ("repeated", 1, "memory", "w1", None, 1, 2, None),
+        ("stolen", 1, "cancelled", "w2", "DY", None, None, None),
     ]
 
 
@@ -98,49 +112,28 @@ def test_nothing_read_is_0_and_unknown_is_null(rows, chunk, run):
     ]
 
 
-def test_attempts_that_failed(rows, chunk, run):
-    assert rows(
-        "SELECT key, attempt, outcome, worker, filename, entry_start, events, bytes_read, "
-        "exception FROM chunks ORDER BY key, attempt",
-        chunk("erred", **IDENTITY),
-        *run("erred", 1.0, 2.0, outcome="erred", exception="OSError()"),
-        # The identity is known only from the measurement of another attempt.
-        *run("lost", 1.0, 2.0, outcome="lost", run_id=1),
-        *run("lost", 3.0, 4.0, "w2", run_id=2),
-        chunk("lost", **{**MEASURED, "run_id": 2, "worker": "w2"}),
-        # Sent to w1, stolen by w2, and released by the client.
-        chunk("stolen", **IDENTITY),
-        *run("stolen", 1.0, 2.0, outcome="cancelled", run_id=1),
-        chunk("stolen", run_id=1, worker="w2"),
-    ) == [
-        ("erred", 1, "erred", "w1", "f.root", 100, None, None, "OSError()"),
-        ("lost", 1, "lost", "w1", "f.root", 100, None, None, None),
-        ("lost", 2, "memory", "w2", "f.root", 100, 50, 1000, None),
-        ("stolen", 1, "cancelled", "w2", "f.root", 100, None, None, None),
-    ]
+def test_chunks_without_events(ask, chunk, run):
+    """A suppressed exception makes a skipped chunk; events of a checkpoint are not known."""
+    loaded = {**IDENTITY, "filename": "loaded.root"}
+    found = ask(
+        chunk("bad", **IDENTITY),
+        *run("bad", 1.0, 2.0, run_id=1),
+        chunk("bad", run_id=1, events=50, exception="E()"),
+        chunk("loaded", **loaded),
+        *run("loaded", 1.0, 2.0, run_id=1),
+        chunk("loaded", run_id=1, from_checkpoint=True, **loaded),
+    )
 
-
-def test_suppressed_exception_makes_a_skipped_chunk(rows, chunk, run):
-    assert rows(
-        "SELECT chunks.outcome, task_runs.outcome, chunks.exception, chunks.events, "
-        "files.chunks, files.events, files.failed_attempts, run.chunks, run.skipped, "
-        "run.failed_chunks, failures.what, failures.exception "
-        "FROM chunks, task_runs, files, run, failures",
-        chunk("a", **IDENTITY),
-        *run("a", 1.0, 2.0, run_id=1),
-        chunk("a", run_id=1, events=50, exception="E()"),
-    ) == [("skipped", "memory", "E()", None, 0, 0, 1, 0, 1, 1, "chunk skipped", "E()")]
-
-
-def test_result_from_a_checkpoint_has_no_events(rows, chunk, run):
-    assert rows(
-        "SELECT chunks.from_checkpoint, chunks.events, files.chunks, files.events, "
-        "files.checkpointed_chunks, files.compute_seconds, files.events_per_second, run.events "
-        "FROM chunks, files, run",
-        chunk("a", **IDENTITY),
-        *run("a", 1.0, 2.0, run_id=1),
-        chunk("a", run_id=1, from_checkpoint=True, **IDENTITY),
-    ) == [(True, None, 1, None, 1, 1.0, None, None)]
+    assert found(
+        "SELECT chunks.outcome, task_runs.outcome, from_checkpoint, events, chunks.exception "
+        "FROM chunks INNER JOIN task_runs USING (key) ORDER BY key"
+    ) == [("skipped", "memory", False, None, "E()"), ("memory", "memory", True, None, None)]
+    assert found(
+        "SELECT chunks, events, checkpointed_chunks, compute_seconds, events_per_second, "
+        "failed_attempts FROM files ORDER BY filename"
+    ) == [(0, 0, 0, 1.0, None, 1), (1, None, 1, 1.0, None, 0)]
+    assert found("SELECT chunks, events, skipped, failed_chunks FROM run") == [(1, None, 1, 1)]
+    assert found("SELECT what, exception FROM failures") == [("chunk skipped", "E()")]
 
 
 # -- dask-awkward: the task processes what it has read ---------------------------------

@@ -34,6 +34,9 @@ def test_attempts_and_files_of_sections(rows, chunk, run, move, section):
 
     assert rows(
         "SELECT key, attempt, outcome, dataset, filename, exception FROM sections ORDER BY key",
+        # A chunk without a cluster.
+        chunk("alone", run_id=1, start_t=1.0, stop_t=2.0, filename="f.root", **about),
+        section("alone", 1.0, 2.0),
         *run("failed", 1.0, 2.0, outcome="erred", run_id=1),
         section("failed", 1.0, 2.0, exception="E()"),
         section("no attempt", 1.0, 2.0),
@@ -47,18 +50,9 @@ def test_attempts_and_files_of_sections(rows, chunk, run, move, section):
         chunk("two files", run_id=1, filename="2.root", until="read", **about),
         section("two files", 1.0, 2.0),
     ) == [
+        ("alone", 1, "memory", "DY", "f.root", None),
         ("failed", 1, "erred", None, None, "E()"),
         ("no attempt", None, None, None, None, None),
         ("order", 1, "unfinished", None, None, None),
         ("two files", 1, "memory", "DY", None, None),
     ]
-
-
-def test_section_without_a_cluster(rows, chunk, section):
-    about = {"dataset": "DY", "filename": "f.root", "entry_start": 0, "entry_stop": 10}
-
-    assert rows(
-        "SELECT attempt, outcome, dataset, filename FROM sections",
-        chunk("a", run_id=1, start_t=1.0, stop_t=2.0, worker="pid:1", **about),
-        section("a", 1.0, 2.0),
-    ) == [(1, "memory", "DY", "f.root")]

@@ -88,13 +88,3 @@ def test_chunks_and_file_metadata_share_a_prefix(rows, task, chunk):
         ("constant", None),
         ("hist-1", "chunk"),
     ]
-
-
-def test_run_without_coffea_has_no_roles(rows, task, run):
-    assert rows(
-        "SELECT role, prefixes, tasks, task_runs, compute_seconds, compute_share "
-        "FROM task_roles",
-        task("reduce-1"),
-        task("reduce-2", dependencies=["reduce-1"]),
-        *run("reduce-1", 1.0, 2.0),
-    ) == [(None, None, 2, 1, 1.0, 1.0)]

@@ -119,38 +119,6 @@ def test_certain_and_ambiguous_samples(found):
     assert found(*profiles) == {n: stacks for n, (_, stacks) in CASES.items() if stacks}
 
 
-def test_other_innermost_samples(found):
-    """Recorded ones, excess of an only child, and the scheduler's, which counts all."""
-    recorded = as_tree(OUTLINE, {"root": 9, "f": 9, "a": 1, "b": 0, "x": 0})
-    [piece] = recorded["slices"]
-    assert piece["nodes"] == [0, 1, 2, 4, 3]
-    piece["innermost"] = [0, 2, 3, 3, 1]
-    on_a, on_b = ({"root": 100, "f": 100, name: 0} for name in "ab")
-    scheduler = as_tree(OUTLINE, {"root": 3, "f": 3, "b": 1, "c": 1})
-
-    assert found(
-        profile(recorded, prefix="recorded"),
-        profile(as_tree(OUTLINE, on_a, on_a, on_b, on_a), prefix="excess"),
-        profile(scheduler, worker=None, prefix=None),
-    ) == {
-        "recorded": {"f": (2, 0, 8), "f/a": (3, 0, 1), "f/b": (3, 0, 0), "f/a/x": (1, 0, 0)},
-        "excess": {"f": (0, 0, 400), "f/a": (300, 0, 0), "f/b": (100, 0, 0)},
-        None: {"f": (1, 0, 1), "f/b": (1, 0, 1), "f/c": (1, 0, 1)},
-    }
-
-
-def test_samples_add_up(rows):
-    slices = [
-        {"root": 9, "f": 7, "a": 4, "x": 0, "b": 0, "c": 0, "g": 0},
-        {"root": 6, "f": 6, "b": 0, "c": 0},
-    ]
-    assert rows(
-        "SELECT start_t, sum(samples + ambiguous_samples)::INT, sum(seconds) "
-        "FROM profile_stacks GROUP BY 1 ORDER BY 1",
-        profile(as_tree(OUTLINE, *slices)),
-    ) == [(0.0, 9, pytest.approx(0.09)), (1.0, 6, pytest.approx(0.06))]
-
-
 MALFORMED = [
     None,
     {},

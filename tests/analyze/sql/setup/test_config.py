@@ -14,12 +14,17 @@ def test_the_defaults_and_what_differs(rows, told):
     workers = [told("worker", {}, {"w": 1}, worker=f"w{n}") for n in (0, 1, 2, 2)]
     other = told("worker", {"w": 2}, {"w": 1}, worker="w3")
 
-    assert rows(QUERY, *scheduler, *client, *sum(workers, other)) == [
+    # Older traces contain a few options of the scheduler, without defaults.
+    older = {"kind": "environment", "t": 0.0, "section": "dask configuration"}
+    older |= {"name": "old", "value": True}
+
+    assert rows(QUERY, *scheduler, *client, *sum(workers, other), older) == [
         ("a.b", "0.8", "scheduler", "0.7", True, False, True, 1, None),
         ("a.list", '["x"]', "scheduler", '["x"]', False, False, True, 1, None),
         ("a.none", None, "scheduler", None, False, False, True, 1, None),
         ("c.set", None, "client", "1", True, False, True, 1, None),
         ("mine", None, "scheduler", None, True, False, False, 1, None),
+        ("old", "true", "scheduler", None, None, False, None, 1, None),
         ("w", "1", "worker", "1", False, True, True, 3, ["w0", "w1", "w2"]),
         ("w", "2", "worker", "1", True, True, True, 1, ["w3"]),
     ]
@@ -50,15 +55,6 @@ def test_the_last_file_or_variable_that_sets_an_option_is_its_source(rows, told)
         ("mine", "file", "/etc/dask/a.yaml"),
         ("reset", None, None),  # to its default
         ("same", "file", "/home/u/.config/dask/b.yaml"),
-    ]
-
-
-def test_options_in_older_traces(rows):
-    """They contain a few options of the scheduler, without defaults."""
-    fact = {"kind": "environment", "t": 0.0, "section": "dask configuration", "name": "a.b"}
-
-    assert rows(QUERY, {**fact, "value": True}) == [
-        ("a.b", "true", "scheduler", None, None, False, None, 1, None)
     ]
 
 

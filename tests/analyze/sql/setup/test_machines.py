@@ -3,7 +3,7 @@
 QUERY = "SELECT host, process, processes, cores, cgroup_cores, python, workers FROM machines"
 
 
-def test_workers_of_one_host_and_limit_are_one_row(rows, told):
+def test_processes_of_one_host_and_limit_are_one_row(rows, told):
     machine = {"host": "n1", "cores": 64}
     limited = {**machine, "cgroup_cores": 8.0}
     workers = {"w0": limited, "w1": limited, "w2": machine}
@@ -12,19 +12,16 @@ def test_workers_of_one_host_and_limit_are_one_row(rows, told):
         for worker, machine in workers.items()
         for fact in told("worker", machine=machine, python="3.12.1", worker=worker)
     ]
+    # As in older traces.
+    fact = {"kind": "environment", "t": 0.0, "section": "scheduler machine"}
+    older = {"host": "n1", "platform": "Linux", "cores": 4}
+    facts += ({**fact, "name": name, "value": value} for name, value in older.items())
 
     assert sorted(rows(QUERY, *facts), key=str) == [
+        ("n1", "scheduler", 1, 4, None, None, None),
         ("n1", "worker", 1, 64, None, "3.12.1", ["w2"]),
         ("n1", "worker", 2, 64, 8.0, "3.12.1", ["w0", "w1"]),
     ]
-
-
-def test_machines_in_older_traces(rows):
-    fact = {"kind": "environment", "t": 0.0, "section": "scheduler machine"}
-    facts = {"host": "n1", "platform": "Linux", "cores": 4}
-    records = ({**fact, "name": name, "value": value} for name, value in facts.items())
-
-    assert rows(QUERY, *records) == [("n1", "scheduler", 1, 4, None, None, None)]
 
 
 #: Files of each host, and its limits of cores and memory.

@@ -30,14 +30,12 @@ def test_each_metric_belongs_to_one_column(open_trace):
     assert row["seconds"] == 2 * (2.0 ** len(names) - 1)
 
 
-def test_time_that_is_idle_or_reported_twice_is_excluded(rows):
+def test_time_that_is_idle_or_reported_twice_is_excluded(ask):
     """Shuffles report as foreground of p2p and in execute: `ShuffleRun._capture_metrics`."""
     foreground = {"context": "p2p", "prefix": "foreground"}
     background = {"context": "p2p", "prefix": "background-comms"}
 
-    assert rows(
-        "SELECT context, prefix, seconds, disk_seconds, other_seconds, disk_read_bytes "
-        "FROM activities ORDER BY ALL",
+    found = ask(
         metric("thread-cpu", 1.0),
         metric("p2p-disk-read", 0.5),
         metric("disk-read", 0.5, **foreground),
@@ -45,22 +43,17 @@ def test_time_that_is_idle_or_reported_twice_is_excluded(rows):
         metric("disk-read", 64.0, "bytes", **foreground),
         metric("idle", 5.0, **background),
         metric("send", 2.0, **background),
-    ) == [
-        ("execute", "add", 1.5, 0.5, None, 64),
-        ("p2p", "background-comms", 2.0, None, 2.0, None),
-    ]
-
-
-def test_bytes_and_missing_metrics(ask):
-    found = ask(
-        metric("disk-write", 7.0, "bytes", t=3.0),
-        metric("network", 1.0, worker="w2", prefix=None),
+        metric("disk-write", 7.0, "bytes", t=0.5, prefix="bytes alone"),
     )
 
-    query = "SELECT worker, prefix, seconds, network_seconds, disk_write_bytes FROM activities"
-    assert found(query) == [("w2", None, 1.0, 1.0, None), ("w1", "add", None, None, 7)]
-    # Deltas are in order of time.
-    assert found("SELECT t, worker, activity, delta FROM fine_metric_deltas") == [
-        (1.0, "w2", "network", 1.0),
-        (3.0, "w1", "disk-write", 7.0),
+    assert found(
+        "SELECT context, prefix, seconds, disk_seconds, other_seconds, disk_read_bytes, "
+        "disk_write_bytes FROM activities ORDER BY ALL"
+    ) == [
+        ("execute", "add", 1.5, 0.5, None, 64, None),
+        ("execute", "bytes alone", None, None, None, None, 7),
+        ("p2p", "background-comms", 2.0, None, 2.0, None, None),
     ]
+    # Deltas are in order of time.
+    query = "SELECT t, worker, activity, delta FROM fine_metric_deltas LIMIT 2"
+    assert found(query) == [(0.5, "w1", "disk-write", 7.0), (1.0, "w1", "thread-cpu", 1.0)]

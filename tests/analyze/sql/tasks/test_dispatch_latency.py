@@ -37,32 +37,17 @@ def came(change):
     return came
 
 
-def test_parts_add_up_to_the_latency(rows, move, came):
-    phases = [
-        ("transfer", 1.25, 2.0, "w2"),
-        ("disk-read", 5.0, 5.25),
-        ("deserialize", 5.25, 5.75),
-        ("compute", 6.0, 9.0),
-    ]
-
-    assert rows(
-        f"SELECT {PARTS}, stimulus_id, worker_stimulus_id, clocks_disagree, is_stolen "
-        "FROM dispatch_latency",
-        move(1.0, "a", "waiting>processing", "task-finished-0.9", worker="w1"),
-        *came("a", 0.99, 1.125, 2.125, 4.75),
-        move(10.0, "a", "processing>memory", worker="w1", phases=phases),
-    ) == [
-        (
-            *(0.125, 1.0, 2.625, 0.5, 0.25, 0.5, 5.0),
-            *("task-finished-0.9", "compute-task-0.99", False, False),
-        )
-    ]
-
-
 def test_latency_of_each_attempt(rows, run, move, came, change):
+    """The parts of an attempt add up to its latency."""
+    phases = [
+        ("transfer", 1.25, 2.0, "w2"), ("disk-read", 5.0, 5.25), ("deserialize", 5.25, 5.75),
+        ("compute", 6.0, 9.0),
+    ]  # fmt: skip
     assert rows(
         f"SELECT key, attempt, worker, is_stolen, clocks_disagree, {PARTS} "
         "FROM dispatch_latency ORDER BY key, attempt",
+        *run("all parts", 1.0, 10.0, phases=phases),
+        *came("all parts", 0.99, 1.125, 2.125, 4.75),
         *run("clocks", 1.0, 4.0, phases=[("compute", 2.0, 3.0)]),
         *came("clocks", 0.99, 0.75, 1.0, 1.0),
         # The dependency `fetched` is fetched, but not sent to be executed.
@@ -84,6 +69,7 @@ def test_latency_of_each_attempt(rows, run, move, came, change):
         move(6.0, "stolen", "processing>memory", worker="w2", phases=[("compute", 5.0, 5.5)]),
         *run("unreported", 1.0, 2.0),
     ) == [
+        ("all parts", 1, "w1", False, False, 0.125, 1.0, 2.625, 0.5, 0.25, 0.5, 5.0),
         ("clocks", 1, "w1", False, True, -0.25, 0.25, 0.0, 0.0, 0.0, 1.0, 1.0),
         ("fetched", 1, "w1", False, False, *[None] * 7),
         ("lost", 1, "w1", False, False, 0.25, 0.75, *[None] * 5),

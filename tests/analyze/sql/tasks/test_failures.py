@@ -3,16 +3,13 @@
 import pytest
 
 
-def test_failed_attempts_in_order_of_time(rows, task, move, run):
+def test_failed_attempts_in_order_of_time(rows, task, run):
     assert rows(
         "SELECT t, what, key, worker, exception, attempt, prefix, detail FROM failures",
         task("a-1"),
-        move(1.0, "a-1", "waiting>processing", worker="w1"),
-        move(2.0, "a-1", "processing>released", "handle-worker-cleanup-2.0"),
-        move(3.0, "a-1", "waiting>processing", worker="w2"),
-        move(4.0, "a-1", "processing>released", "task-erred-4.0", exception="E(1)"),
-        move(5.0, "a-1", "waiting>processing", worker="w2"),
-        move(6.0, "a-1", "processing>erred", "task-erred-6.0", exception="E(2)"),
+        *run("a-1", 1.0, 2.0, outcome="lost"),
+        *run("a-1", 3.0, 4.0, "w2", "retried", exception="E(1)"),
+        *run("a-1", 5.0, 6.0, "w2", "erred", exception="E(2)"),
         *run("b", 1.0, 9.0),
     ) == [
         (
@@ -24,89 +21,56 @@ def test_failed_attempts_in_order_of_time(rows, task, move, run):
     ]  # fmt: skip
 
 
-def test_task_given_up_by_dask(rows, move):
+def test_worker_removals_that_are_failures(rows, worker, gone):
+    """A connection broke, or Dask reports whether the removal was expected."""
+    broke, retired = "handle-worker-cleanup-5.0", "retire-workers-5.0"
+    removed = {"action": "remove-worker", "expected": False}
+    lost = {"processing-tasks": ["a", "b"], "lost-computed-tasks": ["c"]}
+    payloads = {
+        "expected": {**removed, "stimulus_id": broke, "expected": True},
+        "unexpected": {**removed, "stimulus_id": "check-worker-ttl-5.0", **lost},
+        "other": "text",
+        "others": [1, {"action": "remove-worker"}],
+    }
+    events = ({"kind": "event", "t": 5.0, "topic": "all", "worker": name, "payload": payload}
+              for name, payload in payloads.items())  # fmt: skip
+
     assert rows(
-        "SELECT what, exception, detail FROM failures",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        move(
-            2.0, "a", "processing>erred", "handle-worker-cleanup-2.0", exception="KilledWorker"
-        ),
-    ) == [("task erred", "KilledWorker", "given up by Dask: handle-worker-cleanup")]
-
-
-@pytest.mark.parametrize(
-    ("stimulus_id", "expected", "failures"),
-    [
-        ("handle-worker-cleanup-5.0", None, [(5.0, "worker lost", "w1")]),
-        ("retire-workers-5.0", None, []),
-        ("check-worker-ttl-5.0", False, [(5.0, "worker lost", "w1")]),
-        ("handle-worker-cleanup-5.0", True, []),
-    ],
-    ids=["connection broke", "retired", "Dask says unexpected", "Dask says expected"],
-)
-def test_worker_removals_that_are_failures(rows, worker, gone, stimulus_id, expected, failures):
-    event = {"kind": "event", "t": 5.0, "topic": "all", "worker": "w1"}
-    payload = {"action": "remove-worker", "stimulus_id": stimulus_id, "expected": expected}
-    events = [] if expected is None else [{**event, "payload": payload}]
-
-    found = rows(
-        "SELECT t, what, worker FROM failures",
-        worker("w1"),
+        "SELECT t, what, worker, detail FROM failures ORDER BY worker",
+        *(worker(name) for name in ("broke", "expected", "retired", "unexpected")),
         *events,
-        gone("w1", 5.0, stimulus_id),
-    )
+        gone("broke", 5.0, broke),
+        gone("expected", 5.0, broke),
+        gone("retired", 5.0, retired),
+        gone("unexpected", 5.0, "check-worker-ttl-5.0"),
+    ) == [
+        (5.0, "worker lost", "broke", "handle-worker-cleanup"),
+        (5.0, "worker lost", "unexpected",
+         "check-worker-ttl, 2 tasks assigned, 1 results to recompute"),
+    ]  # fmt: skip
 
-    assert found == failures
 
-
-def test_worker_killed_for_memory(rows, worker, move, gone):
+def test_worker_killed_for_memory(rows, worker, run, move, gone):
     killed = {"worker": "w1", "pid": 7, "rss": 2_040_109_466}
     stimulus_id = "handle-worker-cleanup-5.0"
     assert rows(
         "SELECT what, key, detail FROM failures ORDER BY key",
         worker("w1", memory_limit=2 * 2**30),
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        move(1.0, "b", "waiting>processing", worker="w1"),
+        *run("a", 1.0),
+        *run("b", 1.0),
         {"kind": "event", "t": 4.9, "topic": "worker-restart-memory", "payload": killed},
         move(5.0, "a", "processing>released", stimulus_id),
         move(5.0, "b", "processing>erred", stimulus_id, exception="KilledWorker"),
         gone("w1", 5.0, stimulus_id),
+        *run("c", 1.0, worker="w2"),
+        move(5.0, "c", "processing>erred", stimulus_id, exception="KilledWorker"),
     ) == [
         ("attempt lost", "a", "its worker was killed by its nanny at 1.9 of 2.0 GiB"),
-        (
-            "task erred",
-            "b",
-            "given up by Dask: its worker was killed by its nanny at 1.9 of 2.0 GiB",
-        ),
+        ("task erred", "b",
+         "given up by Dask: its worker was killed by its nanny at 1.9 of 2.0 GiB"),
+        ("task erred", "c", "given up by Dask: handle-worker-cleanup"),
         ("worker lost", None, "killed by its nanny at 1.9 of 2.0 GiB"),
-    ]
-
-
-def test_detail_of_a_lost_worker(rows, worker, gone):
-    payload = {
-        "action": "remove-worker",
-        "stimulus_id": "handle-worker-cleanup-5.0",
-        "expected": False,
-        "processing-tasks": ["a", "b"],
-        "lost-computed-tasks": ["c"],
-        "lost-scattered-tasks": [],
-        "worker": "w1",
-    }
-
-    assert rows(
-        "SELECT detail FROM failures",
-        worker("w1"),
-        {"kind": "event", "t": 5.0, "topic": "all", "payload": payload},
-        gone("w1", 5.0, "handle-worker-cleanup-5.0"),
-    ) == [("handle-worker-cleanup, 2 tasks assigned, 1 results to recompute",)]
-
-
-def test_payload_that_is_not_an_object(rows):
-    assert rows(
-        "SELECT * FROM failures",
-        {"kind": "event", "t": 5.0, "topic": "all", "payload": "text"},
-        {"kind": "event", "t": 5.0, "topic": "all", "payload": [1, {"action": "x"}]},
-    ) == []  # fmt: skip
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -144,28 +108,25 @@ def test_file_whose_entries_cannot_be_read(open_trace, chunk, run, has_task, goe
     assert skipped == (what == "file skipped")
 
 
-@pytest.mark.parametrize(
-    ("error", "cause"),
-    [
-        (ValueError("no jets"), "ValueError('no jets')"),
-        (
-            Exception(
-                "Failed processing file: WorkItem(a='f'). The error was: OSError('f\\n')."
-            ),
-            r"OSError('f\n')",
-        ),
-        (
-            Exception("Failed processing file: WorkItem(a=1). The error was: Wrong(7, (8,))."),
-            "Wrong(7, (8,))",
-        ),
-        (Exception("Failed processing file: WorkItem(…"), None),
-    ],
-)
-def test_cause_of_an_exception_of_coffea(rows, move, error, cause):
-    [found] = rows(
-        "SELECT cause FROM failures",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        move(2.0, "a", "processing>erred", "task-erred-2.0", exception=repr(error)),
-    )
+#: Exceptions, and the error that coffea quotes in them.
+CAUSES = {
+    ValueError("no jets"): "ValueError('no jets')",
+    Exception(
+        "Failed processing file: WorkItem(a='f'). The error was: OSError('f\\n')."
+    ): r"OSError('f\n')",
+    Exception(
+        "Failed processing file: WorkItem(a=1). The error was: Wrong(7, (8,))."
+    ): "Wrong(7, (8,))",
+    Exception("Failed processing file: WorkItem(…"): None,
+}
 
-    assert found == (cause or repr(error),)
+
+def test_cause_of_an_exception_of_coffea(rows, run):
+    erred = [
+        record
+        for number, error in enumerate(CAUSES)
+        for record in run(str(number), 1.0, 2.0, outcome="erred", exception=repr(error))
+    ]
+    assert rows("SELECT cause FROM failures ORDER BY key", *erred) == [
+        (cause or repr(error),) for error, cause in CAUSES.items()
+    ]

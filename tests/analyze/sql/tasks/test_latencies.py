@@ -13,7 +13,14 @@ def test_latencies_on_scheduler_and_worker(rows, move, run, task):
     assert rows(
         "SELECT key, dependency_seconds, slot_seconds, dispatch_seconds, fetch_seconds, "
         "thread_wait_seconds, execute_seconds, report_seconds, processing_seconds "
-        "FROM latencies ORDER BY key",
+        "FROM latencies ORDER BY key, attempt",
+        # Each attempt has its own wait.
+        move(0.0, "again", "released>waiting"),
+        move(1.0, "again", "waiting>queued"),
+        move(4.0, "again", "queued>processing", worker="w1"),
+        move(5.0, "again", "processing>released", "handle-worker-cleanup-5.0"),
+        move(5.0, "again", "released>waiting"),
+        *run("again", 6.0, worker="w2"),
         move(0.0, "queued", "released>waiting"),
         move(1.0, "queued", "waiting>queued"),
         move(3.5, "queued", "queued>processing", worker="w1"),
@@ -32,6 +39,8 @@ def test_latencies_on_scheduler_and_worker(rows, move, run, task):
         {**task("was-processing"), "state": "processing", "worker": "w1"},
         move(3.0, "was-processing", "processing>memory", worker="w1"),
     ) == [
+        ("again", 1.0, 3.0, None, None, None, None, None, 1.0),
+        ("again", 1.0, 0.0, None, None, None, None, None, None),
         ("clocks", None, None, 0.25, None, None, 1.0, -0.25, 1.0),
         ("direct", 0.5, 0.0, 2.0, None, None, 1.5, 0.5, 4.0),
         ("no-worker", 0.25, 7.75, None, None, None, None, None, None),
@@ -39,16 +48,3 @@ def test_latencies_on_scheduler_and_worker(rows, move, run, task):
         ("was-processing", None, None, None, None, None, None, None, None),
         ("was-queued", None, 1.5, None, None, None, None, None, None),
     ]
-
-
-def test_waiting_time_of_each_attempt(rows, move, run):
-    assert rows(
-        "SELECT attempt, outcome, dependency_seconds, slot_seconds, dispatch_seconds, "
-        "processing_seconds FROM latencies",
-        move(0.0, "a", "released>waiting"),
-        move(1.0, "a", "waiting>queued"),
-        move(4.0, "a", "queued>processing", worker="w1"),
-        move(5.0, "a", "processing>released", "handle-worker-cleanup-5.0"),
-        move(5.0, "a", "released>waiting"),
-        *run("a", 6.0, worker="w2"),
-    ) == [(1, "lost", 1.0, 3.0, None, 1.0), (2, "unfinished", 1.0, 0.0, None, None)]

@@ -19,12 +19,3 @@ def test_phases_in_order_of_time(rows, task, run):
         ("a-1", "a", 2, "w1", 7, "memory", "transfer", 1.5, 0.5, "w2"),
         ("a-1", "a", 2, "w1", 7, "memory", "compute", 3.0, 1.5, None),
     ]
-
-
-def test_compute_phases_add_up(rows, run):
-    assert rows(
-        "SELECT sum(seconds), (SELECT sum(compute_seconds) FROM task_runs) FROM task_phases "
-        "WHERE action = 'compute'",
-        *run("a", 1.0, 3.0),
-        *run("b", 2.0, 2.5),
-    ) == [(2.5, 2.5)]

@@ -1,219 +1,133 @@
 """View task_runs."""
 
-import pytest
+COMPUTED = {"worker": "w1", "startstops": [{"action": "compute", "start": 2.0, "stop": 4.5}]}
 
-COMPUTED = [{"action": "compute", "start": 2.0, "stop": 4.5}]
+#: State, stimulus and fields of an end; outcome, compute_seconds, nbytes and exception.
+ENDS = [
+    ("memory", "task-finished-4.6", {**COMPUTED, "nbytes": 8}, ("memory", 2.5, 8, None)),
+    ("erred", "task-erred-4.6", {**COMPUTED, "exception": "E()"}, ("erred", 2.5, None, "E()")),
+    # The task killed its workers: no times, but a verdict.
+    ("erred", "handle-worker-cleanup-4.6", {"exception": "K()"}, ("erred", None, None, "K()")),
+    ("released", "task-erred-4.6", {**COMPUTED, "exception": "E()"},
+     ("retried", 2.5, None, "E()")),
+    ("waiting", "task-erred-4.6", {"exception": "E()"}, ("retried", None, None, "E()")),
+    # Dask releases all tasks of a client with the stimulus of the failed one.
+    ("released", "task-erred-4.6", {}, ("cancelled", None, None, None)),
+    ("released", "handle-worker-cleanup-4.6", {}, ("lost", None, None, None)),
+    ("released", "retire-workers-4.6", {}, ("lost", None, None, None)),
+    ("released", "check-worker-ttl-4.6", {}, ("lost", None, None, None)),
+    ("released", "reschedule-4.6", {}, ("rescheduled", None, None, None)),
+    ("released", "client-releases-keys-4.6", {}, ("cancelled", None, None, None)),
+    ("forgotten", "remove-client-4.6", {}, ("cancelled", None, None, None)),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("states", "stimulus_id", "fields", "expected"),
-    [
-        (
-            "processing>memory", "task-finished-4.6",
-            {"worker": "w1", "startstops": COMPUTED, "nbytes": 8, "typename": "int"},
-            ("memory", "w1", 2.5, 8, None),
-        ),
-        (
-            "processing>erred", "task-erred-4.6",
-            {"worker": "w1", "startstops": COMPUTED, "exception": "KeyError('x')"},
-            ("erred", "w1", 2.5, None, "KeyError('x')"),
-        ),
-        (  # the task killed its workers: no times, but a verdict
-            "processing>erred", "handle-worker-cleanup-4.6",
-            {"worker": "w1", "exception": "KilledWorker('a')"},
-            ("erred", "w1", None, None, "KilledWorker('a')"),
-        ),
-        (
-            "processing>released", "task-erred-4.6",
-            {"worker": "w1", "startstops": COMPUTED, "exception": "OSError()"},
-            ("retried", "w1", 2.5, None, "OSError()"),
-        ),
-        (
-            "processing>waiting", "task-erred-4.6", {"exception": "OSError()"},
-            ("retried", "w1", None, None, "OSError()"),
-        ),
-        (
-            "processing>released", "handle-worker-cleanup-4.6", {},
-            ("lost", "w1", None, None, None),
-        ),
-        ("processing>released", "retire-workers-4.6", {}, ("lost", "w1", None, None, None)),
-        ("processing>released", "check-worker-ttl-4.6", {}, ("lost", "w1", None, None, None)),
-        ("processing>released", "reschedule-4.6", {}, ("rescheduled", "w1", None, None, None)),
-        (
-            "processing>released", "client-releases-keys-4.6", {},
-            ("cancelled", "w1", None, None, None),
-        ),
-        (
-            "processing>forgotten", "remove-client-4.6", {},
-            ("cancelled", "w1", None, None, None),
-        ),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)  # fmt: skip
-def test_outcome(rows, task, move, states, stimulus_id, fields, expected):
+def test_outcomes(rows, move):
+    records = []
+    for number, (state, stimulus_id, fields, _) in enumerate(ENDS):
+        key = f"{number:02}"
+        records.append(move(1.0, key, "waiting>processing", worker="w1", run_id=7))
+        records.append(move(4.6, key, f"processing>{state}", stimulus_id, **fields))
+
     assert rows(
-        "SELECT outcome, worker, compute_seconds, nbytes, exception FROM task_runs",
-        task("a"),
-        move(1.0, "a", "waiting>processing", worker="w1", run_id=7),
-        move(4.6, "a", states, stimulus_id, **fields),
-    ) == [expected]
+        "SELECT outcome, compute_seconds, nbytes, exception, worker, run_id, end_t "
+        "FROM task_runs ORDER BY key",
+        *records,
+    ) == [(*expected, "w1", 7, 4.6) for *_, expected in ENDS]
 
 
-def test_unfinished_attempt(rows, move):
+def test_lost_with_a_worker_removed_for_an_unknown_reason(rows, move, run, worker, gone):
     assert rows(
-        "SELECT outcome, worker, end_t FROM task_runs",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-    ) == [("unfinished", "w1", None)]
-
-
-def test_lost_with_a_worker_removed_for_an_unknown_reason(rows, move, worker, gone):
-    assert rows(
-        "SELECT key, outcome FROM task_runs ORDER BY key",
+        "SELECT key, outcome, execute_start_t FROM task_runs ORDER BY key, attempt",
         worker("w1"),
         worker("w2"),
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        move(1.0, "b", "waiting>processing", worker="w2"),
+        *run("a", 1.0),
+        *run("b", 1.0, worker="w2"),
         move(2.0, "a", "processing>released", "meteorite-2.0"),
         move(2.0, "b", "processing>released", "meteorite-2.0"),
         gone("w1", 2.0, "meteorite-2.0"),
-    ) == [("a", "lost"), ("b", "cancelled")]
-
-
-def test_attempts_of_a_key_in_order(rows, move, task):
-    assert rows(
-        "SELECT attempt, outcome, worker, run_id, processing_t, end_t FROM task_runs",
-        task("a"),
-        move(0.0, "a", "released>waiting"),
-        move(1.0, "a", "waiting>processing", worker="w1", run_id=1),
-        move(2.0, "a", "processing>released", "task-erred-2.0", worker="w1", run_id=1),
-        move(2.0, "a", "released>waiting", "task-erred-2.0"),
-        move(3.0, "a", "waiting>processing", worker="w2", run_id=2),
-        move(4.0, "a", "processing>released", "handle-worker-cleanup-4.0"),
-        move(4.0, "a", "released>waiting", "handle-worker-cleanup-4.0"),
-        move(5.0, "a", "queued>processing", worker="w1", run_id=3),
-        move(6.0, "a", "processing>memory", "task-finished-6.0", worker="w1", run_id=3),
+        # The start of a lost attempt is that of a heartbeat, unless it was about another one.
+        *run("c", 1.0, 4.0, outcome="lost", start_t=2.5),
+        *run("c", 5.0, 6.0, outcome="lost", start_t=4.5),
+        *run("c", 7.0, 8.0, outcome="lost"),
     ) == [
-        (1, "retried", "w1", 1, 1.0, 2.0),
-        (2, "lost", "w2", 2, 3.0, 4.0),
-        (3, "memory", "w1", 3, 5.0, 6.0),
+        ("a", "lost", None), ("b", "cancelled", None),
+        ("c", "lost", 2.5), ("c", "lost", None), ("c", "lost", None),
+    ]  # fmt: skip
+
+
+def test_attempts_of_a_key(rows, move, run, task):
+    a, b = run("interleaved 1", 1.0, 3.0), run("interleaved 2", 2.0, 4.0, worker="w2")
+
+    assert rows(
+        "SELECT key, attempt, outcome, worker, run_id, prefix, span_id, processing_t, end_t "
+        "FROM task_runs ORDER BY key, attempt",
+        a[0], b[0], b[1], a[1],
+        task("known late-1", 3.0, span_id="s"),
+        *run("known late-1", 1.0, 2.0),
+        # A missing end is not taken from another attempt.
+        *run("no end", 1.0),
+        *run("no end", 2.0, 3.0),
+        *run("recomputed", 1.0, 2.0),
+        move(3.0, "recomputed", "memory>released", "handle-worker-cleanup-3.0"),
+        move(3.0, "recomputed", "released>waiting", "handle-worker-cleanup-3.0"),
+        *run("recomputed", 4.0, 5.0, worker="w2"),
+        task("repeated"),
+        *run("repeated", 1.0, 2.0, outcome="retried", run_id=1),
+        move(2.0, "repeated", "released>waiting", "task-erred-2.0"),
+        *run("repeated", 3.0, 4.0, worker="w2", outcome="lost", run_id=2),
+        move(5.0, "repeated", "queued>processing", worker="w1", run_id=3),
+        move(6.0, "repeated", "processing>memory", "task-finished-6.0", worker="w1", run_id=3),
+        task("submitted again", 0.5, span_id="first"),
+        *run("submitted again", 1.0, 2.0),
+        task("submitted again", 5.0, span_id="second"),
+        *run("submitted again", 6.0, 7.0),
+    ) == [
+        ("interleaved 1", 1, "memory", "w1", None, None, None, 1.0, 3.0),
+        ("interleaved 2", 1, "memory", "w2", None, None, None, 2.0, 4.0),
+        ("known late-1", 1, "memory", "w1", None, "known late", "s", 1.0, 2.0),
+        ("no end", 1, "unfinished", "w1", None, None, None, 1.0, None),
+        ("no end", 2, "memory", "w1", None, None, None, 2.0, 3.0),
+        ("recomputed", 1, "memory", "w1", None, None, None, 1.0, 2.0),
+        ("recomputed", 2, "memory", "w2", None, None, None, 4.0, 5.0),
+        ("repeated", 1, "retried", "w1", 1, "repeated", None, 1.0, 2.0),
+        ("repeated", 2, "lost", "w2", 2, "repeated", None, 3.0, 4.0),
+        ("repeated", 3, "memory", "w1", 3, "repeated", None, 5.0, 6.0),
+        ("submitted again", 1, "memory", "w1", None, "submitted again", "first", 1.0, 2.0),
+        ("submitted again", 2, "memory", "w1", None, "submitted again", "second", 6.0, 7.0),
+    ]  # fmt: skip
+
+
+def test_times_of_phases(rows, run):
+    """Null without phases, and 0 without an action."""
+    phases = {
+        "all": [
+            ("transfer", 1.0, 1.5, "w2"), ("transfer", 1.25, 1.5, "w3"),
+            ("disk-read", 1.5, 1.75), ("disk-write", 1.75, 2.0), ("deserialize", 2.0, 2.125),
+            ("compute", 3.0, 4.0), ("compute", 5.0, 7.0),
+        ],
+        "back": [("compute", 60.0, 3.0)],
+        "empty": [],
+        "none": None,
+        "transfer": [("transfer", 1.0, 2.0)],
+    }  # fmt: skip
+
+    assert rows(
+        "SELECT key, compute_start_t, compute_stop_t, compute_seconds, transfer_seconds, "
+        "deserialize_seconds, disk_seconds FROM task_runs ORDER BY key",
+        *(r for key, parts in phases.items() for r in run(key, 1.0, 8.0, phases=parts)),
+    ) == [
+        ("all", 3.0, 7.0, 3.0, 0.75, 0.125, 0.5),
+        ("back", 60.0, 3.0, 0.0, 0.0, 0.0, 0.0),
+        ("empty", *[None] * 6),
+        ("none", *[None] * 6),
+        ("transfer", None, None, 0.0, 1.0, 0.0, 0.0),
     ]
 
 
-def test_start_of_a_lost_attempt_is_that_of_an_earlier_heartbeat(rows, move):
-    died = {"stimulus_id": "handle-worker-cleanup-9.0", "worker": "w1"}
-    records = [
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        move(4.0, "a", "processing>released", start_t=2.5, **died),
-        move(5.0, "a", "waiting>processing", worker="w1"),
-        move(6.0, "a", "processing>released", start_t=4.5, **died),  # that of another attempt
-        move(7.0, "a", "waiting>processing", worker="w1"),
-        move(8.0, "a", "processing>released", **died),
-    ]
-
-    assert rows("SELECT outcome, execute_start_t FROM task_runs", *records) == [
-        ("lost", 2.5),
-        ("lost", None),
-        ("lost", None),
-    ]
-
-
-def test_recomputed_result_is_another_attempt(rows, run, move):
+def test_queued_seconds_from_the_latest_waiting(rows, move, run):
     assert rows(
-        "SELECT attempt, outcome, worker FROM task_runs",
-        *run("a", 1.0, 2.0, worker="w1"),
-        move(3.0, "a", "memory>released", "handle-worker-cleanup-3.0"),
-        move(3.0, "a", "released>waiting", "handle-worker-cleanup-3.0"),
-        *run("a", 4.0, 5.0, worker="w2"),
-    ) == [(1, "memory", "w1"), (2, "memory", "w2")]
-
-
-def test_resubmitted_key_continues_numbers_and_has_a_new_span(rows, run, task):
-    assert rows(
-        "SELECT attempt, prefix, span_id FROM task_runs",
-        task("a", 0.5, span_id="first"),
-        *run("a", 1.0, 2.0),
-        task("a", 5.0, span_id="second"),
-        *run("a", 6.0, 7.0),
-    ) == [(1, "a", "first"), (2, "a", "second")]
-
-
-def test_late_task_record_describes_its_attempt(rows, run, task):
-    assert rows(
-        "SELECT prefix, span_id FROM task_runs",
-        *run("a-1", 1.0, 2.0),
-        task("a-1", 3.0, span_id="s"),
-    ) == [("a", "s")]
-
-
-def test_attempt_without_a_task_record(rows, run):
-    assert rows("SELECT key, prefix FROM task_runs", *run("a", 1.0, 2.0)) == [("a", None)]
-
-
-def test_missing_end_is_not_taken_from_another_attempt(rows, run, move):
-    assert rows(
-        "SELECT attempt, outcome FROM task_runs",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        *run("a", 2.0, 3.0),
-    ) == [(1, "unfinished"), (2, "memory")]
-
-
-def test_interleaved_keys(rows, run):
-    a, b = run("a", 1.0, 3.0, worker="w1"), run("b", 2.0, 4.0, worker="w2")
-
-    assert rows(
-        "SELECT key, worker, compute_seconds FROM task_runs", a[0], b[0], b[1], a[1]
-    ) == [("a", "w1", 2.0), ("b", "w2", 2.0)]
-
-
-def test_stolen_task_ran_on_the_worker_that_reported(rows, move):
-    assert rows(
-        "SELECT worker, run_id FROM task_runs",
-        move(1.0, "a", "waiting>processing", worker="victim", run_id=1),
-        move(2.0, "a", "processing>memory", "task-finished-2.0", worker="thief", run_id=1),
-    ) == [("thief", 1)]
-
-
-def test_seconds_by_action(rows, move):
-    parts = [
-        {"action": "transfer", "start": 1.0, "stop": 1.5, "source": "w2"},
-        {"action": "transfer", "start": 1.0, "stop": 1.25, "source": "w3"},
-        {"action": "disk-read", "start": 1.5, "stop": 1.75},
-        {"action": "disk-write", "start": 1.75, "stop": 2.0},
-        {"action": "deserialize", "start": 2.0, "stop": 2.125},
-        {"action": "compute", "start": 3.0, "stop": 4.0},
-        {"action": "compute", "start": 5.0, "stop": 7.0},
-    ]
-
-    assert rows(
-        "SELECT compute_start_t, compute_stop_t, compute_seconds, transfer_seconds, "
-        "deserialize_seconds, disk_seconds FROM task_runs",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        move(8.0, "a", "processing>memory", worker="w1", startstops=parts),
-    ) == [(3.0, 7.0, 3.0, 0.75, 0.125, 0.5)]
-
-
-@pytest.mark.parametrize(
-    ("startstops", "expected"),
-    [
-        (None, (None, None, None)),
-        ([], (None, None, None)),
-        ([{"action": "transfer", "start": 1.0, "stop": 2.0}], (None, 0.0, 1.0)),
-    ],
-    ids=["absent", "empty", "no compute"],
-)
-def test_seconds_without_phases_are_null_and_without_action_zero(
-    rows, move, startstops, expected
-):
-    assert rows(
-        "SELECT compute_start_t, compute_seconds, transfer_seconds FROM task_runs",
-        move(1.0, "a", "waiting>processing", worker="w1"),
-        move(3.0, "a", "processing>memory", worker="w1", startstops=startstops),
-    ) == [expected]
-
-
-def test_queued_seconds_from_the_latest_waiting(rows, move):
-    assert rows(
-        "SELECT attempt, queued_seconds FROM task_runs",
+        "SELECT key, attempt, queued_seconds FROM task_runs ORDER BY key, attempt",
         move(1.0, "a", "released>waiting"),
         move(1.5, "a", "waiting>waiting"),
         move(1.5, "a", "waiting>queued"),
@@ -221,35 +135,19 @@ def test_queued_seconds_from_the_latest_waiting(rows, move):
         move(5.0, "a", "processing>released", "reschedule-5.0"),
         move(5.0, "a", "released>waiting", "reschedule-5.0"),
         move(5.25, "a", "waiting>processing", worker="w1"),
-    ) == [(1, 2.5), (2, 0.25)]
+        *run("without", 1.0, 2.0),
+    ) == [("a", 1, 2.5), ("a", 2, 0.25), ("without", 1, None)]
 
 
-def test_queued_seconds_without_waiting(rows, run):
-    assert rows("SELECT queued_seconds FROM task_runs", *run("a", 1.0, 2.0)) == [(None,)]
-
-
-def test_tasks_released_by_another_failure_are_cancelled(rows, move):
-    """Dask releases all tasks of a client with the stimulus of the failed one."""
-    assert rows(
-        "SELECT key, outcome FROM task_runs ORDER BY key",
-        move(1.0, "bad", "waiting>processing", worker="w1"),
-        move(1.0, "good", "waiting>processing", worker="w2"),
-        move(2.0, "bad", "processing>erred", "task-erred-2.0", worker="w1", exception="E()"),
-        move(2.0, "good", "processing>released", "task-erred-2.0"),
-        move(2.0, "good", "released>forgotten", "task-erred-2.0"),
-    ) == [("bad", "erred"), ("good", "cancelled")]
-
-
-def test_attempt_that_began_before_the_recording(rows, task, move):
+def test_attempt_that_began_before_the_recording(rows, task, move, run):
     """The start is unknown, the values of the end are recorded."""
-    there = {**task("a"), "state": "processing", "worker": "w1", "run_id": 7, "t": 0.5}
-    parts = [{"action": "compute", "start": 0.1, "stop": 1.0}]
+    _, end = run("a", 0.0, 1.0, run_id=7, phases=[("compute", 0.1, 1.0)])
 
     assert rows(
         "SELECT attempt, worker, outcome, processing_t, compute_seconds, prefix FROM task_runs "
         "ORDER BY attempt",
-        there,
-        move(1.0, "a", "processing>memory", worker="w1", run_id=7, startstops=parts),
+        {**task("a"), "state": "processing", "worker": "w1", "run_id": 7, "t": 0.5},
+        end,
         move(1.1, "a", "memory>released"),
         move(1.2, "a", "released>waiting"),
         move(1.3, "a", "waiting>processing", worker="w2", run_id=8),
@@ -261,51 +159,33 @@ def test_attempt_that_began_before_the_recording(rows, task, move):
 
 def test_negative_durations_count_as_zero(rows, worker, task, run, passage):
     assert rows(
-        "SELECT runs.compute_seconds, seconds, run.compute_seconds, busy_seconds "
-        "FROM task_runs AS runs, sections, run",
+        "SELECT seconds, run.compute_seconds, busy_seconds FROM sections, run",
         worker("w1"),
         task("a-1"),
         *run("a-1", 60.0, 3.0),
         passage(3.0, "a-1", "jets", start_t=61.0, stop_t=2.0),
-    ) == [(0.0, 0.0, 0.0, 0.0)]
+    ) == [(0.0, 0.0, 0.0)]
 
 
-@pytest.mark.parametrize(
-    ("used_until", "resubmitted", "kept"),
-    [
-        (None, False, [False, True]),
-        (4.0, False, [True, True]),
-        (None, True, [True, True]),
-    ],
-    ids=[
-        "lost before any use",
-        "lost after use by a dependent",
-        "submitted again by the client",
-    ],
-)
-def test_kept_results(rows, task, move, run, used_until, resubmitted, kept):
-    lost = move(5.0, "a", "memory>released", "handle-worker-cleanup-5.0")
-    use = run("b", 3.0, used_until) if used_until else []
-
-    found = rows(
-        "SELECT kept FROM task_runs WHERE key = 'a' ORDER BY attempt",
-        task("a"),
-        task("b", dependencies=["a"]),
-        *run("a", 1.0, 2.0),
-        *use,
-        lost,
-        *([task("a", t=6.0)] if resubmitted else []),
-        *run("a", 7.0, 8.0, worker="w2"),
+def test_kept_results(ask, task, move, run):
+    """A result is kept if a dependent used it, or if the client submitted the key again."""
+    keys = ("lost", "resubmitted", "used")
+    found = ask(
+        *(task(key) for key in keys),
+        task("dependent", dependencies=["used"]),
+        *(record for key in keys for record in run(key, 1.0, 2.0)),
+        *run("dependent", 3.0, 4.0),
+        *(move(5.0, key, "memory>released", "handle-worker-cleanup-5.0") for key in keys),
+        task("resubmitted", t=6.0),
+        *(record for key in keys for record in run(key, 7.0, 10.0, worker="w2")),
     )
 
-    assert [is_kept for (is_kept,) in found] == kept
-
-
-def test_compute_time_of_kept_results(rows, task, move, run):
-    assert rows(
-        "SELECT compute_seconds, kept_seconds FROM run",
-        task("a"),
-        *run("a", 1.0, 2.0),
-        move(5.0, "a", "memory>released", "handle-worker-cleanup-5.0"),
-        *run("a", 7.0, 10.0, worker="w2"),
-    ) == [(4.0, 3.0)]
+    assert found(
+        "SELECT key, list(kept ORDER BY attempt) FROM task_runs GROUP BY 1 ORDER BY 1"
+    ) == [
+        ("dependent", [True]),
+        ("lost", [False, True]),
+        ("resubmitted", [True, True]),
+        ("used", [True, True]),
+    ]
+    assert found("SELECT compute_seconds, kept_seconds FROM run") == [(13.0, 12.0)]

@@ -8,21 +8,15 @@ def test_columns_of_a_transition(rows, move):
         "startstops": [part], "cause": "a", "exception": "E()", "traceback": "line",
     }  # fmt: skip
 
+    # seq is the order of the file.
     assert rows(
-        "SELECT * EXCLUDE (seq) FROM transitions",
+        "FROM transitions ORDER BY seq",
         move(2.5, "a", "processing>erred", "task-erred-2.5", **fields),
+        move(1.0, "b", "released>waiting"),
     ) == [
         (
             2.5, "a", "processing", "erred", "task-erred-2.5", "w1", 3, 4, 5, "int",
-            [{**part, "source": None}], "a", "E()", "line", "T",
-        )
+            [{**part, "source": None}], "a", "E()", "line", 0, "T",
+        ),
+        (1.0, "b", "released", "waiting", "x-1.0", *[None] * 9, 1, "T"),
     ]  # fmt: skip
-
-
-def test_seq_is_the_order_of_the_file(rows, move):
-    moves = [
-        move(t, key, "released>waiting") for t, key in [(2.0, "b"), (1.0, "a"), (2.0, "c")]
-    ]
-
-    found = rows("SELECT key, seq FROM transitions ORDER BY seq", *moves)
-    assert found == [("b", 0), ("a", 1), ("c", 2)]

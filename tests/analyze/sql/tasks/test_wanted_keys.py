@@ -2,8 +2,6 @@
 
 import pytest
 
-from roast_analyze import Trace
-
 
 @pytest.fixture
 def wants():
@@ -46,14 +44,3 @@ def test_without_a_release_a_key_is_wanted_until_dask_drops_it(rows, move, wants
         ("b", "fire-and-forget", 2.0, 4.0),
         ("a", "C", 5.0, None),
     ]
-
-
-def test_wanted_time_is_clipped_to_a_time_range(write_trace, move, wants):
-    path = write_trace(
-        move(0.0, "x", "released>waiting"),
-        wants("C", (2.0, "desires", ["x"]), (8.0, "releases", ["x"])),
-    )
-
-    with Trace(path, start=4, stop=6) as part:
-        found = part.sql("SELECT key, start_t, stop_t, seconds FROM wanted_keys").fetchall()
-    assert found == [("x", 4.0, 6.0, 2.0)]

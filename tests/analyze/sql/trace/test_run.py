@@ -1,7 +1,5 @@
 """View run."""
 
-import pytest
-
 
 def test_all_columns_of_a_small_run(open_trace, worker, gone, task, run, move, chunk, sample):
     measured = {
@@ -122,31 +120,18 @@ def test_empty_trace_is_one_row_of_zeros_and_nulls(open_trace):
     }  # fmt: skip
 
 
-def test_replaced_worker_is_not_a_peak(rows, worker, gone):
-    assert rows(
-        "SELECT workers, peak_workers, peak_nthreads, core_seconds FROM run",
-        worker("w1", 0.0, nthreads=3),
-        gone("w1", 50.0, "handle-worker-cleanup-50.0"),
-        worker("w2", 50.0, nthreads=3),
-    ) == [(2, 1, 3, 300.0)]
-
-
-def test_worker_without_a_start_counts_from_the_beginning(rows, sample):
-    assert rows("SELECT workers, core_seconds FROM run", sample(50.0, nthreads=2)) == [
-        (1, 200.0)
-    ]
-
-
-def test_sum_of_lost_records(rows):
-    assert rows(
-        "SELECT lost_records FROM run",
-        {"kind": "loss", "t": 1.0, "reason": "late", "records": 3},
-        {"kind": "loss", "t": 1.0, "reason": "late", "records": 4},
-    ) == [(7,)]
-
-
-@pytest.mark.parametrize("nthreads", [0, None])
-def test_efficiency_without_threads_is_null(rows, run, worker, nthreads):
-    assert rows(
-        "SELECT core_efficiency FROM run", worker("w1", nthreads=nthreads), *run("a", 1.0, 2.0)
-    ) == [(None,)]
+def test_threads_of_the_cluster(ask, worker, gone, run, sample):
+    query = (
+        "SELECT workers, peak_workers, peak_nthreads, core_seconds, core_efficiency FROM run"
+    )
+    replaced = gone("w1", 50.0, "handle-worker-cleanup-50.0")
+    for records, expected in [
+        # A worker that takes the place of another one is not a peak.
+        ([worker("w1", nthreads=3), replaced, worker("w2", 50.0, nthreads=3)],
+         (2, 1, 3, 300.0, None)),
+        # A worker without a start counts from the beginning.
+        ([sample(50.0, nthreads=2)], (1, 1, 2, 200.0, None)),
+        ([worker("w1", nthreads=0), *run("a", 1.0, 2.0)], (1, 1, 0, 0.0, None)),
+        ([worker("w1", nthreads=None), *run("a", 1.0, 2.0)], (1, 1, 0, None, None)),
+    ]:  # fmt: skip
+        assert ask(*records)(query) == [expected]

@@ -174,21 +174,6 @@ def test_a_leaving_worker_starts_no_task(rows, worker, task, run, gone):
     ]
 
 
-def test_more_tasks_than_threads_share_them(rows, worker, task, run):
-    """Tasks that secede run beside the threads of their worker."""
-    assert rows(
-        QUERY,
-        worker("w1"),
-        task("a"),
-        task("b"),
-        *run("a", 0.0, 100.0),
-        *run("b", 50.0, 100.0),
-    ) == [
-        ("w1", "busy: kept result", "a", 50.0 + 25.0),
-        ("w1", "busy: kept result", "b", 25.0),
-    ]
-
-
 def test_time_buckets_add_up(rows, worker, task, run):
     assert rows(
         "SELECT floor(t / 40) * 40, use, sum(seconds) FROM core_time GROUP BY ALL ORDER BY ALL",

@@ -2,8 +2,6 @@
 
 import pytest
 
-from roast_analyze import Trace
-
 
 @pytest.fixture
 def status():
@@ -30,19 +28,3 @@ def test_pause_ends_when_the_worker_resumes_or_leaves(rows, worker, gone, status
         ("w2", 1.5, None, None, "T"),
         ("w3", 2.0, 4.0, 2.0, "T"),
     ]
-
-
-def test_pause_is_clipped_to_a_time_range(write_trace, move, status):
-    path = write_trace(
-        move(0.0, "x", "released>waiting"),
-        status(2.0, "w1", "paused"),
-        status(8.0, "w1", "running"),
-    )
-
-    for time_range, expected in [
-        ({"start": 4, "stop": 6}, [(4.0, 6.0, 2.0)]),
-        ({"start": 9}, []),
-    ]:
-        with Trace(path, **time_range) as part:
-            found = part.sql("SELECT start_t, stop_t, seconds FROM pauses").fetchall()
-            assert found == expected

@@ -18,7 +18,12 @@ def test_totals_of_a_worker(rows, worker, gone, run, sample):
         gone("w1", 6.0, "retire-workers-6.25"),
         # A memory limit of 0 is none.
         worker("w2", 7.0, memory_limit=0),
+        # Workers without a recorded start.
+        *run("d", 1.0, 2.0, worker="ran"),
+        sample(1.0, "sampled", memory=5),
     ) == [
+        ("ran", *[None] * 7, 1, 1.0, 8, None, 0, 0, None, None, "T"),
+        ("sampled", *[None] * 7, 0, 0.0, 0, 5, 0, 0, None, None, "T"),
         (
             "w1", "one", "h", 2, 1000, 1.0, 6.0, "retire-workers", 3, 3.0, 11, 30,
             0, 0, None, "id1", "T",
@@ -28,30 +33,6 @@ def test_totals_of_a_worker(rows, worker, gone, run, sample):
             0, 0, None, "id-w2-7.0", "T",
         ),
     ]  # fmt: skip
-
-
-def test_processes_with_the_same_address(rows, worker, gone, task, run, move, sample, chunk):
-    """The first process had `a` before the recording."""
-    there = {**task("a"), "state": "processing", "worker": "w1", "run_id": 7, "t": 0.5}
-    end = {"worker": "w1", "run_id": 7, "phases": [("compute", 0.0, 2.0)], "nbytes": 5}
-
-    assert rows(
-        "SELECT server_id, added_t, removed_t, task_runs, compute_seconds, output_bytes, "
-        "chunks, chunk_seconds, peak_memory_bytes FROM workers",
-        worker("w1", 0.5, server_id="old"),
-        there,
-        chunk("a", entry_start=0, entry_stop=10),
-        move(2.0, "a", "processing>memory", "task-finished-2.0", **end),
-        sample(1.5, memory=100),
-        gone("w1", 3.0, "handle-worker-cleanup-3.0"),
-        worker("w1", 4.0, server_id="new"),
-        *run("b", 5.0, 6.0),
-        *run("c", 6.0, 7.0),
-        sample(5.0, memory=50),
-    ) == [
-        ("old", 0.5, 3.0, 1, 2.0, 5, 1, 2.0, 100),
-        ("new", 4.0, None, 2, 2.0, 16, 0, None, 50),
-    ]
 
 
 def test_removal_names_its_process(rows, worker, gone):
@@ -92,11 +73,3 @@ def test_chunks_of_a_worker(ask, worker, run, chunk, sample):
         ("w4", 0, 0, 0, *[None] * 9, 0),
     ]
     assert found("SELECT peak_worker_memory_bytes FROM run") == [(70,)]
-
-
-def test_workers_without_a_start(rows, run, sample):
-    assert rows(
-        "SELECT worker, added_t, nthreads, task_runs, peak_memory_bytes FROM workers",
-        *run("a", 1.0, 2.0, worker="ran"),
-        sample(1.0, "sampled", memory=5),
-    ) == [("ran", None, None, 1, None), ("sampled", None, None, 0, 5)]

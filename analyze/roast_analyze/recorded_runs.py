@@ -1,0 +1,265 @@
+"""Query of recorded runs for their simulation: plans, and facts that predictions need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from roast_analyze.algorithms.run_plan import plan_of_run
+from roast_analyze.algorithms.scenarios import Chunk, ChunkCost
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from roast_analyze.algorithms.simulation import Plan
+    from roast_analyze.open.session import Session
+
+#: One row per trace.
+_RUNS: Final = """
+    WITH steps AS (
+        -- The transitions of one stimulus follow each other without a pause.
+        SELECT
+            trace_id,
+            CASE WHEN stimulus_id = lag(stimulus_id) OVER in_order
+                THEN t - lag(t) OVER in_order
+            END AS seconds
+        FROM raw.transition
+        WINDOW in_order AS (PARTITION BY trace_id ORDER BY rowid)
+    ),
+    transitions AS (
+        SELECT trace_id, coalesce(median(seconds), 0) AS seconds, count(*) AS number
+        FROM steps
+        GROUP BY trace_id
+    ),
+    attempts AS (
+        SELECT trace_id, count(*) AS number, sum(disk_seconds) AS disk_seconds
+        FROM _task_runs
+        GROUP BY trace_id
+    ),
+    options AS (
+        SELECT
+            trace_id,
+            any_value(value) FILTER (name = 'worker-saturation') AS saturation,
+            any_value(value) FILTER (name = 'work-stealing') AS stealing,
+            any_value(value) FILTER (name = 'work-stealing-interval') AS stealing_interval
+        FROM (
+            SELECT trace_id, value, replace(name, 'distributed.scheduler.', '') AS name
+            FROM config
+        )
+        GROUP BY trace_id
+    ),
+    only_hosts AS (
+        SELECT trace_id, least(min(usable_cores), min(cgroup_cores)) AS cores
+        FROM machines
+        WHERE process = 'worker'
+        GROUP BY trace_id
+        HAVING count(DISTINCT host) = 1
+    ),
+    cpu AS (
+        SELECT
+            trace_id,
+            sum(value) FILTER (activity = 'thread-cpu') / nullif(sum(value), 0) AS share
+        FROM fine_metrics
+        WHERE context = 'execute' AND activity IN ('thread-cpu', 'thread-noncpu')
+        GROUP BY trace_id
+    ),
+    paused AS (
+        SELECT trace_id, sum(seconds) AS seconds FROM pauses GROUP BY trace_id
+    )
+    SELECT
+        trace_id,
+        run.start_t,
+        run.stop_t,
+        run.stop_t - run.start_t AS wall_seconds,
+        coalesce(transitions.seconds * transitions.number / attempts.number, 0)
+            AS scheduler_seconds,
+        -- YAML's infinity is .inf, which is no number in SQL.
+        coalesce(try_cast(coalesce(options.saturation, '1.1') AS DOUBLE), 'infinity')
+            AS saturation,
+        CASE
+            WHEN lower(options.stealing) = 'false' THEN NULL
+            WHEN options.stealing_interval IS NULL THEN 0.1::DOUBLE
+            ELSE coalesce(
+                try_cast(
+                    regexp_replace(options.stealing_interval, '[^0-9.]', '', 'g') AS DOUBLE
+                ) / if(suffix(options.stealing_interval, 'ms'), 1000, 1),
+                1
+            )
+        END AS stealing_seconds,
+        only_hosts.cores,
+        cpu.share AS cpu_share,
+        coalesce(paused.seconds, 0) AS paused_seconds,
+        coalesce(attempts.disk_seconds, 0) AS disk_seconds,
+        run.cancelled + run.unfinished AS cut_attempts
+    FROM run
+    LEFT JOIN transitions USING (trace_id)
+    LEFT JOIN attempts USING (trace_id)
+    LEFT JOIN options USING (trace_id)
+    LEFT JOIN only_hosts USING (trace_id)
+    LEFT JOIN cpu USING (trace_id)
+    LEFT JOIN paused USING (trace_id)
+    ORDER BY trace_id
+"""
+
+_TASKS: Final = """
+    SELECT
+        task.rowid AS seq, key, prefix, "group", priority, dependencies, stimulus_id, client, t,
+        trace_id
+    FROM raw.task AS task
+    ORDER BY seq
+"""
+
+_ATTEMPTS: Final = """
+    WITH phases AS (
+        SELECT
+            end_seq,
+            min(start_t) FILTER (action <> 'transfer') AS start_t,
+            max(stop_t) FILTER (action <> 'transfer') AS stop_t,
+            min(start_t) FILTER (action = 'transfer') AS transfer_t,
+            max(stop_t) FILTER (action = 'transfer') - transfer_t AS transfer_seconds
+        FROM _task_phases
+        GROUP BY end_seq
+    ),
+    chunk_events AS (
+        SELECT seq, sum(events)::BIGINT AS events
+        FROM _chunks
+        WHERE seq IS NOT NULL
+        GROUP BY seq
+    )
+    SELECT
+        run.submission, run.prefix, process.process, run.thread, run.outcome,
+        run.processing_t, phases.start_t, phases.stop_t, phases.transfer_t,
+        phases.transfer_seconds, run.end_t, run.nbytes, chunk_events.events, run.trace_id
+    FROM _task_runs AS run
+    LEFT JOIN phases USING (end_seq)
+    LEFT JOIN chunk_events ON run.seq = chunk_events.seq
+    ASOF LEFT JOIN _workers AS process
+        ON run.trace_id = process.trace_id
+        AND run.worker = process.worker
+        AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
+    ORDER BY run.seq
+"""
+
+_WORKERS: Final = """
+    SELECT
+        presence.process,
+        coalesce(worker.name, '') AS name,
+        coalesce(worker.worker, '') AS address,
+        coalesce(worker.host, '') AS host,
+        coalesce(presence.nthreads, 1) AS nthreads,
+        presence.from_t,
+        worker.removed_t AS to_t,
+        NOT coalesce(removal.expected, false) AS is_lost,
+        presence.trace_id
+    FROM _worker_presence AS presence
+    INNER JOIN _workers AS worker USING (process)
+    LEFT JOIN _worker_removals AS removal USING (process)
+    WHERE presence.nthreads IS DISTINCT FROM 0
+    ORDER BY presence.from_t, presence.process
+"""
+
+_WANTED: Final = """
+    SELECT trace_id, key, nullif(max(coalesce(stop_t, 'infinity')), 'infinity') AS stop_t
+    FROM wanted_keys
+    GROUP BY trace_id, key
+"""
+
+_RESTRICTIONS: Final = """
+    SELECT trace_id, key, workers
+    FROM restrictions
+    WHERE workers IS NOT NULL AND allow_other_workers IS NOT TRUE
+"""
+
+#: Times are those of chunks that were not slowed down by the warm-up of their process.
+_CHUNKS: Final = """
+    SELECT
+        key,
+        coalesce(dataset, '') AS dataset,
+        concat_ws(':', filename, treename) AS filename,
+        events,
+        CASE WHEN NOT is_warming_up THEN compute_seconds END AS seconds,
+        seconds - process_seconds AS outside_seconds,
+        trace_id
+    FROM _chunks
+    WHERE is_first_result AND has_task AND chunks_in_task = 1 AND events > 0
+"""
+
+_MERGES: Final = "SELECT trace_id, key FROM _coffea_roles WHERE role = 'merge'"
+
+_COSTS: Final = """
+    SELECT
+        coalesce(dataset, '') AS dataset, is_known, fixed_seconds, seconds_per_event,
+        recommended_events, trace_id
+    FROM chunk_costs
+"""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded run, and what changes of it need beside its plan."""
+
+    plan: Plan
+    wall_seconds: float
+    #: Row of the run: the cores of the workers' host (null if there are several or it is
+    #: unknown), the share of the computation that uses a CPU (null if not recorded), and what
+    #: slows a run down that the simulation does not model.
+    facts: Mapping[str, Any]
+    chunks: Sequence[Chunk]
+    #: Merges of chunk results.
+    merges: Sequence[int]
+    costs: Mapping[str, ChunkCost]
+    #: Whether the costs are those of a fit, rather than of the time outside of the processor.
+    is_cost_known: bool
+    recommended_events: int | None
+
+
+def recorded_runs(trace: Session) -> dict[str, Recorded]:
+    """Return each trace in which tasks ran, by trace_id."""
+    of_plan = (_TASKS, _ATTEMPTS, _WORKERS, _WANTED, _RESTRICTIONS)
+    frames = [trace.sql(query).pl() for query in (*of_plan, _CHUNKS, _MERGES, _COSTS)]
+    found = {}
+    for facts in trace.sql(_RUNS).pl().iter_rows(named=True):
+        trace_id = facts["trace_id"]
+        *parts, chunks, merges, costs = (
+            frame.filter(trace_id=trace_id).drop("trace_id") for frame in frames
+        )
+        plan = plan_of_run(facts, *parts)
+        # Without a cluster there are chunks, but no tasks and no workers.
+        if plan is None or not plan.workers:
+            continue
+        numbers = {key: task for task, key in enumerate(plan.keys)}
+        chunks = chunks.filter(pl.col("key").is_in(list(numbers)))
+        known = {
+            dataset: ChunkCost(fixed, per_event)
+            for dataset, fixed, per_event in costs.filter("is_known")
+            .select("dataset", "fixed_seconds", "seconds_per_event")
+            .iter_rows()
+        }
+        chunk_costs = {}
+        for (dataset,), rows in chunks.group_by("dataset"):
+            # Of chunks of one size there is no fit: time outside of the processor is fixed.
+            cost, measured = ChunkCost(0.0, 1.0), rows.drop_nulls("seconds")
+            if len(measured):
+                outside = measured["outside_seconds"].median() or 0.0
+                inside = measured["seconds"].sum() - len(measured) * outside
+                per_event = max(inside, 1e-9) / measured["events"].sum()
+                cost = ChunkCost(max(outside, 0.0), per_event)
+            chunk_costs[str(dataset)] = known.get(str(dataset), cost)
+        found[trace_id] = Recorded(
+            plan=plan,
+            wall_seconds=facts["wall_seconds"],
+            facts=facts,
+            chunks=[
+                Chunk(numbers[key], *about)
+                for key, *about in chunks.select(
+                    "key", "dataset", "filename", "events"
+                ).iter_rows()
+            ],
+            merges=[numbers[key] for key in merges["key"] if key in numbers],
+            costs=chunk_costs,
+            is_cost_known=chunk_costs.keys() <= known.keys(),
+            recommended_events=costs["recommended_events"].first(),
+        )
+    return found

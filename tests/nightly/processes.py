@@ -77,10 +77,10 @@ def processes(recording: Recording) -> list[Process]:
                 at[-1].killed = payload
         elif line["topic"] == "all" and isinstance(payload, dict):
             removal = line.get("worker") or payload.get("worker"), payload.get("stimulus_id")
-            for process in came:
-                if payload.get("action") == "remove-worker" and process.removed:
-                    if removal == (process.address, process.removed.get("stimulus_id")):
-                        process.said = process.said or payload
+            for process in came if payload.get("action") == "remove-worker" else ():
+                removed = process.removed
+                if removed and removal == (process.address, removed.get("stimulus_id")):
+                    process.said = process.said or payload
     seen = {
         *column(task_runs(recording), "worker"),
         *known(line.get("worker") for line in recording.of("worker_sample")),

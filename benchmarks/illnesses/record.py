@@ -3,8 +3,9 @@
 Each recording is made in a process of its own, on a cluster of worker processes, and writes
 ``NAME.jsonl`` and ``NAME.json``: what was injected, and the wall time of the program.
 ``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination``, ``--recheck``,
-``--blind`` or ``--blind-more``, other programs are recorded. They were written after the rules,
-one set after the other; the rules were then corrected for what the first two had shown.
+``--blind``, ``--blind-more``, ``--coffea-exam`` or ``--plain-exam``, other programs are
+recorded. They were written after the rules, one set after the other; the rules were then
+corrected for what each set had shown.
 """
 
 from __future__ import annotations

@@ -20,6 +20,11 @@ _WEIGHTS: Final = {"high": 1.0, "medium": 0.8, "low": 0.5}
 #: Thread time that is idle anyway is worth less than wall time.
 _CORE_WEIGHT: Final = 0.5
 
+#: Factor of the largest saving, applied once the order is decided: without a cause, what it
+#: delays indirectly is faster as well. In 28 pairs of runs that no rule had been corrected for,
+#: 7 saved up to 1.8 times the upper end of a rule, and one saved less than the lower end.
+_INDIRECT_FACTOR: Final = 1.25
+
 #: Rules whose findings mean that the result is incomplete. They are major, whatever they cost.
 _INCOMPLETE_RESULT: Final = ("skipped-files",)
 
@@ -84,6 +89,7 @@ def query(trace: Session) -> pl.DataFrame:
             / pl.col("wall_seconds"),
             core_share=pl.col("core_seconds") / pl.col("all_core_seconds"),
         )
+        .with_columns((pl.col("wall_seconds_max") * _INDIRECT_FACTOR).clip(0.0, largest))
         # A finding without a saving is a remark.
         .filter(saving.is_null() | (saving >= SEVERITIES["minor"]))
         .filter(

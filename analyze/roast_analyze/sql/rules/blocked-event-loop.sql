@@ -3,7 +3,8 @@
 -- or heartbeats. Threads that compute go on. The cost of a stall is therefore the time in which
 -- threads were free, and tasks of the worker waited to begin or their results to be reported.
 -- Stalls at the same time as ones of the scheduler only count for the largest saving: the machine
--- was overloaded, or the scheduler was busy with what such stalls held up.
+-- was overloaded, or the scheduler was busy with what such stalls held up. Stalls of a worker that
+-- writes results to disk belong to rule spilling.
 -- Records: stall
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
@@ -27,6 +28,7 @@ WITH stalls AS (
     INNER JOIN _workers AS workers USING (trace_id, server_id)
     INNER JOIN _cluster_size AS run USING (trace_id)
     WHERE stall.worker IS NOT NULL
+        AND stall.rowid NOT IN (SELECT spill.stall FROM _spill_stalls AS spill)
         AND NOT EXISTS (
             FROM raw.stall AS other
             WHERE other.worker IS NULL
@@ -84,6 +86,7 @@ longest AS (
     INNER JOIN _workers AS workers USING (trace_id, server_id)
     SEMI JOIN stalls ON stalls.process = workers.process
     WHERE stall.worker IS NOT NULL
+        AND stall.rowid NOT IN (SELECT spill.stall FROM _spill_stalls AS spill)
     GROUP BY ALL
 ),
 totals AS (

@@ -2,7 +2,8 @@
 -- The fixed time of a chunk is that of the model in view chunk_costs. If it cannot be fitted,
 -- since all chunks have the same size, only the part outside of the processor is known: the way of
 -- its task to a thread, opening the file, and coffea's own work. The processor's own fixed time is between none and all of
--- its time, and the rule fires only for short chunks.
+-- its time, and the rule fires only for short chunks, of which a part is known or whose events take
+-- longer than columnar code needs for one.
 -- Records: chunk
 -- Source: cost model of view chunk_costs; Dask's advice against tasks of less than a second
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
@@ -10,6 +11,7 @@
 -- $short_seconds = 0.4: median time of chunks that are short, if the model is not known
 -- $few_events = 2000: events of such chunks, for which calls of numpy and awkward cost more than their data
 -- $min_share = 0.05: share of the known fixed time, if the model is not known
+-- $slow_event_seconds = 0.001: time of the processor per event that columnar code does not need
 -- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
 -- $events_factor = 20: recommended against present chunk size, if the model is not known
 WITH dispatched AS (
@@ -62,7 +64,10 @@ sizes AS (
             cost.is_known OR (
                 fixed.chunk_seconds < $short_seconds
                 AND cost.median_events <= $few_events
-                AND outside_seconds >= $min_share * fixed.chunk_seconds
+                AND (
+                    outside_seconds >= $min_share * fixed.chunk_seconds
+                    OR processor_seconds >= $slow_event_seconds * cost.median_events
+                )
                 AND fixed.chunks >= $min_chunks_per_thread * run.nthreads / 2
             )
         )

@@ -4,7 +4,8 @@
 -- themselves compete for cores with those of other workers: the process uses more CPU than its
 -- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
 -- whenever it does not get the lock. Reading and opening of chunks is not such waiting. A saving of wall
--- time is limited by the cores of the host.
+-- time is limited by the cores of the host: if there is only one for each process, waiting for the
+-- GIL looks like waiting for a core, and more processes save nothing, so the finding is a remark.
 -- Records: worker_sample
 -- Source: CPU time of task threads (fine metrics) and of processes (samples of workers)
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
@@ -15,6 +16,7 @@
 -- $min_task_cpu_share = 0.05: CPU time of tasks against compute time in this case
 -- $min_hidden_share = 0.4: share of a process's CPU time that is not of its task threads
 -- $min_cpu_share = 0.1: CPU time of processes against compute time, if libraries have threads
+-- $entity_share = 0.6: share of the waiting that makes a prefix the entity
 -- $own_cores = 0.1: CPU use of a worker besides tasks, in cores, which is left out of this
 -- $min_busy_share = 0.5: compute time against thread time in this case; else Dask itself uses the CPU
 WITH threads AS (
@@ -26,6 +28,14 @@ WITH threads AS (
     FROM _activity_deltas
     WHERE unit = 'seconds' AND context = 'execute'
     GROUP BY ALL
+),
+-- The prefix whose threads wait.
+prefixes AS (
+    SELECT trace_id, prefix
+    FROM _activity_deltas
+    WHERE unit = 'seconds' AND context = 'execute' AND activity = 'thread-noncpu'
+    GROUP BY trace_id, prefix
+    QUALIFY sum(delta) >= $entity_share * sum(sum(delta)) OVER (PARTITION BY trace_id)
 ),
 inputs AS (
     SELECT trace_id, worker, sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)) AS seconds
@@ -102,7 +112,6 @@ judged AS (
     SELECT
         totals.*,
         run.peak_nthreads,
-        run.stop_t - run.start_t AS wall_seconds,
         cores BETWEEN $min_cores AND $max_cores AS is_one_core,
         nthreads > 1 AND processes > 1.1 AND (
             is_one_core OR (
@@ -111,50 +120,59 @@ judged AS (
                 AND cpu_seconds >= $min_task_cpu_share * seconds
             )
         ) AS is_gil,
+        process_cpu_seconds - cpu_seconds >= $min_hidden_share * process_cpu_seconds
+        AND process_cpu_seconds >= $min_cpu_share * seconds
+        AND seconds >= $min_busy_share * thread_seconds AS has_other_threads,
         -- As many processes as cores compute at the same time.
         CASE
             WHEN is_gil THEN seconds / run.peak_nthreads * (1 - 1 / processes)
-            ELSE wait_seconds / run.peak_nthreads
+            WHEN has_other_threads THEN wait_seconds / run.peak_nthreads
         END AS saved_seconds
     FROM totals
     INNER JOIN _cluster_size AS run USING (trace_id)
     WHERE wait_share >= $min_wait_share
-        AND (
-            is_gil OR (
-                process_cpu_seconds - cpu_seconds >= $min_hidden_share * process_cpu_seconds
-                AND process_cpu_seconds >= $min_cpu_share * seconds
-                AND seconds >= $min_busy_share * thread_seconds
-            )
-        )
+        AND (is_gil OR has_other_threads OR (is_one_core AND nthreads > 1))
 )
 SELECT
-    NULL::VARCHAR AS entity,
-    CASE WHEN is_gil AND is_one_core THEN 'high' ELSE 'medium' END AS confidence,
+    prefixes.prefix AS entity,
+    CASE
+        WHEN is_gil AND is_one_core THEN 'high'
+        WHEN is_gil OR has_other_threads THEN 'medium'
+        ELSE 'low'
+    END AS confidence,
     CASE
         WHEN is_gil
             THEN format(
                 'Workers with {} threads use {:.1f} cores while they compute: threads wait for {:.0f} % of the'
                 ' time, for the GIL.', nthreads, cores, 100 * wait_share
             )
-        ELSE format(
+        WHEN has_other_threads THEN format(
             'Task threads use a core for {:.0f} % of their time, while their processes use {:.1f} times as much'
             ' CPU time: libraries have threads of their own, which compete for cores.',
             100 * cpu_seconds / seconds, process_cpu_seconds / cpu_seconds
         )
+        ELSE format(
+            'Workers with {} threads use {:.1f} cores while they compute, and their hosts have {:.1f} for each:'
+            ' threads wait for {:.0f} % of the time, for the GIL or for a core.', nthreads, cores, processes,
+            100 * wait_share
+        )
     END AS sentence,
     saved_seconds * peak_nthreads AS core_seconds,
     0.4 * saved_seconds AS wall_seconds_min,
-    least(1.6 * saved_seconds, wall_seconds) AS wall_seconds_max,
+    1.6 * saved_seconds AS wall_seconds_max,
     CASE
         WHEN is_gil
             THEN format(
                 'Use {} workers with 1 thread (now {} with {}), or code that releases the GIL.',
                 round(workers * processes)::BIGINT, workers, nthreads
             )
-        ELSE 'Set OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and MKL_NUM_THREADS of workers to 1, in'
+        WHEN has_other_threads THEN 'Set OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and MKL_NUM_THREADS of workers to 1, in'
             ' distributed.nanny.pre-spawn-environ.'
+        ELSE 'Replace loops in Python with array functions, or use more cores: further workers on these hosts'
+            ' gain nothing.'
     END AS change,
     'SELECT worker, prefix, seconds, cpu_seconds, noncpu_seconds FROM activities WHERE context = ''execute'''
         AS evidence,
-    trace_id
-FROM judged;
+    judged.trace_id
+FROM judged
+LEFT JOIN prefixes ON judged.trace_id = prefixes.trace_id;

@@ -33,7 +33,15 @@ waits AS (
         ) AS seconds
     FROM _bucket_uses AS uses
     LEFT JOIN (
-        SELECT DISTINCT trace_id, t FROM core_time WHERE use = 'disk' AND seconds > 0
+        SELECT trace_id, t FROM core_time WHERE use = 'disk' AND seconds > 0
+        UNION
+        SELECT bucket.trace_id, bucket.t
+        FROM _bucket_uses AS bucket
+        INNER JOIN _core_time_buckets AS buckets USING (trace_id)
+        INNER JOIN _spill_stalls AS spill
+            ON bucket.trace_id = spill.trace_id
+            AND spill.start_t < bucket.t + buckets.width
+            AND spill.stop_t > bucket.t
     ) AS disk USING (trace_id, t)
     GROUP BY uses.trace_id
 ),

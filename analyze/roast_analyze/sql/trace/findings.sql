@@ -14,7 +14,7 @@ COMMENT ON COLUMN findings.core_seconds IS 'Thread time that it cost, at most th
 COMMENT ON COLUMN findings.core_share IS 'core_seconds / run.core_seconds.';
 COMMENT ON COLUMN findings.wall_seconds_min IS 'Lower end of the estimated saving of wall time without it. Null if nothing can be saved.';
 COMMENT ON COLUMN findings.wall_seconds_max IS 'Upper end of the estimated saving of wall time without it.';
-COMMENT ON COLUMN findings.wall_share IS 'Mean of both ends / run.wall_seconds.';
+COMMENT ON COLUMN findings.wall_share IS 'Mean of both ends / run.wall_seconds, before the upper end is raised by a quarter.';
 COMMENT ON COLUMN findings.change IS 'Recommended change.';
 COMMENT ON COLUMN findings.evidence IS 'Query that returns the data behind it.';
 COMMENT ON COLUMN findings.documentation IS 'Page about the subject.';

@@ -52,6 +52,15 @@ def test_the_way_of_short_chunks_to_a_thread(apply, process, worker, dispatch_se
     assert records == [(pytest.approx(19 * 0.05, rel=0.1),)] * found
 
 
+@pytest.mark.parametrize(("events", "found"), [(200, True), (400, False)])
+def test_events_that_take_longer_than_columnar_code(apply, process, worker, events, found):
+    """A processor that takes 0.3 s for a chunk takes 1.5 ms or 0.75 ms for an event."""
+    chunks = [{"seconds": 0.3, "events": events, "process_seconds": 0.3}] * 20
+
+    records = apply("chunks-too-small", worker("w1"), *process(*chunks), columns="entity")
+    assert records == [(None,)] * found
+
+
 @pytest.mark.parametrize(("chunks", "idle_seconds"), [(3, 10.0), (4, None)])
 def test_threads_wait_for_the_last_large_chunk(apply, process, worker, chunks, idle_seconds):
     processed = process(

@@ -53,13 +53,27 @@ def test_threads_that_wait_for_the_gil(
                 "high",
                 pytest.approx(150.0),
                 pytest.approx(0.4 * 37.5),
-                50.0,
+                pytest.approx(1.6 * 37.5),
                 "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL.",
             )
         ]
         if found
         else []
     )
+
+
+@pytest.mark.parametrize(("nthreads", "found"), [(4, True), (1, False)])
+def test_threads_on_a_host_without_a_free_core(apply, worker, told, sample, nthreads, found):
+    """Waiting for the GIL looks like waiting for a core; other processes gain nothing."""
+    assert apply(
+        "gil",
+        worker("w1", nthreads=nthreads),
+        *told("worker", worker="w1", machine={**MACHINE, "usable_cores": 1}),
+        *metrics(50.0, 150.0),
+        *(sample(t, cpu=100.0, executing=4, nthreads=nthreads) for t in range(0, 50, 10)),
+        stop_t=50.0,
+        columns="entity, confidence, core_seconds, wall_seconds_max",
+    ) == ([("a", "low", None, None)] if found else [])
 
 
 def test_event_loop_that_waits_for_the_gil_on_a_busy_machine(apply, worker, sample):
@@ -151,6 +165,23 @@ def test_overloaded_machine_stalls_the_scheduler_as_well(apply, worker, task, ru
         )
         == []
     )
+
+
+@pytest.mark.parametrize(("spilled_bytes", "found"), [(0, True), (100, False)])
+def test_stalls_while_a_worker_spills(apply, worker, task, run, sample, spilled_bytes, found):
+    assert (
+        apply(
+            "blocked-event-loop",
+            worker("w1"),
+            task("a-1"),
+            *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
+            *stalls(2.0, 3.0, 4.0, 5.0),
+            sample(1.5, spilled_memory=0),
+            sample(7.0, spilled_memory=spilled_bytes),
+            stop_t=20.0,
+        )
+        != []
+    ) == found
 
 
 def test_stall_beside_one_of_the_scheduler(apply, worker, task, run):

@@ -63,6 +63,14 @@ def test_a_chain(apply, cluster):
     assert apply("long-tail", *cluster(*[3.0] * 10, is_chain=True)) == []
 
 
+@pytest.mark.parametrize(("seconds", "rule"), [(1.0, "long-tail"), (4.0, "low-parallelism")])
+def test_a_long_task_between_others(apply, cluster, seconds, rule):
+    """What follows a fit of 30 s makes a chain of it only if it takes a tenth as long."""
+    records = cluster(30.0, *[seconds] * 5, is_chain=True)
+    found = {name: apply(name, *records) for name in ("long-tail", "low-parallelism")}
+    assert [name for name, rows in found.items() if rows][:1] == [rule]
+
+
 def test_a_task_after_a_merge(apply, worker, task, run):
     """One partition is left after the merge; the other thread is idle while it is written."""
     reads = [f"read-{number}" for number in range(20)]

@@ -6,6 +6,7 @@ import json
 import logging
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +17,9 @@ import pytest
 import zstandard
 
 from chromium import launched
+
+# A shell that starts pytest in the background has SIGINT ignored, also by programs of the tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -18,7 +18,7 @@ import zstandard
 
 from chromium import launched
 
-# A shell that starts pytest in the background has SIGINT ignored, also by programs of the tests.
+# A shell that starts pytest in the background ignores SIGINT for all programs of the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

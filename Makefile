@@ -14,7 +14,7 @@ EXHAUSTIVE := -o norecursedirs=.git -m ""
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate campaign campaign-damage illnesses dask-suite wheel-matrix clean
+.PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage illnesses dask-suite wheel-matrix clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -106,6 +106,9 @@ benchmark-why: $(VENV)/installed-test  ## are planted changes of real runs found
 
 benchmark-gate: $(VENV)/installed-test  ## false alarms and misses of the regression gate on real runs (10 minutes)
 	$(BIN)/python benchmarks/gate.py
+
+benchmark-store: $(VENV)/installed-benchmark  ## additions to a store on workers, and queries of it, against single traces (10 minutes)
+	$(BIN)/python benchmarks/store_speed.py $(or $(FOLDER),.benchmark/store)
 
 campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
 	$(BIN)/python benchmarks/campaign.py

@@ -1,7 +1,7 @@
 """Readers measured by :mod:`analyze_speed`: ``analyze_readers.py NAME TRACE`` runs one.
 
-Each reads a whole trace in the way that its name says, and needs nothing that it does not
-use: the start of the process is a part of what is measured.
+Each reads a whole trace. It imports only what it uses, because the start of the process is
+measured, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def duckdb_scan(trace: Path) -> None:
 
     columns = duckdb_columns()
     types = ", ".join(f"'{name}': '{type_}'" for name, type_ in columns.items())
-    # That every column is asked for has every column parsed.
+    # Select every column, so that every column is parsed.
     asked = ", ".join(
         f'sum(strlen("{name}"))' if type_ == "VARCHAR" else f'count("{name}")'
         for name, type_ in columns.items()
@@ -40,7 +40,7 @@ def duckdb_scan(trace: Path) -> None:
 
 
 def orjson_loop(trace: Path) -> None:
-    """Parse every line, and count by kind."""
+    """Parse every line, and count lines by kind."""
     import orjson
 
     kinds: Counter[str] = Counter()
@@ -56,7 +56,7 @@ def polars_scan(trace: Path) -> None:
 
     from roast_schemas.describe import duckdb_columns
 
-    # Polars has no maps: what would be one stays text.
+    # Polars has no map type: read maps as text.
     nulls = ", ".join(
         f'NULL::{"VARCHAR" if type_.startswith("MAP") else type_} AS "{name}"'
         for name, type_ in duckdb_columns().items()
@@ -69,9 +69,9 @@ def polars_scan(trace: Path) -> None:
 
 
 def hta_totals(events: Path) -> None:
-    """Parse Chrome's trace events with HolisticTraceAnalysis, and ask for totals by name.
+    """Parse Chrome trace events with HolisticTraceAnalysis, and compute totals by name.
 
-    Runs in another Python, which has that package but not roast.
+    It runs in another Python environment, which has that package but not roast.
     """
     from hta.trace_analysis import TraceAnalysis
 
@@ -80,7 +80,7 @@ def hta_totals(events: Path) -> None:
 
 
 def roast_aggregate(trace: Path, memory_limit: str | None = None) -> None:
-    """Open a trace and ask for totals of ``task_runs``; print how long the question took."""
+    """Open a trace and query totals of ``task_runs``; print the seconds of the query."""
     from roast_analyze import Trace
 
     limit: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def roast_aggregate(trace: Path, memory_limit: str | None = None) -> None:
 
 
 def opened(trace: Path) -> Any:
-    """Open a plain or zstd file for its lines."""
+    """Open a plain or zstd file for reading lines."""
     if trace.suffix == ".zst":
         import zstandard
 

@@ -1,4 +1,4 @@
-"""Time and memory of the analysis by size of the trace: ``make benchmark-analyze``.
+"""Measure time and memory of the analysis by trace size: ``make benchmark-analyze``.
 
 One table compares DuckDB's typed scan of the same file, a Python loop, the reader of Polars,
 and roast_analyze. Each measurement is a separate process and includes the start of Python;
@@ -6,7 +6,7 @@ peak memory is reported by the system. The files are synthetic traces (see :mod:
 created if missing.
 
 Cold means without roast's cache: ``ROAST_CACHE_DIR`` is a new folder each time. Warm means
-with a cache. The page cache of the system is always warm: each file is read once before.
+with it. The page cache of the system is always warm: each file is read once beforehand.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ REPEATED_UP_TO_TASKS = 100_000
 REPETITIONS = 3
 
 
-# How it is measured
+# Measurement
 
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that is measured.
+    """A row of the table: a command to measure.
 
     Parameters
     ----------
     name : str
     command : callable
-        From trace and scratch folder to the words of the command line, Python first.
+        Returns the command line, given the trace and the scratch folder.
     cache : str
-        ``fresh``: an empty cache each time; ``kept``: one that is there; ``none``: it has
-        nothing to do with it.
+        ``fresh``: an empty cache each time; ``kept``: a filled cache; ``none``: the command
+        uses no cache.
     inner : str
-        Name of a row for the seconds that the process prints itself, if it does.
+        Name of an additional row with the seconds that the process prints, if any.
     prepare : callable, optional
-        Called once with trace and scratch folder before anything is measured.
+        Called once with trace and scratch folder before the measurements.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a process took; `failure` is its last word if it failed."""
+    """Cost of a process; `failure` is the last line of its stderr if it failed."""
 
     seconds: float
     cpu_seconds: float
@@ -76,7 +76,7 @@ class Cost:
 
 
 def rows(memory_limit: str | None, hta_python: str | None = None) -> list[Row]:
-    """List what is measured; the first is what the others are compared with."""
+    """Return the rows of the table; the first is the baseline."""
 
     limit = ("--memory-limit", memory_limit) if memory_limit else ()
 
@@ -112,7 +112,7 @@ def rows(memory_limit: str | None, hta_python: str | None = None) -> list[Row]:
 
 
 def _hta_row(python: str) -> Row:
-    """HolisticTraceAnalysis on the same computations and transfers; it needs another file."""
+    """Return the row of HolisticTraceAnalysis, on the same tasks as Chrome trace events."""
 
     def prepare(trace: Path, scratch: Path) -> None:
         from chrome_events import write_chrome_events
@@ -138,7 +138,7 @@ class Measurement:
         self._scratch = scratch
         self._kept = scratch / "kept"
         self._primed: set[str] = set()
-        self._is_cacheless = False  # a version of ours that keeps no cache needs no priming
+        self._is_cacheless = False  # versions of roast without a cache need no priming
         self.costs: defaultdict[str, list[Cost]] = defaultdict(list)
 
     def take(self, row: Row) -> None:
@@ -163,7 +163,7 @@ class Measurement:
         ):
             start = time.perf_counter()
             process = subprocess.Popen(command, stdout=out, stderr=said, env=environment)
-            # Of this child alone, which the resource module would add to the others.
+            # wait4 reports this child alone; the resource module sums up all children.
             _, status, usage = os.wait4(process.pid, 0)
             seconds = time.perf_counter() - start
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -184,7 +184,7 @@ def measured(
     trace: Path, compared: list[Row], repetitions: int, scratch: Path
 ) -> dict[str, Cost]:
     """Return the median cost of each row, measured in alternating order to share noise."""
-    # So that the first row does not pay for filling the page cache.
+    # Fill the page cache, so that the first row does not pay for it.
     for file in sorted(trace.iterdir()) if trace.is_dir() else [trace]:
         with file.open("rb") as content:
             while content.read(2**24):
@@ -209,11 +209,11 @@ def measured(
 
 
 def _say(text: str) -> None:
-    """Show how far it is, apart from the table."""
+    """Print progress to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
-# What is printed
+# Output
 
 
 def growth(seconds_by_tasks: dict[int, float]) -> float | None:

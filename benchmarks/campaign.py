@@ -53,7 +53,7 @@ MARGIN_SECONDS = 0.5
 #: Time range of a kill after the first task.
 KILL_AFTER_SECONDS = (0.5, 4.0)
 
-#: A writing process without client tries for 25 s to reach the scheduler.
+#: A writing process without a client tries to reach the scheduler for 25 s.
 WRITER_TIMEOUT_SECONDS = 45.0
 
 #: Traces by number of the case: two files, and a folder of segments.
@@ -62,7 +62,7 @@ TRACES = ("trace.jsonl", "trace.jsonl.zst", "trace/")
 #: Killed clients per cluster.
 CLIENTS_PER_CLUSTER = 10
 
-#: So small that the disk is full within a run.
+#: Small enough that the disk is full within a run.
 DISK_BYTES = 2**20
 SLOW_BYTES_PER_SECOND = 10**6
 #: Largest median slowdown of a run whose recording has a faulty target.
@@ -386,7 +386,7 @@ def slow_reader(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def stalled_reader(folder: Path) -> Iterator[Path]:
-    """Create a FIFO that is never read, like a network disk without its server."""
+    """Create a FIFO that is never read, like a network disk whose server is down."""
     pipe = folder / "trace.jsonl"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -577,7 +577,7 @@ class Campaign:
         case = Case(group, f"case {number}: {group}{variant and f' ({variant})'}", folder)
         self.cases.append(case)
         try:
-            # Seeded by number, a case can be repeated without those before it.
+            # Seeded by number, so that a case can be repeated without the previous ones.
             yield case, random.Random(f"{self._seed}-{number}")
         except Exception as error:  # noqa: BLE001 - the other cases still run
             case.wrong.append(f"{type(error).__name__}: {error}")
@@ -625,7 +625,7 @@ class Campaign:
                 everything_killed(case, chance, name)
 
     def trouble_targets(self, pairs: int, tasks: int) -> None:
-        """Record to each faulty target, on a cluster that is not at its limit."""
+        """Record to each faulty target, on a cluster that is not fully loaded."""
         folder = self._root / "cluster-of-targets"
         work = {"tasks": tasks, "task_seconds": 0.02}
         with cluster(folder, threads=4) as on, recorded_client(on) as client:
@@ -638,7 +638,7 @@ class Campaign:
                         )
 
     def stall_target(self, tasks: int) -> None:
-        """Record to a stalled target, on a separate cluster: its client may not answer."""
+        """Record to a stalled target, on a separate cluster because its client may hang."""
         with (
             cluster(self._root / "cluster-of-the-stalled", threads=4) as on,
             recorded_client(on) as client,
@@ -718,7 +718,7 @@ def _median_slowdown(group: list[Case]) -> float:
 
 
 def wrongs(cases: list[Case]) -> list[str]:
-    """List the failures."""
+    """Return the failures as lines of text."""
     found = [f"{case.name}: {wrong} [{case.folder}]" for case in cases for wrong in case.wrong]
     for name in TROUBLES:
         group = [case for case in cases if case.group == name]

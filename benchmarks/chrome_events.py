@@ -1,7 +1,7 @@
-"""The computations and transfers of a trace as Chrome's trace events.
+"""Convert the computations and transfers of a trace to Chrome trace events.
 
-For tools that know no other format, to be compared with; what people look at is made by
-``roast-analyze export --perfetto``.
+This is only the input for tools in benchmarks that read no other format; for viewing a trace,
+use ``roast-analyze export --perfetto``.
 """
 
 from __future__ import annotations

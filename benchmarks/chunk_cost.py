@@ -1,6 +1,6 @@
-"""Overhead of chunk measurement: ``make benchmark-chunks``.
+"""Measure the overhead of chunk measurement: ``make benchmark-chunks``.
 
-Two tables, of paired differences.
+It prints two tables of paired differences.
 
 **In one process**: coffea's function for a chunk is called alternately with and without
 measurement. The CPU time of all threads of the process is compared.
@@ -57,7 +57,7 @@ FROM parts WHERE part ->> 'action' = 'compute'
 
 
 class Quiet(NanoAODSchema):
-    """NanoAOD, without complaints of branches that a file lacks."""
+    """NanoAOD schema without warnings about branches that a file lacks."""
 
     warn_missing_crossrefs = False
     error_missing_event_ids = False
@@ -71,7 +71,7 @@ def few_columns(events: Any) -> dict[str, Any]:
 
 
 def write_wide_file(path: Path, branches: int = 1_500, entries: int = 1_000) -> None:
-    """Write a file of as many branches as NanoAOD has."""
+    """Write a file with as many branches as NanoAOD."""
     names = [f"x{number}" for number in range(branches)]
     with uproot.recreate(path) as file:
         tree = file.mktree("Events", dict.fromkeys(names, np.float32))
@@ -99,7 +99,7 @@ def cost_by_itself(path: Path, entries: int, rounds: int) -> tuple[float, float,
     for turn in range(rounds + 3):
         order = [True, False] if turn % 2 else [False, True]
         seconds = {measures: work(measures=measures) for measures in order}
-        if turn >= 3:  # the first calls fill caches
+        if turn >= 3:  # the first rounds fill caches
             alone.append(seconds[False] * 1e3)
             extra.append((seconds[True] - seconds[False]) * 1e3)
     return statistics.median(alone), statistics.median(extra), statistics.mean(extra)

@@ -228,7 +228,7 @@ def check(
                     opened, lossy, wrong = check_cut(path, case, ending, whole)
                 else:
                     opened, lossy, wrong = check_corruption(path, case, whole, totals)
-            except Exception as error:  # noqa: BLE001 - any is a finding
+            except Exception as error:  # noqa: BLE001 - any exception counts
                 opened, lossy, wrong = False, False, f"{what} {case}: {error!r}"
             seconds = time.perf_counter() - begin
             if seconds > TIMEOUT_SECONDS:

@@ -4,7 +4,7 @@
 
 SOURCE is a source tree of distributed, whose tests are not in its wheel, near the installed
 version. The tests run against that tree; in the second pass, every scheduler loads
-``roast_recorder.preload``. A test whose outcome differs is repeated in both ways, because some
+``roast_recorder.preload``. A test whose outcome differs is repeated both ways, because some
 are flaky. Every trace is then opened with summary, check and report.
 
 Exits with 1 if a test changed its outcome in all repetitions, or a trace did not open.
@@ -98,7 +98,7 @@ def failures_to_open(traces: Path) -> list[str]:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(errors):
                 try:
                     code = cli.main(arguments)
-                except Exception as error:  # noqa: BLE001 - any is a finding
+                except Exception as error:  # noqa: BLE001 - any exception counts
                     code, errors = 3, io.StringIO(repr(error))
             if code > (arguments[0] == "check"):
                 wrong.append(

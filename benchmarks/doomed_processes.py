@@ -1,6 +1,6 @@
-"""A scheduler, two workers and a client in separate processes that can be killed.
+"""Run a scheduler, two workers and a client in separate processes that can be killed.
 
-All processes end with their ``with`` block; no others are ended.
+Each process ends with its ``with`` block; no other processes are affected.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import transition_log
 
 BESIDE = Path(__file__).parent
 START_TIMEOUT_SECONDS = 90.0
-#: A scheduler whose log does not grow for so long is idle.
+#: A scheduler whose log does not grow for this time is idle.
 QUIET_SECONDS = 0.4
 
-#: Output of the processes, to find out why one of them ended.
+#: File with the output of the processes, to find out why one of them ended.
 OUTPUT = "output.txt"
 
 
@@ -139,7 +139,7 @@ def recorded_client(on: Cluster) -> Iterator[RecordedClient]:
 
 
 def writing_process(recorder: psutil.Process) -> psutil.Process:
-    """Find the process that writes for a client, or for a scheduler."""
+    """Return the writing process of a client or scheduler."""
     until = time.monotonic() + 10
     while time.monotonic() < until:
         for child in recorder.children():

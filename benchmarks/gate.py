@@ -2,11 +2,11 @@
 
     python benchmarks/gate.py [--runs 20] [--slowdown 0.2]
 
-A program of sleeping tasks runs again and again, each time on a new LocalCluster, alternating
-with one whose tasks take longer by the slowdown. Each run is compared with all others of the
-same program, which should pass, and each slow run with all of them, which should fail; the
-same with three bases and with one, for comparison. The exit code is 1 if more than one in 20
-runs fails, or if a slow run passes.
+A program of sleeping tasks runs repeatedly, each time on a new LocalCluster, alternating with a
+program whose tasks take longer by the slowdown. Each run is compared with all other runs of the
+same program and should pass; each slow run is compared with all of them and should fail. Both
+are repeated with three bases and with one. The exit code is 1 if more than one in 20 runs
+fails, or if a slow run passes.
 """
 
 from __future__ import annotations

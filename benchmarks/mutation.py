@@ -1,4 +1,4 @@
-"""Run the tests against mutants of the product, and report how many they kill.
+"""Run the tests against mutants of the code, and report how many are killed.
 
     python benchmarks/mutation.py [--ids 7 9] [--write]
 
@@ -11,8 +11,8 @@ tests of 0.6 did not kill. Fields of a mutant:
 id, operator
     Number in the sample, and the operator of cosmic-ray.
 path, function, lines
-    Place, and number, text and mutated text of each line. The number decides only between
-    equal lines.
+    Place, and number, text and mutated text of each line. The number is only used to choose
+    between equal lines.
 old
     Whether the tests of 0.6 killed it; null: not run.
 gone, invalid, equivalent
@@ -62,7 +62,7 @@ def mutated(text: str, lines: list[list[Any]]) -> str:
 
 
 def is_killed(mutant: Mutant, tests: Iterable[str]) -> bool:
-    """Run tests on mutated code; a test that hangs has noticed the mutant, too."""
+    """Run tests on mutated code; a test that hangs counts as a kill, too."""
     path = ROOT / mutant["path"]
     original = path.read_text(encoding="utf-8")
     arguments = ["-x", "-q", "-p", "no:cacheprovider", "--timeout", "120", *tests]
@@ -72,7 +72,7 @@ def is_killed(mutant: Mutant, tests: Iterable[str]) -> bool:
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *arguments],
             cwd=ROOT,
-            # Bytecode of a mutant could outlive it.
+            # Cached bytecode of a mutant could be used after the file is restored.
             env={
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join(packages),
@@ -119,7 +119,7 @@ def main() -> None:
             continue
         nightly = mutant.get("nightly", [])
         for test in (*mutant["tests"], *nightly):
-            # Otherwise pytest would fail without having run a test.
+            # Otherwise pytest would fail without running a test.
             if not (ROOT / test.partition("::")[0]).exists():
                 raise FileNotFoundError(test)
         started = time.monotonic()

@@ -1,12 +1,12 @@
 "use strict";
-// What page_latency.py notes about a page, in it before the page's own scripts. Times are
-// milliseconds, of `opening` since the navigation began.
+// Measurements of page_latency.py, installed before the page's own scripts run. Times are in
+// milliseconds; those of `opening` are relative to the start of the navigation.
 window.latency = (() => {
-  const SETTLED_MS = 250; // plotly and search boxes do some of their work that much later
+  const SETTLED_MS = 250; // plotly and search boxes defer some of their work by up to this time
   const GIVEN_UP_MS = 120_000;
   const givenUp = (reject, why) => setTimeout(() => reject(new Error(why)), GIVEN_UP_MS);
 
-  // A chart is there for the reader with the frame after the one in which it was drawn.
+  // A chart is displayed with the frame after the one in which it was drawn.
   const whenSeen = (note) => requestAnimationFrame(() => setTimeout(() => note(performance.now())));
   const opening = new Promise((resolve, reject) => {
     const noted = {};
@@ -22,7 +22,7 @@ window.latency = (() => {
           whenSeen((allMs) => resolve({ ...noted, allMs }));
           continue;
         }
-        // The timeline's upper part is a chart of its own.
+        // The upper part of the timeline is a separate chart.
         if (target.matches("figure, .timeline-top")) noteOnce("firstMs");
         if (target.matches("figure")) noteOnce("figureMs");
       }
@@ -44,7 +44,7 @@ window.latency = (() => {
   let answer;
   return {
     opening,
-    // The next event of this type, or the one so many after it, is what is timed.
+    // Time the next event of this type, after skipping `before` such events.
     expect(type, before) {
       noteTheRest();
       longest.event = longest.longtask = 0;
@@ -54,7 +54,7 @@ window.latency = (() => {
           if (before-- > 0) return;
           removeEventListener(type, seen, true);
           requestAnimationFrame(() => requestAnimationFrame(() => {
-            // Of the lowest priority: whatever else is due comes first.
+            // Lowest priority, so that all other pending tasks run first.
             scheduler.postTask(() => resolve(performance.now() - timeStamp), { priority: "background" });
           }));
         }, true);

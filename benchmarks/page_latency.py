@@ -1,9 +1,9 @@
-"""Latency of a report in Chromium: opening it, and its inputs.
+"""Measure how long a report takes to open in Chromium, and to respond to input.
 
-A page is opened from a file, without network, in a fresh browser context without caches. Input
-goes through the browser's process, like that of a user. Times are milliseconds. Beside each is
-the CPU time of the page's main thread, which depends little on other processes: on a busy
-machine it distinguishes a slow page from one that waited.
+A page is opened from a file, without network, in a new browser context without caches. Input
+is sent through the browser's process, like that of a user. Times are in milliseconds. Each is
+accompanied by the CPU time of the page's main thread, which depends little on other processes:
+on a busy machine it distinguishes a slow page from one that waited.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TIMEOUT_MS = 120_000
 HOVERED_PLACES = 12
 WHEEL_TURNS = (-240, -240, -240, 240, 240, 240)
 DRAGS = 2
-#: Few rows are left, then none, then all of them again.
+#: The keys leave few rows, then none, then all of them again.
 SEARCHED = ("e", "r", "~", "Backspace", "Backspace", "Backspace")
 OPTIONS_CHOSEN = 3
 SORTED_COLUMNS = 3
@@ -30,18 +30,18 @@ SORTED_COLUMNS = 3
 
 @dataclass(frozen=True)
 class Opening:
-    """Milliseconds from the navigation until a reader sees charts.
+    """Milliseconds from the start of the navigation until charts are displayed.
 
     Parameters
     ----------
     first_ms : float
-        The first chart: how many tasks computed and how busy workers were.
+        Until the first chart: computing tasks and utilization of workers.
     figure_ms : float
-        The first whole figure: the timeline, with all that is in its lanes.
+        Until the first complete figure: the timeline with all its lanes.
     all_ms : float
-        All of them.
+        Until all charts are drawn.
     cpu_ms : float
-        What the main thread computed until then.
+        CPU time of the main thread until then.
     """
 
     first_ms: float
@@ -52,21 +52,21 @@ class Opening:
 
 @dataclass(frozen=True)
 class Latency:
-    """What the page took to answer an input, seen in three ways.
+    """Latency of an input, measured in three ways.
 
     Parameters
     ----------
     frame_ms : float
-        From the input to the second animation frame after it, all that was due done.
+        From the input to the second animation frame after it, including all pending tasks.
     event_ms : float
-        Longest ``event`` entry, which Interaction to Next Paint is made of; 0 below 16 ms. A
-        movement and a wheel have none, but what the pointer enters by them has.
+        Longest ``event`` entry, as used by Interaction to Next Paint; 0 below 16 ms. Pointer
+        moves and wheel events have none, but the ``pointerenter`` events they cause do.
     task_ms : float
-        Longest ``longtask`` until a quarter of a second later; 0 below 50 ms.
+        Longest ``longtask`` up to 250 ms after that frame; 0 below 50 ms.
     cpu_ms : float
-        What the main thread computed until then.
+        CPU time of the main thread until then.
     failure : str
-        Why there is no answer.
+        Error message if the latency could not be measured.
     """
 
     frame_ms: float = 0.0
@@ -77,21 +77,22 @@ class Latency:
 
     @property
     def worst_ms(self) -> float:
-        """The longest of the three, by the clock."""
+        """Longest of the three latencies (wall time)."""
         return max(self.frame_ms, self.event_ms, self.task_ms)
 
 
 @dataclass(frozen=True)
 class Input:
-    """What is done to a page.
+    """An input to a page.
 
     Parameters
     ----------
     event : str
-        Type of the event whose consequences are timed.
+        Type of the event that is timed.
     bring_about : callable
+        Sends the input.
     before : int
-        How many events of this type it brings about before the one that counts.
+        Number of events of this type that it causes before the one that is timed.
     """
 
     event: str
@@ -100,14 +101,14 @@ class Input:
 
 
 class MainThread:
-    """What a page's main thread has computed, by the count of the browser."""
+    """CPU time of a page's main thread, as measured by the browser."""
 
     def __init__(self, page: Any) -> None:
         self._session = page.context.new_cdp_session(page)
         self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def cpu_ms(self) -> float:
-        """Milliseconds of CPU time in tasks since the page was made."""
+        """Return the milliseconds of CPU time in tasks since the page was created."""
         metrics = self._session.send("Performance.getMetrics")["metrics"]
         return next(m["value"] for m in metrics if m["name"] == "TaskDuration") * 1e3
 
@@ -132,13 +133,13 @@ def opened(browser: Any, path: Path) -> Iterator[tuple[Any, MainThread, Opening]
 
 
 def opening(browser: Any, path: Path) -> Opening:
-    """Open a page once."""
+    """Open a page once; return the times of its charts."""
     with opened(browser, path) as (_, _, took):
         return took
 
 
 def interactions(browser: Any, path: Path) -> dict[str, Latency]:
-    """Make the inputs of a user on a page; return the worst latency of each kind."""
+    """Send the inputs of a user to a page; return the worst latency of each kind."""
     from playwright.sync_api import Error
 
     worst = {}
@@ -168,12 +169,12 @@ def _latency(page: Any, thread: MainThread, act: Input) -> Latency:
     return Latency(frame_ms, event_ms, task_ms, thread.cpu_ms() - before_ms)
 
 
-# What a reader does
+# Inputs
 
 
 def _gestures(page: Any) -> Iterator[tuple[str, Iterator[Input]]]:
     place = _plotting_area(page, TIMELINE)
-    # Up and down from left to right, so that it passes many lanes.
+    # A zigzag from left to right, so that the pointer crosses many lanes.
     places = [place((i + 0.5) / HOVERED_PLACES, (i * 0.37) % 1) for i in range(HOVERED_PLACES)]
     moves = (Input("pointermove", partial(page.mouse.move, *there)) for there in places)
     yield "hover over the timeline", moves
@@ -190,7 +191,7 @@ def _gestures(page: Any) -> Iterator[tuple[str, Iterator[Input]]]:
         yield "sort the longest table", _sort(page, f"#table-{largest}")
 
 
-#: The timeline is the first figure of either kind.
+#: Both selectors match the timeline, which is the first such figure of the page.
 TIMELINE = "figure:is(.timeline, .plot)"
 
 
@@ -206,14 +207,14 @@ def _zoom(page: Any, figure: str) -> Iterator[Input]:
         for share in (0.4, 0.5, 0.6):
             yield Input("pointermove", partial(page.mouse.move, *place(share, 0.5)))
         yield Input("pointerup", page.mouse.up)
-        # Plotly never lets the browser see a double click: its last part is what is timed.
+        # Plotly suppresses the browser's dblclick event: time the second pointerup instead.
         yield Input("pointerup", partial(page.mouse.dblclick, *place(0.5, 0.5)), before=1)
 
 
 def _controls(page: Any, figure: str) -> Iterator[Input]:
     for chooser in page.locator(f"{figure} select").all():
         options = chooser.locator("option").count()
-        # The last of them is the first again: everything.
+        # Finally choose the first option again, which selects everything.
         for i in [*range(1, min(options, OPTIONS_CHOSEN + 1)), 0]:
             yield Input("change", partial(chooser.select_option, index=i))
     if page.locator(f"{figure} input[type=search]").count():
@@ -228,13 +229,13 @@ def _search(page: Any, box: str) -> Iterator[Input]:
 
 def _sort(page: Any, table: str) -> Iterator[Input]:
     for heading in page.locator(f"{table} th button").all()[:SORTED_COLUMNS]:
-        # Not part of the measured input.
+        # Scroll first, so that scrolling is not measured.
         heading.scroll_into_view_if_needed()
         yield Input("click", heading.click)
 
 
 def _plotting_area(page: Any, figure: str) -> Callable[[float, float], tuple[float, float]]:
-    """Scroll to a figure; return a function from shares of its visible part to positions."""
+    """Scroll to a figure; return a function that maps shares of its visible area to pixels."""
     left, top, width, height = page.locator(figure).first.evaluate(
         """figure => {
           const size = ({ width, height }) => width * height;
@@ -247,5 +248,5 @@ def _plotting_area(page: Any, figure: str) -> Callable[[float, float], tuple[flo
           return [box.left, top, box.width, Math.min(box.bottom, innerHeight) - top];
         }"""
     )
-    # The edges are left out: plotly's handles are there, or the navigation lies over them.
+    # Avoid the edges, which contain plotly's drag handles or are covered by the navigation.
     return lambda x, y: (left + width * (0.1 + 0.8 * x), top + height * (0.1 + 0.8 * y))

@@ -1,14 +1,14 @@
-"""Our report beside Dask's, of one run: ``make benchmark-performance-report``.
+"""Compare our report with Dask's for one run: ``make benchmark-performance-report``.
 
-A real cluster of worker processes computes some thousands of tasks of five prefixes that depend
-on each other, with ``distributed.performance_report`` around it and the recorder on. Both
-pages are opened in a real Chromium without network. Their totals are compared with the truth:
-the client counts its results, and each task returns the time it took by its own clock.
+A cluster of worker processes computes several thousand interdependent tasks of five prefixes,
+within ``distributed.performance_report`` and recorded. Both pages are opened in Chromium
+without network. Their totals are compared with the true values: the client counts its results,
+and each task returns the time that it measured itself.
 
-Dask's page loads its drawing library from a CDN. To show that it fails for this reason only,
-it is opened a second time with those scripts served from the installed bokeh. Its totals are
-those of the last tasks that the task stream keeps (``distributed.scheduler.dashboard.tasks.
-task-stream-length``), to the digits that it writes.
+Dask's page loads bokeh from a CDN. To show that it fails for this reason only, it is opened a
+second time with those scripts served from the installed bokeh. Its totals cover only the last
+tasks that the task stream keeps (``distributed.scheduler.dashboard.tasks.
+task-stream-length``), rounded as displayed.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from chromium import launched
 
 WORKERS, THREADS = 4, 2
 TASK_SECONDS = 0.002
-#: What a page's main thread may do in a second and still be said to rest.
+#: CPU time per second below which a page's main thread counts as idle.
 RESTING_MS = 20.0
 STREAM_LENGTH = "distributed.scheduler.dashboard.tasks.task-stream-length"
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What is known of the tasks of a run; seconds are those of computing, of all threads."""
+    """Task counts of a run, and the compute time summed over all threads."""
 
     tasks: int
     compute_seconds: float
@@ -56,7 +56,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class Run:
-    """The run: both pages of it, and what the client knows."""
+    """Both pages of a run, and the totals that the client measured."""
 
     dask_page: Path
     our_page: Path
@@ -65,16 +65,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a browser makes of a page.
+    """Requests and contents of a page in the browser.
 
     Parameters
     ----------
     requests, failed_requests : int
-        Of the network, not of the file.
+        Network requests, without that of the file.
     characters : int
-        Of text that can be seen.
+        Length of the visible text.
     charts : int
-        Drawings of a hundred pixels and more each way, on the first tab that has any.
+        Charts of at least 100 by 100 pixels, on the first tab that has any.
     """
 
     requests: int
@@ -83,7 +83,7 @@ class Shown:
     charts: int
 
 
-# The run
+# Run
 
 
 def read(_: int) -> float:
@@ -114,7 +114,7 @@ def _busy() -> float:
 
 
 def submitted(client: Client, tasks: int) -> dict[str, list[Future]]:
-    """Submit so many tasks, by prefix: two fifths read, as many select, the rest follows."""
+    """Submit `tasks` tasks by prefix: 40 % read, 40 % select, the rest merge, fit and plot."""
     reads = client.map(read, range(tasks * 2 // 5), pure=False)
     selects = client.map(select, reads, pure=False)
     merges = client.map(merge, *(selects[first::4] for first in range(4)), pure=False)
@@ -125,7 +125,7 @@ def submitted(client: Client, tasks: int) -> dict[str, list[Future]]:
 
 
 def recorded_run(tasks: int, folder: Path) -> Run:
-    """Compute the tasks with both recorders on."""
+    """Compute the tasks, recorded by roast and by Dask's report."""
     trace, dask_page = folder / "trace.jsonl.zst", folder / "dask.html"
     with (
         LocalCluster(
@@ -150,11 +150,11 @@ def recorded_run(tasks: int, folder: Path) -> Run:
     return Run(dask_page, our_page, truth)
 
 
-# What the pages hold
+# Totals of the pages
 
 
 def totals_of_dask(page: Path) -> Totals:
-    """Read the totals of the summary, which is text within a script of the page."""
+    """Read the totals of the summary, which is in the text of a script of the page."""
     text = html.unescape(page.read_text(encoding="utf-8"))
     tasks = re.search(r"number of tasks: (\d+)", text)
     compute = re.search(r"compute time: ([\d.]+[^<\\]*)", text)
@@ -170,7 +170,7 @@ def seconds_of(text: str) -> float:
 
 
 def totals_of_ours(browser: Any, path: Path) -> Totals:
-    """Read the tile of the verdict, and the counts and sums of the table of prefixes."""
+    """Read the task count of the verdict, and the counts and sums of the prefix table."""
     with _opened(browser) as page:
         page.goto(path.as_uri())
         tiles = dict(
@@ -197,11 +197,11 @@ def totals_of_ours(browser: Any, path: Path) -> Totals:
     return Totals(tasks, sum(map(float, columns["compute_seconds"])), by_prefix)
 
 
-# What a browser makes of them
+# Rendering
 
 
 def shown(browser: Any, path: Path, *, scripts_served: bool = False) -> Shown:
-    """Open a page without network; serve bokeh's scripts in place of its CDN, if asked."""
+    """Open a page without network; if `scripts_served`, serve bokeh's scripts locally."""
     asked: list[str] = []
     failed: list[str] = []
     with _opened(browser) as page:
@@ -232,7 +232,7 @@ def shown(browser: Any, path: Path, *, scripts_served: bool = False) -> Shown:
     return Shown(len(remote), len(failed), characters, charts)
 
 
-#: Bokeh's text is in shadow trees, which innerText leaves out.
+#: Includes the text of shadow trees, which bokeh uses and innerText ignores.
 VISIBLE_CHARACTERS = """() => {
   const length = (node) => {
     if (node instanceof Text) return node.data.trim().length;
@@ -247,14 +247,14 @@ VISIBLE_CHARACTERS = """() => {
 def _charts(page: Any) -> int:
     boxes = [one.bounding_box() for one in page.locator("canvas, svg").all()]
     large = [box for box in boxes if box and min(box["width"], box["height"]) >= 100]
-    # Both libraries draw a chart in layers, one upon the other.
+    # Both libraries draw a chart as several layers with the same bounding box.
     return len({tuple(box.values()) for box in large})
 
 
 def _wait_for_rest(page: Any) -> None:
-    """Wait until the main thread has had next to nothing to do for two seconds.
+    """Wait until the main thread has been idle for two seconds.
 
-    There is no event for it that all pages have in common.
+    Polling is necessary because the pages have no common event for it.
     """
     thread = MainThread(page)
     resting = 0
@@ -273,7 +273,7 @@ def _opened(browser: Any) -> Iterator[Any]:
         context.close()
 
 
-# What is printed
+# Output
 
 
 def table(browser: Any, run: Run) -> Iterator[str]:
@@ -286,10 +286,15 @@ def table(browser: Any, run: Run) -> Iterator[str]:
     rows = [
         ("size of the page", _megabytes(run.dask_page), _megabytes(run.our_page), ""),
         ("requests to the network", theirs.requests, ours.requests, ""),
-        ("… that failed, it being off", theirs.failed_requests, ours.failed_requests, ""),
+        (
+            "… that failed without a network",
+            theirs.failed_requests,
+            ours.failed_requests,
+            "",
+        ),
         ("characters shown", theirs.characters, ours.characters, ""),
         ("charts drawn", theirs.charts, ours.charts, ""),
-        ("… were bokeh's scripts there", helped.charts, ours.charts, ""),
+        ("… if bokeh's scripts were available", helped.charts, ours.charts, ""),
         ("tasks it can count", dask.config.get(STREAM_LENGTH), "all", ""),
         ("tasks", *(totals.tasks for totals in told)),
         ("compute time", *(_seconds(totals, run.truth) for totals in told)),
@@ -308,7 +313,7 @@ def _megabytes(page: Path) -> str:
 
 
 def _seconds(totals: Totals, truth: Totals) -> str:
-    # More than a task's own count by what calling it takes.
+    # Exceeds the time that the tasks measured by the overhead of calling them.
     more = totals.compute_seconds / truth.compute_seconds - 1
     return f"{totals.compute_seconds:.2f} s" + (f", {more:+.1%}" if totals is not truth else "")
 
@@ -316,7 +321,7 @@ def _seconds(totals: Totals, truth: Totals) -> str:
 def _prefixes(totals: Totals, truth: Totals) -> str:
     known = truth.tasks_by_prefix or {}
     if totals.tasks_by_prefix is None:
-        return "not told"
+        return "not reported"
     right = sum(totals.tasks_by_prefix.get(name) == count for name, count in known.items())
     return f"{right} of {len(known)} right" if totals is not truth else f"{len(known)} prefixes"
 

@@ -1,9 +1,9 @@
 """Graph, durations and texts of a recorded trace, for synthetic traces.
 
-:func:`read_shape` reads a trace and gives a :class:`Shape`: the graph of the run, in which
-every task knows its text with holes for what differs from one run to the next, and for each
-key prefix how long its tasks took, how large their results were, how often they failed and
-what the profiler saw in them. Nothing here is random; who draws is :mod:`synthetic`.
+:func:`read_shape` reads a trace and returns a :class:`Shape`. It contains the graph of the
+run, in which the texts of each task have placeholders for everything that differs between
+runs. For each key prefix it contains the durations, result sizes, failure rate and profiles of
+the tasks. Nothing here is random: values are drawn when a synthetic trace is created.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Record = dict[str, Any]
 #: Names that are different in every run of Dask and coffea: hashes and UUIDs.
 TOKEN = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32}")
 
-#: Place of a number in a text; JSON never contains this character unescaped.
+#: Placeholder for a number in a text; JSON never contains this character unescaped.
 _HOLE = "\x00"
 _SHORTEST_SECONDS = 1e-6
 
@@ -40,7 +40,7 @@ class LogNormal:
 
     @classmethod
     def fitted(cls, values: Iterable[float], least: float) -> LogNormal:
-        """Fit to positive values; smaller ones than `least` count as that."""
+        """Fit the distribution to positive values; values below `least` count as `least`."""
         logs = [math.log(max(value, least)) for value in values] or [math.log(least)]
         return cls(statistics.fmean(logs), statistics.pstdev(logs))
 
@@ -51,14 +51,14 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class Template:
-    """JSON text with holes, and what goes there: parts of the time of an attempt."""
+    """JSON text with placeholders for times, and each time as a share of the attempt's."""
 
     text: str
     shares: tuple[float, ...]
 
     @classmethod
     def of(cls, value: Any, seconds: float) -> Template:
-        """Make holes of all times in `value` (``*seconds``), as shares of `seconds`."""
+        """Replace times in `value` (``*seconds``) by placeholders for shares of `seconds`."""
         shares: list[float] = []
 
         def emptied(part: Any, name: str = "") -> Any:
@@ -71,9 +71,9 @@ class Template:
                 return _HOLE
             return part
 
-        # Percent signs of the recorded text are not holes.
+        # Percent signs in the recorded text are not placeholders.
         text = as_json(emptied(value)).replace("%", "%%")
-        # orjson writes _HOLE like this.
+        # orjson escapes _HOLE in this form.
         return cls(text.replace('"\\u0000"', "%r"), tuple(shares))
 
     def filled(self, seconds: float) -> str:
@@ -83,7 +83,7 @@ class Template:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a chunk that the user named: where in the computation it lies."""
+    """A user-defined section of a chunk; start and stop are shares of the chunk's time."""
 
     name: str
     start_share: float
@@ -93,7 +93,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Chunk:
-    """What a task of coffea reads; a file asked for its entries has no entries itself."""
+    """The chunk that a coffea task reads; a metadata read of a file has no entry range."""
 
     dataset: str
     filename: str
@@ -105,7 +105,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class TaskShape:
-    """A task of the graph: texts with tokens, and its neighbours by their places."""
+    """A task of the graph: texts with tokens, and the indices of its neighbours."""
 
     key: str
     prefix: str
@@ -120,9 +120,9 @@ class TaskShape:
 
 @dataclass(frozen=True)
 class ProfileShape:
-    """What the profiler saw in one cycle: a tree of calls, and counts of its nodes."""
+    """The samples of one cycle of the profiler: a call tree, and the counts of its nodes."""
 
-    tree: str  # JSON of the tree without its slices, open at the end
+    tree: str  # JSON of the tree without its slices, without the closing brace
     nodes: str
     counts: tuple[int, ...]
     innermost: tuple[int, ...] | None
@@ -131,7 +131,7 @@ class ProfileShape:
 
 @dataclass
 class PrefixShape:
-    """How tasks of a prefix ran."""
+    """Distributions and rates of the tasks of a prefix."""
 
     seconds: LogNormal
     nbytes: LogNormal
@@ -145,7 +145,7 @@ class PrefixShape:
 
 @dataclass(frozen=True)
 class Failure:
-    """What a task said when it failed, as JSON."""
+    """Exception and traceback of a failed task, as JSON."""
 
     exception: str
     traceback: str
@@ -153,25 +153,25 @@ class Failure:
 
 @dataclass(frozen=True)
 class Shape:
-    """A recorded run, as far as others can be made like it.
+    """The properties of a recorded run that synthetic runs share.
 
     Attributes
     ----------
     header, worker : dict
-        The records, to be changed where runs differ.
+        Recorded header and ``worker_added``; fields that differ between runs are replaced.
     preamble : list of dict
-        What was recorded of the environment, and the client.
+        Records of the environment and of the client.
     spans : list of dict
     tasks : tuple of TaskShape
-        In an order in which no task comes before those that it depends on.
+        In topological order: dependencies come first.
     prefixes : dict of str to PrefixShape
     transfer_seconds, disk_seconds, deserialize_seconds : LogNormal
-        Of one such part of an attempt.
+        Durations of one such phase of an attempt.
     disk_share : float
-        Part of the attempts that read from disk.
+        Share of the attempts that read from disk.
     failures : list of Failure
     samples : list of dict
-        Metrics of workers in some moments.
+        Metrics of the ``worker_sample`` records.
     """
 
     header: Record
@@ -194,12 +194,12 @@ class Shape:
 
 
 def read_shape(path: Path) -> Shape:
-    """Read a recorded trace (one file) and take its shape.
+    """Read a recorded trace (one file) and return its shape.
 
     Raises
     ------
     ValueError
-        If no task of it was computed, so that there is nothing to be like.
+        If the trace contains no completed task.
     """
     by_kind: defaultdict[str, list[Record]] = defaultdict(list)
     for record in read_records(path):
@@ -237,7 +237,7 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def as_json(value: Any) -> str:
-    """Write a value as the recorder does."""
+    """Encode a value as JSON, as the recorder does."""
     return orjson.dumps(value).decode()
 
 
@@ -281,7 +281,7 @@ def _tasks(by_kind: dict[str, list[Record]]) -> Iterator[TaskShape]:
 
 
 def _in_dependency_order(tasks: dict[str, Record]) -> list[str]:
-    """Order keys by Dask's priority, but never before what they depend on."""
+    """Sort keys by Dask's priority, each after its dependencies."""
     order: dict[str, None] = {}
 
     def add(key: str) -> None:
@@ -367,7 +367,7 @@ def _prefixes(by_kind: dict[str, list[Record]]) -> dict[str, PrefixShape]:
 
 
 def _profile(tree: Record) -> ProfileShape:
-    """Return the profile of the cycle with most samples."""
+    """Return the profile of the cycle with the most samples."""
     fullest = max(tree["slices"], key=lambda cycle: sum(cycle["counts"]))
     without = {name: value for name, value in tree.items() if name != "slices"}
     innermost = fullest.get("innermost")

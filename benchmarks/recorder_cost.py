@@ -1,6 +1,6 @@
-"""Overhead of recording on the scheduler: ``make benchmark-recorder``.
+"""Measure the overhead of recording on the scheduler: ``make benchmark-recorder``.
 
-Two tables.
+It prints two tables.
 
 **A transition**: a Scheduler object without network (``simulated.py``) computes small graphs,
 alternately without plugin, with an empty plugin, with one that appends its arguments to a
@@ -43,7 +43,7 @@ from simulated import fresh_keys, metrics, run_tasks, simulated_scheduler
 
 
 class Empty(SchedulerPlugin):
-    """The price of being called at all."""
+    """A plugin that does nothing: the cost of the call."""
 
     name = "an empty plugin"
 
@@ -55,7 +55,7 @@ class Empty(SchedulerPlugin):
 
 
 class BareAppend(SchedulerPlugin):
-    """The least that a recorder of all transitions would do; nothing leaves the process."""
+    """A plugin that only appends the arguments of each transition to a list."""
 
     name = "a bare append"
 
@@ -80,7 +80,7 @@ class Counting(SchedulerPlugin):
 
 
 class Recorder(RecorderPlugin):
-    """The recorder with its default settings, pulled from after each graph."""
+    """The recorder with default settings; its buffer is emptied after each graph."""
 
     def __init__(self) -> None:
         super().__init__("benchmark", None, Settings().as_dict())
@@ -110,7 +110,7 @@ async def cost_of_a_transition(rounds: int, tasks: int) -> list[tuple[str, float
         alone: list[float] = []
         for turn in range(rounds):
             for name, plugin in zip(names, plugins, strict=True):
-                # In alternating order, so that a machine that becomes slower favors neither.
+                # Alternate the order, so that a change of the machine's speed favors neither.
                 order = [None, plugin] if turn % 2 else [plugin, None]
                 seconds = {
                     used is not None: await _timed_graph(scheduler, used, keys, tasks)
@@ -129,7 +129,7 @@ async def _timed_graph(
     scheduler: Scheduler, plugin: Any, keys: Iterator[str], tasks: int
 ) -> float:
     graph = list(itertools.islice(keys, tasks))
-    # Garbage of the turn before must not be collected in this one.
+    # Collect the garbage of the previous turn before this one is timed.
     gc.collect(0)
     if plugin is not None:
         scheduler.plugins[plugin.name] = plugin
@@ -185,7 +185,7 @@ async def cost_of_a_tick(workers: int) -> dict[str, float]:
 
 
 class _Absorbed(dict[str, Any]):
-    """Extensions' data that the scheduler itself is not to work on."""
+    """Extension data that only the recorder processes: the scheduler iterates over no items."""
 
     def items(self) -> Any:
         return ()
@@ -205,7 +205,7 @@ def _best(function: Callable[[], None]) -> float:
 
 @contextlib.contextmanager
 def cluster(workers: int) -> Iterator[tuple[Client, psutil.Process]]:
-    """Start a scheduler and workers in processes of their own."""
+    """Start a scheduler and workers in separate processes."""
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         file = Path(folder) / "scheduler.json"
         scheduler = _start(
@@ -320,14 +320,14 @@ def _timed_run(
     """Return the scheduler's CPU seconds during the tasks, and before and after them."""
     begun = _cpu_seconds(scheduler)
     with recorder(client, folder):
-        # Attaching is timed apart, as a cost that occurs once.
+        # Attaching is timed separately, because it happens once per run.
         time.sleep(0.2)
         before = _cpu_seconds(scheduler)
-        # Keys of pure tasks repeat, and Dask would return the results of the run before.
+        # Not pure, because Dask would return the results of the previous run.
         futures = client.map(lambda number: number, range(tasks), pure=False)
         client.gather(futures)
         del futures
-        time.sleep(1.0)  # what is flushed and forgotten late belongs to the run
+        time.sleep(1.0)  # include late flushes and forgotten tasks
         during = _cpu_seconds(scheduler) - before
     return during, _cpu_seconds(scheduler) - begun - during
 

@@ -1,7 +1,7 @@
-"""Ten million transitions through the recorder: ``make benchmark-recorder`` prints it too.
+"""Measure the memory of the recorder over ten million transitions: ``make benchmark-recorder``.
 
-A real Scheduler without network works through graph after graph, a real writing process
-writes the trace, and the resident memory of the scheduler's process is looked at all along.
+The recorder's hook is called on a real Scheduler without network, a real writing process
+writes the trace, and the resident memory of the scheduler's process is sampled throughout.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from roast_recorder.scheduler.recording import SchedulerRecording
 from roast_recorder.settings import Settings
 from simulated import CLIENT, fresh_keys, simulated_scheduler
 
-#: Transitions of a task with Dask's default, the queuing of root tasks.
+#: Transitions of a root task with Dask's default, which queues root tasks.
 LIFE = [
     ("released", "waiting"),
     ("waiting", "queued"),
@@ -58,10 +58,10 @@ async def main() -> None:
 async def work(
     scheduler: Scheduler, recorder: SchedulerRecording, transitions: int
 ) -> list[int]:
-    """Call the hook with transitions; return the resident memory over time, in bytes."""
+    """Call the hook for each transition; return samples of the resident memory in bytes."""
     process, seen = psutil.Process(), []
     plugin, buffer = recorder._plugin, recorder._plugin._buffer
-    # One state for all keys: the memory of Dask's own states is not measured.
+    # Use one TaskState for all keys, so that the memory of Dask's states is not measured.
     task = scheduler.new_task("work-0", None, "released")
     worker = next(iter(scheduler.workers.values()))
     done = 0
@@ -85,7 +85,7 @@ async def work(
         done += len(LIFE)
         if done % 60_000 == 0:
             seen.append(process.memory_info().rss)
-            # A scheduler's loop turns between its tasks; the writer must keep up with it.
+            # Yield to the event loop as a scheduler does, until the writer has caught up.
             while len(buffer._batches) > 4:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     scheduler.tasks.clear()
@@ -94,7 +94,7 @@ async def work(
 
 
 def halves(seen: list[int]) -> tuple[list[int], list[int]]:
-    """Cut a series in the middle."""
+    """Split a series into two halves."""
     return seen[: len(seen) // 2], seen[len(seen) // 2 :]
 
 

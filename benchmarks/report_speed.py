@@ -1,4 +1,4 @@
-"""Time and memory of reports by size of the trace: ``make benchmark-report``.
+"""Measure time and memory of reports by trace size: ``make benchmark-report``.
 
 One table for synthetic traces of each size (see :mod:`synthetic`), with limits:
 
@@ -42,7 +42,7 @@ from chromium import launched
 PAGE_BYTES = 4_000_000
 MADE_SCANS, MADE_SCANS_AIM = 8.0, 5.0
 OPENING_RATIO = 1.3
-#: Up to here, Web Vitals rates an Interaction to Next Paint as good.
+#: Web Vitals rates an Interaction to Next Paint up to this value as good.
 INTERACTION_MS = 200.0
 
 OPENINGS = 5
@@ -50,16 +50,16 @@ OPENINGS = 5
 
 @dataclass
 class Report:
-    """What was measured of the report of one trace.
+    """Measurements of the report of one trace.
 
     Parameters
     ----------
     tasks, page_bytes : int
     scan, made : Cost
-        DuckDB's scan of the trace, and making the page.
+        Costs of DuckDB's scan of the trace and of creating the page.
     openings : list of Opening
     latencies : dict
-        Kind of input to its worst latency.
+        Worst latency by kind of input.
     """
 
     tasks: int
@@ -76,7 +76,7 @@ class Report:
 
     @property
     def figure_ms(self) -> float:
-        """Median time to the first whole figure."""
+        """Median time to the first complete figure."""
         return statistics.median(one.figure_ms for one in self.openings)
 
     @property
@@ -86,20 +86,20 @@ class Report:
 
     @property
     def opening_cpu_ms(self) -> float:
-        """Median of what the main thread computed until all is drawn."""
+        """Median CPU time of the main thread until all is drawn."""
         return statistics.median(one.cpu_ms for one in self.openings)
 
 
-# How it is measured
+# Measurement
 
 
 def make_report(trace: Path, tasks: int, page: Path, repetitions: int, scratch: Path) -> Report:
-    """Make the page of a trace, and measure that beside the scan.
+    """Create the page of a trace; measure that and DuckDB's scan.
 
     Raises
     ------
     RuntimeError
-        One of the two failed; says why.
+        If one of the two processes failed.
     """
     scan = rows(memory_limit=None)[0]
     make = Row(
@@ -117,9 +117,9 @@ def make_report(trace: Path, tasks: int, page: Path, repetitions: int, scratch: 
 
 
 def read_reports(browser: Any, reports: dict[Path, Report], openings: int) -> None:
-    """Open the pages, in turns so that noise is shared, and do what a reader does."""
+    """Open the pages, in alternating order to share noise, and measure their inputs."""
     for page in reports:
-        opening(browser, page)  # the browser's own start is none of a page's
+        opening(browser, page)  # the first opening includes the start of the browser
     for turn in range(openings):
         for page in list(reports)[:: -1 if turn % 2 else 1]:
             reports[page].openings.append(opening(browser, page))
@@ -129,11 +129,11 @@ def read_reports(browser: Any, reports: dict[Path, Report], openings: int) -> No
 
 
 def _say(text: str) -> None:
-    """Show how far it is, apart from the table."""
+    """Print progress to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
-# What is printed
+# Output
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,9 @@ class Line:
     ----------
     name, bound : str
     shown : callable
-        From a report to the text of its cell.
+        Returns the text of a report's cell.
     kept : callable, optional
-        Whether a report keeps the bound; None: it is not held to it.
+        Whether a report is within the bound; None if the bound does not apply.
     """
 
     name: str
@@ -223,7 +223,7 @@ def _lines(reports: list[Report]) -> Iterator[Line]:
     )
 
 
-#: What is timed of an opening.
+#: Times of an opening, by row of the table.
 OPENED: dict[str, Callable[[Report], float]] = {
     "opening, first chart": lambda one: one.first_ms,
     "opening, all of the timeline": lambda one: one.figure_ms,
@@ -284,10 +284,10 @@ def main() -> None:
         f"{os.cpu_count()} CPUs, load {load:.1f} when it began; {options.workers} workers; "
         f"Chromium {chromium}, from a file, no network.\n"
         f"Openings are medians of {options.openings} fresh contexts; of inputs the worst "
-        "counts. CPU is of the page's\nmain thread, which what else runs lengthens little; "
-        "the bounds are on times by the clock.\n"
-        f"Making is held to its bound from {GROWTH_FROM_TASKS:,} tasks on: below, starting "
-        "Python is most of it.\n"
+        "counts. CPU is of the page's\nmain thread and depends little on other load; "
+        "the bounds are on wall times.\n"
+        f"The bound on making a report applies from {GROWTH_FROM_TASKS:,} tasks on: below, "
+        "most of the time is the start of Python.\n"
     )
     print("\n".join(table(list(reports.values()))))
 

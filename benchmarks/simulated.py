@@ -1,8 +1,8 @@
-"""A real Scheduler with real WorkerStates, and nothing else: no workers, no network.
+"""A real Scheduler with real WorkerStates, but without worker processes and network.
 
 Messages of workers are simulated by calling the scheduler's handlers, as the stream from a
-worker does. The overhead of a recorder can be measured without the noise of processes and
-sockets.
+worker does. The overhead of a recorder can thus be measured without the noise of processes
+and sockets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLIENT = "Client-simulated"
 
 
 class SilentComm:
-    """The other end of a worker's or a client's stream: takes everything, says nothing."""
+    """The comm of a simulated worker or client: discards all messages and sends none."""
 
     peer_address = "inproc://nobody"
     name = "silent"
@@ -72,8 +72,8 @@ def metrics(**others: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def simulated_scheduler(workers: int) -> AsyncIterator[Scheduler]:
-    """Start a scheduler that believes it has `workers` workers of one thread."""
-    # Validation is for Dask's own tests, and slow.
+    """Start a scheduler with `workers` simulated workers of one thread each."""
+    # Validation is slow, and meant for Dask's own tests.
     async with Scheduler(protocol="inproc", dashboard=False, validate=False) as scheduler:
         streams = [
             asyncio.create_task(_add_worker(scheduler, number)) for number in range(workers)
@@ -110,7 +110,7 @@ async def _add_worker(scheduler: Scheduler, number: int) -> None:
 
 
 def nothing() -> None:
-    """Function of the simulated tasks."""
+    """Do nothing; the function of the simulated tasks."""
 
 
 async def run_tasks(scheduler: Scheduler, keys: list[str]) -> None:
@@ -121,7 +121,7 @@ async def run_tasks(scheduler: Scheduler, keys: list[str]) -> None:
         expr_ser=Serialized(*serialize(LLGExpr(graph))),
         keys=set(keys),
         span_metadata={"collections": []},
-        # Given, so that the scheduler does not order the graph in another thread.
+        # Otherwise the scheduler would order the graph in another thread.
         internal_priority={key: number for number, key in enumerate(keys)},
         submitting_task=None,
     )
@@ -155,5 +155,5 @@ def finish_tasks(scheduler: Scheduler) -> None:
 
 
 def fresh_keys(prefix: str = "work") -> Iterator[str]:
-    """Return keys as long as Dask's."""
+    """Return an endless iterator of keys as long as Dask's."""
     return (f"{prefix}-{number:032x}" for number in itertools.count())

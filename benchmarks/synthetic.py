@@ -2,16 +2,16 @@
 
     python benchmarks/synthetic.py -o big.jsonl --tasks 1_000_000 --workers 500
 
-A cluster is simulated, event by event. Its graphs are those of recorded runs, again and again
-under fresh names, so that prefixes, their proportions, fan-in, keys and chunks are real ones.
-How long tasks take, how large results are and how often tasks fail or are rescheduled is
-drawn from what was recorded of their prefix; exceptions, typenames, profiles and measurements
-of chunks are the recorded texts. Added to that are stragglers, slow workers and workers that
-are lost. The simulated scheduler is as busy as Dask's: what takes it time sets the pace.
+A cluster is simulated, event by event. It computes copies of recorded graphs under new names,
+so prefixes, their proportions, fan-in, keys and chunks are realistic. Durations, result sizes
+and the rates of failures and rescheduling are drawn from distributions fitted to each recorded
+prefix; exceptions, typenames, profiles and measurements of chunks are the recorded texts.
+Stragglers, slow workers and lost workers are added. Operations of the simulated scheduler take
+as long as Dask's, so the scheduler can be the bottleneck.
 
-The same arguments give the same bytes. Memory does not grow with the number of tasks: a graph
-is submitted when most of the one before it is done. Workers are sampled, report metrics and
-send profiles less often where there are many of them, so that tasks stay most of the trace.
+The same arguments produce the same bytes. Memory does not grow with the number of tasks: a
+graph is submitted when most of the previous one is done. With many workers, samples, metrics
+and profiles are less frequent, so that most records are of tasks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from synthetic_cluster import Cluster, Made, Plan
 
 SAMPLE_TRACES = Path(__file__).parents[1] / "sample_traces"
 
-#: Runs to resemble by default: coffea's chunks with failures, and many small tasks with
+#: Default runs to resemble: coffea chunks with failures, and many small tasks with
 #: transfers.
 DEFAULT_FIT = (
     SAMPLE_TRACES / "coffea_failures.jsonl.zst",
@@ -50,23 +50,23 @@ def make_trace(
     Parameters
     ----------
     path : path
-        A file, or a folder if it has none of the endings of a trace.
+        A file, or a folder if it has none of the suffixes of a trace.
     fit : sequence of path
         Recorded traces, each a file. Their graphs take turns.
     segment_bytes : int
-        Size of the text of a segment, if the path is a folder.
+        Uncompressed size of a segment, if the path is a folder.
     tasks, workers, threads, seed, graph_tasks, tasks_per_lost_worker
         As in :class:`synthetic_cluster.Plan`.
 
     Returns
     -------
     Made
-        What is in it.
+        Totals of the trace.
 
     Raises
     ------
     ValueError
-        If a run that is to be fitted computed nothing.
+        If a recorded trace contains no completed task.
     """
     shapes = [read_shape(recorded) for recorded in fit]
     plan = Plan(tasks, workers, threads, seed, graph_tasks, tasks_per_lost_worker)

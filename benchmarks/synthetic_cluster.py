@@ -1,10 +1,10 @@
-"""Simulated cluster: events in order of time.
+"""Discrete-event simulation of a cluster.
 
-:class:`Cluster` is a scheduler, its workers and a client in one queue of events. It keeps to
-what recorded traces keep to: a task is sent to a worker when all it depends on is in memory,
-a thread runs one task at a time, and results stay as long as they are needed. The operations
-of the scheduler take time, so that it limits the throughput if there are enough workers. Work
-stealing is not simulated.
+:class:`Cluster` simulates a scheduler, its workers and a client with one event queue. It
+satisfies the invariants of recorded traces: a task is sent to a worker when all its
+dependencies are in memory, a thread runs one task at a time, and results stay in memory as
+long as they are needed. Operations of the scheduler take time, so the scheduler limits the
+throughput if there are enough workers. Work stealing is not simulated.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from synthetic_trace import SyntheticTrace, parts_as_json
 from synthetic_workers import Attempt, Worker
 
 # Not fitted, because a recorded run of seconds is too short.
-STRAGGLER_SHARE = 0.003  # tasks that take many times as long as others of their prefix
-STRAGGLER_SHAPE = 1.2  # of the Pareto distribution of how many times
+STRAGGLER_SHARE = 0.003  # share of tasks that are many times slower than others of their prefix
+STRAGGLER_SHAPE = 1.2  # shape parameter of the Pareto distribution of that factor
 STRAGGLER_LIMIT = 60.0
 
-# Seconds that things take, in the mean.
+# Mean durations in seconds.
 TRANSITION_SECONDS = 25e-6
 STIMULUS_SECONDS = 80e-6
 HANDOVER_SECONDS = 0.0008  # from the scheduler to the worker's thread
 REPORT_SECONDS = 0.002  # from the end of a computation to the scheduler
-CLIENT_SECONDS = 0.05  # until the client lets go of a result
-REPLACEMENT_SECONDS = 20.0  # until a new worker stands in for a lost one
+CLIENT_SECONDS = 0.05  # until the client releases its results
+REPLACEMENT_SECONDS = 20.0  # until a new worker replaces a lost one
 
-#: Dask's: tasks that wait in the scheduler's queue are sent to workers that have fewer tasks
-#: than this times their threads.
+#: Dask's default of ``worker-saturation``: queued tasks are sent to workers that have fewer
+#: tasks than this times their threads.
 SATURATION = 1.1
 
-# Records for each task, in the mean, beyond which workers are asked less often.
+# Mean number of records per task; intervals are lengthened to stay below it.
 SAMPLES_PER_TASK = 0.1
 FINE_METRICS_PER_TASK = 0.5
 PROFILES_PER_TASK = 0.01
@@ -50,7 +50,7 @@ PROFILES_PER_TASK = 0.01
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be made.
+    """Size and parameters of a synthetic trace.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class Plan:
     workers, threads : int
         Worker processes, and threads of each.
     seed : int
-        Other seeds give other traces of the same kind.
+        Seed of the random numbers.
     graph_tasks : int
-        Tasks that are submitted at once, about.
+        Approximate number of tasks submitted at once.
     tasks_per_lost_worker : int
-        Tasks that are computed in the mean until another worker is lost.
+        Mean number of computed tasks between two losses of a worker.
     """
 
     tasks: int
@@ -75,20 +75,20 @@ class Plan:
 
 @dataclass
 class Made:
-    """What a synthetic trace holds, as its maker knows it.
+    """Totals of a synthetic trace, counted while it is written.
 
     Attributes
     ----------
     runs : Counter
         Attempts at tasks by outcome, as the view ``task_runs`` names them.
     compute_seconds : float
-        Of all attempts whose times were reported.
+        Total of all attempts whose times were reported.
     output_bytes : int
-        Of all results.
+        Total size of all results.
     chunks : int
         Attempts at chunks.
     workers : int
-        Worker processes, those that came later included.
+        Worker processes, including replacements.
     run_seconds : float
         From the first record to the last.
     nbytes : int
@@ -111,7 +111,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Pace:
-    """How often workers are sampled, report metrics and send profiles."""
+    """Intervals of worker samples, metrics and profiles."""
 
     sample_seconds: float
     beat_seconds: float
@@ -119,7 +119,7 @@ class Pace:
 
     @classmethod
     def of(cls, plan: Plan, graphs: list[Graph]) -> Pace:
-        """Guess how long the run takes, and ask workers so often that tasks prevail."""
+        """Choose intervals from the expected duration, so that most records are of tasks."""
         sizes = [len(graph.models) for graph in graphs]
         seconds = sum(
             graph.run.mean_seconds * size for graph, size in zip(graphs, sizes, strict=True)
@@ -135,7 +135,7 @@ class Pace:
         )
 
 
-#: The moves that occur, as JSON.
+#: The simulated transitions, as JSON.
 STATES = {
     (start, end): f'"start":"{start}","finish":"{end}"'
     for start, end in (
@@ -155,7 +155,7 @@ class Cluster:
     shapes : list of Shape
         Runs whose graphs take turns; workers and environment are those of the first.
     path : path
-        Of the trace.
+        Path of the trace.
     plan : Plan
     segment_bytes : int
         Size of a segment, if the path is a folder.
@@ -205,7 +205,7 @@ class Cluster:
             "settings": {**recorded.get("settings", {}), **intervals},
         }
 
-    # The course of events
+    # Event loop
 
     def run(self) -> Made:
         """Run the simulation; return the summary of the trace."""
@@ -232,7 +232,7 @@ class Cluster:
         heapq.heappush(self._events, (t, next(self._numbers), happen, arguments))
 
     def _stimulus(self, name: str) -> str:
-        """Begin with what makes the scheduler act."""
+        """Begin a stimulus: return its id, and advance the clock by its cost."""
         stimulus = f"{name}-{self._now:.7f}"
         self._now += STIMULUS_SECONDS
         return stimulus
@@ -283,8 +283,8 @@ class Cluster:
             self._trace.record("event", self._now, {"topic": topic, "payload": payload})
 
     def _release_results(self, copy: Copy) -> None:
-        """The client has its results, and releases them all."""
-        if copy.unresolved or copy.is_released:  # a lost worker took some with it
+        """Release all results of a copy once the client has them."""
+        if copy.unresolved or copy.is_released:  # a lost worker held some of them
             return
         copy.is_released = True
         stimulus = self._stimulus("client-releases-keys")
@@ -297,12 +297,12 @@ class Cluster:
         self._unforgotten -= len(copy.tasks)
         copy.tasks = []
 
-    # Where tasks run
+    # Scheduling
 
     def _find_place(self, task: Task, stimulus: str) -> None:
-        """Send a waiting task to a worker, or into the queue."""
+        """Send a waiting task to a worker, or queue it."""
         if not task.model.kind.shape.waits_in_queue:
-            # To the worker with most of the data, or the least occupied one.
+            # Prefer the worker with the most data; if it is busy, use the less occupied one.
             candidates = [self._rng.choice(self._alive)]
             if dependencies := task.dependencies():
                 holder = max(dependencies, key=attrgetter("nbytes")).worker
@@ -339,7 +339,7 @@ class Cluster:
             heapq.heappush(worker.ready, (task.rank, next(self._numbers), task))
 
     def _feed(self, worker: Worker, stimulus: str) -> None:
-        """Send a worker that has room what waits in the queue."""
+        """Send queued tasks to a worker until it is saturated."""
         while self._queue and len(worker.processing) < self._slots:
             self._send(heapq.heappop(self._queue)[2], worker, stimulus)
         if len(worker.processing) < self._slots:
@@ -379,7 +379,7 @@ class Cluster:
         attempt = Attempt(task, task.run_id, worker, thread, parts, start, stop)
         self._at(stop + rng.expovariate(1 / REPORT_SECONDS), self._end, attempt)
 
-    # How attempts end
+    # Ends of attempts
 
     def _end(self, attempt: Attempt) -> None:
         """Process the end of an attempt on the scheduler."""
@@ -467,7 +467,7 @@ class Cluster:
         return stimulus
 
     def _end_fields(self, attempt: Attempt, result: str = "") -> str:
-        """Return the worker's fields of an attempt, as JSON after the stimulus."""
+        """Return the fields of an attempt that follow the stimulus, as JSON."""
         self.made.compute_seconds += attempt.seconds
         return (
             f',"worker":"{attempt.worker.address}","run_id":{attempt.run_id},'
@@ -485,14 +485,14 @@ class Cluster:
             task.worker.drop(task)
 
     def _resolve(self, copy: Copy) -> None:
-        """Count a task as done; when all are, the client lets go of them."""
+        """Count a task as done; when all of a copy are, schedule the release of its results."""
         self._unresolved -= 1
         copy.unresolved -= 1
         if not copy.unresolved:
             delay = self._rng.expovariate(1 / CLIENT_SECONDS)
             self._at(self._now + delay, self._release_results, copy)
 
-    # Workers that come and go
+    # Workers joining and leaving
 
     def _add_worker(self) -> None:
         worker = Worker(self.made.workers, self._plan.threads, self._rng, self._now)
@@ -551,7 +551,7 @@ class Cluster:
         self._at(self._now + delay, self._replace_worker)
 
     def _has_replica(self, task: Task) -> bool:
-        """Find whether another worker has fetched a result, and let that one hold it."""
+        """Return whether another worker has fetched a result; that worker then holds it."""
         for dependent in task.dependents():
             if dependent.state == "processing" and dependent.worker is not None:
                 dependent.worker.hold(task)
@@ -581,7 +581,7 @@ class Cluster:
         if not task.missing:
             self._find_place(task, stimulus)
 
-    # What workers say
+    # Reports of workers
 
     def _beat(self, worker: Worker) -> None:
         if worker.is_alive:
@@ -608,7 +608,7 @@ class Cluster:
         self._at(self._now + self._pace.cycle_seconds, self._report_profiles)
 
     def _report_chunk(self, attempt: Attempt, exception: str | None) -> None:
-        """Write what a worker measured of a chunk, and of the sections in it."""
+        """Write the measurements of a chunk and of its sections."""
         task, chunk, seconds = attempt.task, attempt.task.model.chunk, attempt.seconds
         if chunk is None or chunk.measured is None:
             return

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 # Not fitted, because a recorded run of seconds is too short.
 LEAST_FAILING_SHARE = 2e-5
-FATAL_SHARE = 0.1  # of the failing tasks, those that no retry saves
+FATAL_SHARE = 0.1  # share of failing tasks that fail at every attempt
 
-DATASETS = 40  # for each recorded one; copies take turns
+DATASETS = 40  # per recorded dataset; copies are assigned round-robin
 
 
 class Text:
-    """JSON text in which the tokens of a run have places.
+    """JSON text with placeholders for the tokens of a run.
 
     Parameters
     ----------
     text : str
-        As it was recorded.
+        The recorded text.
     places : dict of str to int
-        Places of the tokens known so far; new ones are added.
+        Index of each token found so far; new tokens are added.
     """
 
     def __init__(self, text: str, places: dict[str, int]) -> None:
@@ -44,7 +44,7 @@ class Text:
 
 
 class Kind:
-    """The tasks of one prefix and span: how they run, and their names as JSON."""
+    """The tasks of one prefix and span: their distributions, and their names as JSON."""
 
     def __init__(self, prefix: str, span_id: str, run: Shape) -> None:
         self.run = run
@@ -55,7 +55,7 @@ class Kind:
 
 
 class Model:
-    """A task of a recorded graph, ready to be made again."""
+    """A task of a recorded graph, as a template for copies."""
 
     def __init__(self, task: TaskShape, kind: Kind, places: dict[str, int]) -> None:
         self.kind = kind
@@ -70,15 +70,15 @@ class Model:
 
 
 class Graph:
-    """The graph of a recorded run, ready to be made again.
+    """The graph of a recorded run, as a template for copies.
 
     Attributes
     ----------
     run : Shape
     models : list of Model
-        In an order in which no task comes before those that it depends on.
+        In topological order: dependencies come first.
     kinds : int
-        How many kinds of tasks there are.
+        Number of kinds of tasks.
     """
 
     def __init__(self, run: Shape) -> None:
@@ -95,14 +95,14 @@ class Graph:
         self._tokens = len(places)
 
     def copied(self, number: int, rank: int, room: int, rng: random.Random) -> Copy:
-        """Make the graph once more, or its first `room` tasks.
+        """Return a copy of the graph, or of its first `room` tasks.
 
         Parameters
         ----------
         number : int
             Number of the copy among all copies of all graphs.
         rank : int
-            Rank of its first task; the others follow.
+            Rank of the first task; later tasks have consecutive ranks.
         room : int
         rng : random.Random
         """
@@ -128,7 +128,7 @@ class Graph:
 
 
 class Copy:
-    """A recorded graph made again: its tasks, and how many of them are not done."""
+    """A copy of a recorded graph: its tasks, and the number that are not done."""
 
     __slots__ = ("is_released", "tasks", "unresolved")
 
@@ -144,21 +144,21 @@ class Task:
     Attributes
     ----------
     rank : int
-        The smaller goes first.
+        Priority; tasks of lower rank run first.
     missing : int
-        Dependencies that are not in memory, while it waits.
+        Number of dependencies that are not in memory, while the task is waiting.
     waiters : int
-        Dependents that are not computed.
+        Number of dependents that are not computed.
     failures : int
-        Attempts that are still to fail.
+        Number of attempts that are going to fail.
     is_doomed : bool
-        Whether the last of them is final.
+        Whether the task errs after these failures.
     is_rescheduled : bool
-        Whether the next attempt asks for another worker.
+        Whether the next attempt ends by rescheduling the task.
     worker : Worker or None
-        Where it runs, or where its result is.
+        Worker that runs the task, or that holds its result.
     group, identity : str
-        JSON: its task group; what chunk it is.
+        Task group and identity of the chunk, as JSON.
     """
 
     __slots__ = (
@@ -189,16 +189,16 @@ class Task:
         return [tasks[place] for place in self.model.dependencies]
 
     def dependents(self) -> Iterator[Task]:
-        """Return its dependents; a partial copy lacks some."""
+        """Return the dependents that are in this copy, which may be partial."""
         tasks = self.copy.tasks
         return (tasks[place] for place in self.model.dependents if place < len(tasks))
 
     def count_missing(self) -> None:
-        """Count anew how many dependencies are not in memory."""
+        """Recount the dependencies that are not in memory."""
         self.missing = sum(held.state != "memory" for held in self.dependencies())
 
     def draw_fate(self, rng: random.Random) -> None:
-        """Draw how often it fails, and whether it is rescheduled."""
+        """Draw the number of failures, and whether the task is rescheduled."""
         kind, retries = self.model.kind, self.model.retries
         if rng.random() < kind.failing_share:
             self.is_doomed = not retries or rng.random() < FATAL_SHARE
@@ -207,7 +207,7 @@ class Task:
         self.is_rescheduled = share > 0 and rng.random() < share
 
     def fields(self, submission: int, order: int, client: str, stimulus: str) -> str:
-        """Return the fields of its record; `client` is JSON."""
+        """Return the fields of the ``task`` record; `client` is JSON."""
         model = self.model
         dependencies = ",".join([dependency.key for dependency in self.dependencies()])
         return (

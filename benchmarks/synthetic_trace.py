@@ -1,4 +1,4 @@
-"""The text of a synthetic trace: lines as the recorder writes them, segment by segment.
+"""Writer of synthetic traces: lines as the recorder writes them, segment by segment.
 
 A :class:`SyntheticTrace` writes records with their fields in the recorder's order. Repeated
 texts are passed as JSON. It counts the records, and buffers one megabyte at most.
@@ -14,21 +14,21 @@ from pathlib import Path
 from recorded_shape import Record, as_json
 from roast_recorder.writer.trace_file import ENDINGS, TraceFile
 
-#: Text that is held before it is compressed and written.
+#: Size of the text that is buffered before it is compressed and written.
 FLUSH_CHARACTERS = 1_000_000
 
 
 class SyntheticTrace:
-    """Segments of a trace, being written.
+    """Write the segments of a trace.
 
     Parameters
     ----------
     path : path
-        A file, or a folder if it has none of the endings of a trace.
+        A file, or a folder if it has none of the suffixes of a trace.
     header : dict
-        Header of every segment, but for its number.
+        Header of every segment, without its number.
     segment_bytes : int
-        Size of the text of a segment after which the next one begins; for folders.
+        Uncompressed size at which the next segment begins; for folders.
 
     Attributes
     ----------
@@ -62,12 +62,12 @@ class SyntheticTrace:
         self.record("header", t, {**self._header, "segment": self._segment})
 
     def record(self, kind: str, t: float, fields: Record) -> None:
-        """Write a record that is rare enough to be a dict."""
+        """Write a record given as a dict, which is slower than :meth:`line`."""
         rest = {name: value for name, value in fields.items() if name not in ("kind", "t")}
         self.line(kind, t, as_json(rest)[1:-1])
 
     def line(self, kind: str, t: float, fields: str) -> None:
-        """Write a record: its fields after ``kind`` and ``t`` as JSON."""
+        """Write a record; `fields` are those after ``kind`` and ``t``, as JSON."""
         line = f'{{"kind":"{kind}","t":{t:.7f},{fields}}}\n'
         self._counts[kind] += 1
         self._lines.append(line)
@@ -83,7 +83,7 @@ class SyntheticTrace:
         self.line("transition", t, f'"key":{key},{states},"stimulus_id":"{stimulus}"{more}')
 
     def sent(self, t: float, key: str, start: str, stimulus: str, run_id: int, to: str) -> None:
-        """Write that a task was sent to a worker."""
+        """Write the transition of a task to ``processing``."""
         states = f'"start":"{start}","finish":"processing"'
         self.moved(t, key, states, stimulus, f',"run_id":{run_id},"worker":"{to}"')
 
@@ -118,7 +118,7 @@ class SyntheticTrace:
 
 
 def parts_as_json(parts: Iterable[tuple[str, float, float, str | None]]) -> str:
-    """Write the parts of an attempt: action, start, stop, and the source of a transfer."""
+    """Encode the phases of an attempt: action, start, stop, and the source of a transfer."""
     return ",".join(
         f'{{"action":"{action}","start":{start:.7f},"stop":{stop:.7f}'
         + (f',"source":"{source}"}}' if source else "}")

@@ -17,13 +17,13 @@ SLOW_WORKER_SHARE = 0.03
 WORKERS_PER_HOST = 8
 #: Dask's default.
 PROFILE_INTERVAL_SECONDS = 0.01
-#: Where Linux puts the stacks of threads, whose addresses are their identifiers.
+#: Typical address of thread stacks on Linux; a thread's identifier is such an address.
 THREAD_IDENTITY = 139_600_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt on a thread of a worker.
+    """An attempt at a task on a thread of a worker.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Attempt:
     parts : list of tuple
         Action, start, stop, and the source of a transfer.
     start, stop : float
-        When it computed.
+        Time range of the computation.
     """
 
     task: Task
@@ -57,7 +57,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Activity:
-    """What a worker did for tasks of a kind since its last heartbeat."""
+    """Totals of a worker for tasks of a kind since its last heartbeat."""
 
     seconds: float = 0.0
     failed_seconds: float = 0.0
@@ -74,16 +74,16 @@ class Worker:
     identity : str
         JSON of its address and its server's identity.
     relative_duration : float
-        How many times as long as others it takes.
+        Factor on the durations of its tasks.
     free_at : list of float
-        When each of its threads has done what it was given.
+        Time at which each thread has finished its assigned attempts.
     idle_threads : list of int
     ready : list
         Heap of tasks that wait for a thread, by rank.
     processing, results : dict of Task to None
-        What it was sent, and what it holds, in order.
+        Tasks that were sent to it, and results that it holds, in order.
     loaded : set of Kind
-        Kinds of tasks whose code it has.
+        Kinds of tasks whose code has been deserialized.
     """
 
     def __init__(self, number: int, threads: int, rng: random.Random, t: float) -> None:
@@ -125,7 +125,7 @@ class Worker:
             self.nbytes -= task.nbytes
 
     def added_fields(self, recorded: Record) -> Record:
-        """Return its ``worker_added``: a recorded one with new names."""
+        """Return the fields of ``worker_added``: recorded ones with new names."""
         own = {
             "worker": self.address,
             "server_id": self.server_id,
@@ -138,7 +138,7 @@ class Worker:
         return {**recorded, **own}
 
     def note(self, attempt: Attempt) -> None:
-        """Remember an attempt that has ended, for metrics and profile."""
+        """Count an attempt that has ended, for metrics and profiles."""
         task = attempt.task
         kind = task.model.kind
         activity = self._activities.setdefault(kind, Activity())
@@ -155,7 +155,7 @@ class Worker:
         self._profiled[kind] = self._profiled.get(kind, 0.0) + attempt.seconds
 
     def fine_metrics(self) -> Iterator[str]:
-        """Return the fields of its metrics since the last call."""
+        """Return the fields of ``fine_metric`` records since the last call."""
         for kind, activity in self._activities.items():
             cpu_seconds = activity.seconds * kind.shape.cpu_share
             deltas: tuple[tuple[str, str, float], ...] = (
@@ -176,7 +176,7 @@ class Worker:
         self._activities.clear()
 
     def sample(self, t: float, recorded: Record, memory_limit: int, rng: random.Random) -> str:
-        """Return the fields of a sample: recorded metrics with simulated values."""
+        """Return the fields of a sample: recorded metrics, updated with simulated values."""
         threads = len(self.thread_ids)
         executing = threads - len(self.idle_threads)
         metrics = {
@@ -194,7 +194,7 @@ class Worker:
         )
 
     def profiles(self, t: float, rng: random.Random) -> Iterator[str]:
-        """Return the fields of its profiles since the last call."""
+        """Return the fields of ``profile`` records since the last call."""
         for kind, seconds in self._profiled.items():
             samples = int(seconds / PROFILE_INTERVAL_SECONDS)
             if samples and kind.shape.profiles:
@@ -204,7 +204,7 @@ class Worker:
         self._profiled_from = t
 
     def _profile(self, t: float, kind: Kind, shape: ProfileShape, times: int) -> str:
-        """Return a recorded profile with a number of samples."""
+        """Return a recorded profile, scaled to a number of samples."""
         span = f'"start_t":{self._profiled_from:.7f},"stop_t":{t:.7f}'
         counts = f'"counts":{_multiplied(shape.counts, times)}'
         if shape.innermost:

@@ -1,7 +1,7 @@
-"""Size of a transition in a trace: ``make benchmark-recorder`` prints it, too.
+"""Measure the size of a transition in a trace: ``make benchmark-recorder``.
 
-Real runs on a local cluster. The compressed figure counts the whole file, all other kinds
-of records included, for each transition: an upper bound.
+Real runs on a local cluster are recorded. The compressed size is that of the whole file,
+including all other kinds of records, divided by the number of transitions: an upper bound.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import roast_recorder
 
 
 def quick(client: Client, tasks: int) -> None:
-    """As many no-op tasks as the cluster can take."""
+    """Run no-op tasks as fast as the cluster can."""
     client.gather(client.map(lambda number: number, range(tasks), pure=False))
 
 
 def slow(client: Client, tasks: int) -> None:
-    """Tasks that come one after another, so that every flush is small."""
+    """Submit no-op tasks in small groups, so that every flush is small."""
     futures = []
     for first in range(0, tasks, 50):
         futures += client.map(lambda number: number, range(first, first + 50), pure=False)
@@ -37,7 +37,7 @@ def slow(client: Client, tasks: int) -> None:
 
 
 def array(client: Client, tasks: int) -> None:
-    """An array's long keys and many dependencies."""
+    """Compute an array, whose tasks have long keys and many dependencies."""
     side = int((tasks / 4) ** 0.5)
     x = da.random.random((side * 10, side * 10), chunks=10)
     client.compute((x + x.T).sum()).result()
@@ -51,7 +51,7 @@ RUNS: dict[str, Callable[[Client, int], None]] = {
 
 
 def measured(run: Callable[[Client, int], None], tasks: int) -> dict[str, float]:
-    """Record a run; return its transitions, and the raw and stored bytes of one."""
+    """Record a run; return its transition count, and the raw and stored bytes of each."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.jsonl.zst"
         with (

@@ -1,7 +1,7 @@
 """Log of the transitions on a scheduler, independent of the recorder.
 
-Dask's preload puts a plugin into the scheduler that writes each transition as a line, with
-one ``write`` and no buffer, so that the file has everything up to the moment of a kill.
+As a Dask preload, it adds a plugin to the scheduler that writes each transition as a line, with
+one unbuffered ``write``, so that the file is complete up to the moment of a kill.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from distributed import Scheduler, SchedulerPlugin
 
-#: The environment variable that names the file.
+#: Environment variable with the path of the file.
 VARIABLE = "CAMPAIGN_TRANSITION_LOG"
 
 
 class Transition(NamedTuple):
-    """A line of the log without its time: what a trace must have as well."""
+    """A line of the log without its time; a trace must contain the same transition."""
 
     key: str
     start: str
@@ -43,12 +43,12 @@ class TransitionLog(SchedulerPlugin):
 
 
 def dask_setup(scheduler: Scheduler) -> None:
-    """Begin to write."""
+    """Add the plugin to a scheduler."""
     scheduler.add_plugin(TransitionLog(os.environ[VARIABLE]))
 
 
 def read(path: Path, start: int = 0) -> list[tuple[float, Transition]]:
-    """Read the transitions and their times, from an offset in bytes on."""
+    """Read the transitions and their times, beginning at an offset in bytes."""
     with path.open("rb") as file:
         file.seek(start)
         lines = file.read().split(b"\n")[:-1]

@@ -1,9 +1,9 @@
-"""Errors of what-if predictions against real runs: ``make benchmark-what-if``.
+"""Compare what-if predictions with real runs: ``make benchmark-what-if``.
 
-Real runs on a LocalCluster are recorded: the same work with other numbers of workers or other
-chunk sizes. The wall time of each run of a kind is predicted from each other run of that kind.
-Tasks sleep where the machine has fewer cores than workers. The error of a prediction also
-contains the differences between runs of a machine that others load: the load is printed.
+Real runs on a LocalCluster are recorded: the same work with different worker counts or chunk
+sizes. The wall time of each run of a kind is predicted from each other run of that kind. Tasks
+sleep if the machine may have fewer cores than workers. Errors include the differences between
+runs that other load on the machine causes, so the load is printed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from roast_analyze.algorithms.simulation import (
     simulate,
 )
 
-#: Events of the ROOT files: sizes that differ, so that the cost of a chunk can be measured.
+#: Events of the ROOT files, of different sizes, so that the cost of a chunk can be fitted.
 FILE_EVENTS = (
     30_000, 2_000, 54_000, 2_300, 66_000, 2_600, 42_000, 2_900, 78_000, 3_200, 90_000,
 )  # fmt: skip
@@ -68,7 +68,7 @@ def short(client: Client) -> None:
 
 
 def rounds(client: Client) -> None:
-    """Sleep in six graphs, each submitted half a second after the results of the former."""
+    """Sleep in six graphs, each submitted 0.5 s after the results of the previous one."""
     random = np.random.default_rng(2)
     for _ in range(6):
         client.gather(client.map(doze, random.uniform(0.05, 0.15, 40).tolist(), pure=False))
@@ -84,7 +84,7 @@ def stragglers(client: Client) -> None:
 
 
 def deep(client: Client) -> None:
-    """Sleep in 12 chains of 30 tasks, and take results of the neighbour every fifth time."""
+    """Sleep in 12 chains of 30 tasks; each fifth task also depends on the chain before."""
     import dask
 
     random = np.random.default_rng(3)
@@ -106,7 +106,7 @@ def computing(client: Client) -> None:
 
 
 class Waiting(processor.ProcessorABC):
-    """Read a branch and wait in proportion to the events, as for slow storage."""
+    """Read a branch and sleep in proportion to the events, as with slow storage."""
 
     def process(self, events: ak.Array) -> dict[str, float]:
         total = float(ak.sum(events.Jet_pt))
@@ -179,7 +179,7 @@ def recorded(path: Path, workers: int) -> Iterator[Client]:
         Client(cluster) as client,
     ):
         client.wait_for_workers(workers)
-        time.sleep(3)  # Processes that start use the cores.
+        time.sleep(3)  # Wait, because starting processes use the cores.
         with roast_recorder.record(client, path):
             yield client
 
@@ -254,7 +254,7 @@ def measure_speed() -> None:
         prefixes=numbers // 10_000,
         groups=numbers // 10_000,
         graphs=np.zeros(tasks, dtype=np.int64),
-        # Two of the layer before.
+        # Each depends on two tasks of the previous layer.
         dependencies=[
             () if n < 10_000 else (n - 10_000, n - 10_000 + (n % 10_000 < 9_999))
             for n in numbers

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-#: All but two of ten: the project has neither a page nor an address of its authors yet.
+#: Required pyroma rating of 10: the metadata has no project URL and no author's email yet.
 PYROMA_POINTS = 8
 CHECKERS = ["check-wheel-contents", "hatchling", "pyroma", "setuptools", "twine"]
 
-#: A program of a user, which runs on two worker processes.
+#: A user's program, which runs on two worker processes.
 PROGRAM = """
 from dask.distributed import Client
 
@@ -27,7 +27,7 @@ if __name__ == "__main__":
         assert client.submit(sum, client.map(abs, range(-50, 0))).result() == 1275
 """
 RECORD = ["roast-record", "run", "-o", "trace.jsonl.zst", "--", "python", "program.py"]
-#: What is run in each environment, by the extra that is installed.
+#: Commands that are run in each environment, by the installed extra.
 COMMANDS = {
     "": [RECORD],
     "all": [
@@ -73,7 +73,7 @@ def interpreters() -> Iterator[str]:
         name = f"python3.{minor}"
         found = [shutil.which(name), *sorted(pyenv.glob(f"versions/3.{minor}.*/bin/{name}"))]
         for python in filter(None, found):
-            # A command of pyenv can only report that its version is not selected.
+            # A shim of pyenv fails if its version is not selected.
             if not subprocess.run([python, "-c", ""], capture_output=True).returncode:
                 yield str(python)
                 break
@@ -129,7 +129,7 @@ def environment(python: Path, place: Path, requirements: list[str]) -> Path:
 
 
 def run(bin_folder: Path, name: str, *arguments: str, cwd: Path) -> str:
-    # Neither this checkout nor the caller's environment may take part.
+    # Exclude this checkout and the caller's environment.
     variables = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     variables["PATH"] = f"{bin_folder}{os.pathsep}{variables['PATH']}"
     done = subprocess.run(

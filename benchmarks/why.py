@@ -1,8 +1,8 @@
-"""Planted changes of real runs, found by ``roast-analyze why``: ``make benchmark-why``.
+"""Test ``roast-analyze why`` on real runs with known changes: ``make benchmark-why``.
 
 Runs of sleeping tasks on a LocalCluster, and of coffea with a processor that sleeps, are
-recorded with one change each. The table shows whether the planted change is the largest term,
-and its amount beside the true one. Runs of the same program must have no significant term.
+recorded with one change each. The table shows whether this change is the largest term, and its
+true and computed amounts. Runs of the same program must have no significant term.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DATASETS: Final = (
 
 
 class Quiet(NanoAODSchema):
-    """NanoAOD, without complaints of branches that a file lacks."""
+    """NanoAOD schema without warnings about branches that a file lacks."""
 
     warn_missing_crossrefs = False
     error_missing_event_ids = False
@@ -110,7 +110,7 @@ def opening_seconds(path: Path) -> float:
 
 
 def started(workers: int) -> LocalCluster:
-    """Start a cluster of processes of one thread."""
+    """Start a cluster of worker processes with one thread each."""
     return LocalCluster(
         n_workers=workers,
         threads_per_worker=1,

@@ -1,16 +1,16 @@
-"""Overhead of observing worker logs on workers: ``make benchmark-worker``.
+"""Measure the overhead of observing worker logs: ``make benchmark-worker``.
 
-Two tables.
+It prints two tables.
 
-**By itself**: a real state machine of a worker, without network, computes tasks whose results
-come from elsewhere; its logs are taken after every 1,000 tasks, as after a heartbeat, or not at
-all. The CPU time of this process is compared, in pairs.
+**In one process**: the state machine of a worker, without network, completes tasks that are not
+executed; its logs are taken after every 1,000 tasks, as after a heartbeat, or not at all. The
+CPU time of this process is compared in pairs.
 
-**On a cluster**: the same tasks, recorded with ``transfers`` and ``worker_transitions`` on and
-off in random order; the CPU time of all workers' processes is compared, in pairs. Tasks do the
-same amount of work each, about 10 ms of it, or nothing at all. A machine that others share
-computes now faster and now slower, by more than what is looked for: where tasks work, what
-their own loops took is the yardstick, and what workers took in loops is what is compared.
+**On a cluster**: the same tasks are recorded with ``transfers`` and ``worker_transitions`` on
+and off in random order; the CPU time of all workers' processes is compared in pairs. Each task
+performs the same work of about 10 ms, or none. On a shared machine, the speed of the CPU varies
+by more than the overhead. If tasks work, the CPU time of the workers is therefore divided by
+the CPU time of the tasks' own loops.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from roast_recorder.worker.log_observer import LogObserver
 #: Tasks between two heartbeats.
 TASKS_A_BEAT = 1_000
 
-#: Loops of a task of some 10 ms.
+#: Loop iterations of a task of about 10 ms.
 LOOPS = 360_000
 
-#: Tasks that a task of a cluster's run takes the results of.
+#: Dependencies of each task in the second half of a cluster's run.
 TAKEN = 2
 
 
 @dataclass(frozen=True)
 class Spent:
-    """CPU seconds of all workers in a run, and of these the tasks' own."""
+    """CPU seconds of all workers in a run, and the part spent in the tasks themselves."""
 
     cpu_seconds: float
     own_seconds: float
@@ -60,7 +60,7 @@ class Spent:
     def times(self, other: Spent, *, by_own: bool) -> float:
         """Return the ratio of this run's cost to that of another.
 
-        The same tasks are the yardstick if `by_own`, else seconds are.
+        If `by_own`, each cost is divided by the CPU seconds of the run's own tasks.
         """
         if by_own:
             return (self.cpu_seconds / self.own_seconds) / (
@@ -70,7 +70,7 @@ class Spent:
 
 
 def worker_of(state: WorkerState) -> Any:
-    """Return the parts of a worker that its logs need."""
+    """Return an object with the attributes of a worker that a LogObserver uses."""
     return SimpleNamespace(
         state=state,
         scheduler_delay=0.0,
@@ -84,7 +84,7 @@ def worker_of(state: WorkerState) -> Any:
 
 
 def transitions_cost(tasks: int, *, hears: bool) -> tuple[float, int]:
-    """Return the CPU seconds of a state machine that computes tasks, and its transitions."""
+    """Return the CPU seconds of a state machine for some tasks, and its transition count."""
     state = WorkerState(address="tcp://127.0.0.1:1", validate=False)
     logs = None
     if hears:
@@ -106,7 +106,7 @@ def transitions_cost(tasks: int, *, hears: bool) -> tuple[float, int]:
 
 
 def transfers_cost(transfers: int, *, hears: bool) -> float:
-    """Return the CPU seconds of appending transfers of four results each to a log."""
+    """Return the CPU seconds of logging transfers of four results each."""
     worker = worker_of(WorkerState(address="tcp://127.0.0.1:1", validate=False))
     logs = None
     if hears:
@@ -132,13 +132,13 @@ def transfers_cost(transfers: int, *, hears: bool) -> float:
 
 
 def extra_seconds(measure: Callable[[bool], float], pairs: int) -> tuple[float, float]:
-    """Return the median without observation, and the median overhead."""
+    """Return the median seconds without observation, and the median overhead."""
     alone, extra = [], []
     for pair in range(pairs + 1):
         order = [True, False]
         random.shuffle(order)
         found = {hears: measure(hears) for hears in order}
-        if pair:  # the first one fills caches
+        if pair:  # the first pair fills caches
             alone.append(found[False])
             extra.append(found[True] - found[False])
     return statistics.median(alone), statistics.median(extra)
@@ -161,13 +161,13 @@ def run_on(client: Client, tasks: int, loops: int, trace: Path, *, asked: bool) 
 
     with roast_recorder.record(client, trace, transfers=asked, worker_transitions=asked):
         before = cpu_seconds()
-        # Not pure, because Dask would return the results of the run before.
+        # Not pure, because Dask would return the results of the previous run.
         first = client.map(work, [loops] * (tasks // 2), pure=False)
         taken = [random.sample(first, TAKEN) for _ in range(tasks - tasks // 2)]
         last = [client.submit(work, loops, *some, pure=False) for some in taken]
         own = sum(client.gather(first)) + sum(client.gather(last))
         del first, taken, last
-        time.sleep(1.5)  # as long as workers still have something to say
+        time.sleep(1.5)  # until the workers have sent their last records
         return Spent(cpu_seconds() - before, own)
 
 

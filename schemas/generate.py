@@ -1,7 +1,7 @@
-"""Generate the files that follow from declarations in the code.
+"""Generate the files that are derived from declarations in the code.
 
 These are ``trace.schema.json`` and ``roast.sql`` of ``schemas``, and the pages of
-``docs/reference``. Run this after a record, a view, a rule, a setting or an option changed.
+``docs/reference``. Run this after changing a record, a view, a rule, a setting or an option.
 With ``--check`` nothing is written, and the exit code is 1 if a file is stale.
 """
 
@@ -149,7 +149,7 @@ def table(columns: str, rows: Iterable[Iterable[str]]) -> str:
     names = columns.split()
     lines = [names, ["---"] * len(names), *rows]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
-    # What looks like an HTML element would not be shown.
+    # Markdown would treat it as an HTML element and not display it.
     return re.sub(r"<(?=\w)", "&lt;", text)
 
 
@@ -244,7 +244,7 @@ def command_section(parser: argparse.ArgumentParser) -> str:
 
 
 def _placeholder(action: argparse.Action) -> str:
-    """Return what the user replaces with a value."""
+    """Return the placeholder for the value of an option."""
     if action.choices is not None:
         return "{" + ",".join(map(str, action.choices)) + "}"
     name = action.metavar if isinstance(action.metavar, str) else action.dest.upper()

@@ -498,7 +498,7 @@ FROM _records_of('wanted_keys')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- What the scheduler knew of a worker at a tick.
+-- State of a worker, as known to the scheduler, at a sampling time.
 CREATE OR REPLACE TABLE raw.worker_sample (
     "t" DOUBLE,
     "worker" VARCHAR,
@@ -553,7 +553,7 @@ FROM _records_of('stall')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- Activity of the program of the recording client: samples of its main thread every 0.1 s. Activities: ``wait`` is to wait for Dask, ``dask`` other work of Dask on behalf of the program, as making graphs, ``own`` everything else. Name and filename are those of the innermost function that belongs neither to Dask nor to an installed package. Consecutive samples of one function are one record. Without such a function there is no record, as in a notebook that waits for its user, and for asynchronous clients.
+-- Activity of the program of the recording client: samples of its main thread every 0.1 s. Activities: ``wait`` for waiting for Dask, ``dask`` for other work of Dask on behalf of the program, such as creating graphs, ``own`` for everything else. Name and filename are those of the innermost function that belongs neither to Dask nor to an installed package. Consecutive samples of one function are one record. Without such a function there is no record, as in a notebook that is idle, and for asynchronous clients.
 CREATE OR REPLACE TABLE raw.client_activity (
     "t" DOUBLE,
     "client" VARCHAR,
@@ -1200,7 +1200,7 @@ CREATE OR REPLACE MACRO _clip_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 
 -- Failed outcomes of chunk attempts; cancelled and rescheduled attempts are not failures.
 CREATE OR REPLACE MACRO _is_failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
 
--- Whether an attempt computed a result that was kept, by its row of _discarded_results, if any.
+-- Return whether an attempt computed a result that was kept, given its row of _discarded_results, if any.
 CREATE OR REPLACE MACRO _is_kept(outcome, discarded_seq) AS outcome = 'memory' AND discarded_seq IS NULL;
 
 -- The scheduler, the recording client and the workers. Segments repeat these facts; each is one
@@ -1463,9 +1463,8 @@ COMMENT ON COLUMN trace_info.path IS 'File name.';
 COMMENT ON COLUMN trace_info.label IS 'Name of the run, given when it was recorded.';
 COMMENT ON COLUMN trace_info.trace_id IS 'Trace identity.';
 
--- Whether a value of the configuration is another one in each run, whatever anybody wants: an
--- address, a port, a folder for temporary files, or a list that Dask makes longer with each
--- scheduler of a process.
+-- Return whether a value of the configuration differs between runs with equal settings: an address,
+-- a port, a folder for temporary files, or a list that Dask extends with each scheduler of a process.
 CREATE OR REPLACE MACRO _is_run_specific(name, value) AS
     name = 'distributed.scheduler.http.routes'
     OR regexp_matches(name, '(^|[.-])(address|port|host|temporary-directory|local-directory|log-directory|scheduler-file|pid-file)$')
@@ -1515,8 +1514,8 @@ CREATE OR REPLACE MACRO _job_integer(variables, names) AS
 CREATE OR REPLACE MACRO _job_text(variables, names) AS
     left(trim([variables ->> name FOR name IN names IF trim(variables ->> name) <> ''][1]), 200);
 
--- Lists that processes share, each once: section is packages, configuration, config_sources or
--- defaults.
+-- Lists that processes share, without duplicates: section is packages, configuration,
+-- config_sources or defaults.
 CREATE OR REPLACE VIEW _sheets AS
 SELECT trace_id, section, name, min_by(value, rowid) AS value
 FROM raw.environment
@@ -2063,7 +2062,7 @@ FROM (
 LEFT JOIN raw.import AS facts USING (trace_id, source);
 
 -- Time buckets of a recording, of a given length in seconds or, if null, of 1, 2 or 5 times a
--- power of ten, so that there are more than 150 and at most 400. The last one ends with the
+-- power of ten, chosen so that there are more than 150 and at most 400 buckets. The last one ends with the
 -- recording. One row per trace; a recording of zero length has no buckets.
 CREATE OR REPLACE MACRO _buckets(bucket_seconds) AS TABLE
 SELECT
@@ -2291,8 +2290,8 @@ COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
 --
 -- The scheduler's counts include the innermost function, so there an excess belongs to the node.
 --
--- Paths are lists of node numbers until the last step, which works record by record: joining
--- the large tree of a record would copy it into every row.
+-- Paths are lists of node numbers until the last step, which processes one record at a time:
+-- joining the large tree of a record would copy it into every row.
 CREATE OR REPLACE VIEW _counted_stacks AS
 WITH RECURSIVE whole AS MATERIALIZED (
     SELECT record FROM _profiles WHERE is_whole
@@ -2907,7 +2906,7 @@ COMMENT ON COLUMN graph_layers.tasks IS 'Tasks of the layer. For an expression, 
 COMMENT ON COLUMN graph_layers.fused IS 'Classes of the expressions fused into this one.';
 COMMENT ON COLUMN graph_layers.client IS 'Client that submitted the graph.';
 COMMENT ON COLUMN graph_layers.t IS 'Submission, in seconds since the epoch.';
-COMMENT ON COLUMN graph_layers.task_bytes IS 'Size of the arguments of scheduled tasks and of the data that their functions hold, as Dask''s sizeof has it for the first ten tasks of the group. Data that several tasks share count for each. Null for graphs below 1 MiB, for groups of a graph after the first 100, and before trace format 2.4.';
+COMMENT ON COLUMN graph_layers.task_bytes IS 'Size of the arguments of scheduled tasks and of the data that their functions hold, as measured by Dask''s sizeof for the first ten tasks of the group. Data that several tasks share counts for each. Null for graphs below 1 MiB, for groups of a graph after the first 100, and before trace format 2.4.';
 COMMENT ON COLUMN graph_layers.trace_id IS 'Trace identity.';
 
 -- Dask logs an event per graph under two topics. Before distributed 2024.4 there is none, and
@@ -3106,7 +3105,7 @@ COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Dask''s estimate of the 
 COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results held by workers, as counted by the scheduler.';
 COMMENT ON COLUMN cluster_samples.trace_id IS 'Trace identity.';
 
--- Fine metrics without idle time, and each of them once: Dask reports p2p work inside tasks
+-- Fine metrics without idle time and without duplicates: Dask reports p2p work inside tasks
 -- twice, in context p2p as `foreground`, and in execute with p2p- before the activity. Only the
 -- second one has the task.
 CREATE OR REPLACE VIEW _activity_deltas AS
@@ -3544,7 +3543,7 @@ codes AS (
             coalesce(code.computation, begun.computation) AS computation,
             trim(string_split(code.text, chr(10))[code.line_number - code.first_line + 1]) AS line
         FROM _submit_code AS code
-        -- Code recorded by a client belongs to the computation that its graph became part of.
+        -- Code recorded by a client belongs to the computation that contains its graph.
         ASOF INNER JOIN begun
             ON code.trace_id = begun.trace_id AND code.entered_t >= begun.t
     )
@@ -3825,8 +3824,8 @@ COMMENT ON COLUMN unattempted.reason IS 'a dependency failed (so that the task e
 COMMENT ON COLUMN unattempted.last_state IS 'Last recorded state of the task.';
 COMMENT ON COLUMN unattempted.trace_id IS 'Trace identity.';
 
--- Only changes are recorded, so a desire is followed by a release, by the next desire of a key
--- that Dask has forgotten in the meantime, or by neither.
+-- Only changes are recorded: after a client has requested a key, it releases the key, requests it
+-- again because Dask has forgotten it in the meantime, or does neither.
 CREATE OR REPLACE VIEW wanted_keys AS
 WITH changes AS (
     SELECT DISTINCT trace_id, client, change.t, change.action, unnest(change.keys) AS key
@@ -4649,7 +4648,7 @@ SELECT
 FROM seconds
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW dispatch_latency IS 'Time from task dispatch to the start of its computation. One row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + other_seconds (null counts as 0). Empty unless recorded with worker_transitions=True; latencies has what is known without.';
+COMMENT ON VIEW dispatch_latency IS 'Time from task dispatch to the start of its computation. One row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + other_seconds (null counts as 0). Empty unless recorded with worker_transitions=True; latencies has the times that are known without it.';
 COMMENT ON COLUMN dispatch_latency.key IS 'Task key.';
 COMMENT ON COLUMN dispatch_latency.prefix IS 'Key prefix. Null if the task was not recorded.';
 COMMENT ON COLUMN dispatch_latency.attempt IS 'Attempt number within the key, from 1.';
@@ -5845,7 +5844,7 @@ SELECT
 FROM sizes
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW cluster_sizes IS 'How many workers the cluster should have had, and had. One row per change of the plan or of the requests. Empty if the recording client was not created from a cluster object, and before trace format 2.4.';
+COMMENT ON VIEW cluster_sizes IS 'Planned, requested and connected workers of the cluster. One row per change of the plan or of the requests. Empty if the recording client was not created from a cluster object, and before trace format 2.4.';
 COMMENT ON COLUMN cluster_sizes.t IS 'Time of the change, in seconds since the epoch; up to 0.5 s late.';
 COMMENT ON COLUMN cluster_sizes.until_t IS 'Time of the next change, in seconds since the epoch. Null for the last.';
 COMMENT ON COLUMN cluster_sizes.planned IS 'Workers that the cluster should have, by scale() or adapt().';
@@ -5854,8 +5853,8 @@ COMMENT ON COLUMN cluster_sizes.joined IS 'Workers connected to the scheduler at
 COMMENT ON COLUMN cluster_sizes.client IS 'Recording client.';
 COMMENT ON COLUMN cluster_sizes.trace_id IS 'Trace identity.';
 
--- As Span.cumulative_worker_metrics of distributed: the thread time that the cluster offered
--- while a span was active, minus what execute metrics of the span and those below it explain.
+-- As in Span.cumulative_worker_metrics of distributed: the thread time of the cluster while a span
+-- was active, minus the execute metrics of the span and of those below it.
 CREATE OR REPLACE VIEW span_idle AS
 WITH own AS (
     SELECT trace_id, span_id, min(t) AS start_t FROM _tasks GROUP BY trace_id, span_id
@@ -5926,7 +5925,7 @@ COMMENT ON COLUMN span_idle.name IS 'Span name, without the enclosing spans.';
 COMMENT ON COLUMN span_idle.path IS 'Names from the outermost span to this one.';
 COMMENT ON COLUMN span_idle.start_t IS 'First submission of a task of the span, in seconds since the epoch.';
 COMMENT ON COLUMN span_idle.stop_t IS 'End of its last computation, in seconds since the epoch; end of the recording if an attempt has no end.';
-COMMENT ON COLUMN span_idle.thread_seconds IS 'Thread time that the cluster offered from start_t to stop_t. Null if the number of threads is unknown.';
+COMMENT ON COLUMN span_idle.thread_seconds IS 'Thread time of the cluster from start_t to stop_t. Null if the number of threads is unknown.';
 COMMENT ON COLUMN span_idle.known_seconds IS 'Seconds of the fine metrics of its tasks (context execute). Null if none were recorded.';
 COMMENT ON COLUMN span_idle.idle_seconds IS 'thread_seconds - known_seconds, at least 0.';
 COMMENT ON COLUMN span_idle.idle_share IS 'idle_seconds / thread_seconds.';
@@ -6129,8 +6128,8 @@ COMMENT ON COLUMN stragglers.entry_stop IS 'Entry after the last one read.';
 COMMENT ON COLUMN stragglers.run_id IS 'Dask''s run id of the attempt.';
 COMMENT ON COLUMN stragglers.trace_id IS 'Trace identity.';
 
--- Intervals with an amount: phases of attempts, states of tasks, lifetimes of processes and
--- their threads. Process 0 is the scheduler.
+-- Intervals with an amount: phases of attempts, states of tasks, lifetimes of processes and their
+-- numbers of threads. Process 0 is the scheduler.
 CREATE OR REPLACE VIEW _intervals AS
 WITH runs AS (
     SELECT run.end_seq, run.outcome, coalesce(process.process, 0) AS process, run.trace_id
@@ -6180,9 +6179,9 @@ UNION ALL
 SELECT process, 'threads', from_t, to_t, nthreads, trace_id FROM _worker_presence;
 
 -- Cost model of chunks by dataset: fixed time plus time per event, a least-squares line. Chunks
--- that ran while their process warmed up are left out, and after a first fit, outliers. The line
--- is drawn only through sizes that differ by a factor of 2 or more: a line through similar sizes
--- is extrapolated to size 0, where any trend of the run becomes a fixed time.
+-- that ran while their process warmed up are left out, and so are outliers of a first fit. The line
+-- is fitted only to sizes that differ by a factor of 2 or more: if a line through similar sizes
+-- were extrapolated to size 0, any trend of the run would become a fixed time.
 CREATE OR REPLACE TABLE _chunk_cost_models AS
 WITH results AS (
     SELECT trace_id, dataset, process, events, compute_seconds AS seconds, is_warming_up
@@ -6796,7 +6795,7 @@ dropped AS (
     GROUP BY trace_id, kind
 ),
 explained AS (
-    -- Records removed with an older segment were written, and no trailer counts them.
+    -- Records that were removed with an older segment had been written, but no trailer counts them.
     SELECT trace_id, record_kind AS kind, sum(records) AS records
     FROM raw.loss
     WHERE NOT starts_with(coalesce(reason, ''), 'an older segment')
@@ -6925,7 +6924,7 @@ COMMENT ON COLUMN loss.trace_id IS 'Trace identity.';
 -- Computing attempts of workers with a Darshan log. Dask converts times to the scheduler's clock
 -- with a delay that it measures at each heartbeat; the first one can be 0.1 s wrong. An attempt
 -- can neither end after the scheduler received its result nor start before its dispatch. Where
--- attempts that end one after the other break this, they are moved by what they exceed.
+-- consecutive attempts violate this, they are moved by the excess.
 CREATE OR REPLACE VIEW _io_runs AS
 WITH bounds AS (
     SELECT
@@ -7150,8 +7149,8 @@ numbered AS (
         treename
     FROM expected
 ),
--- The usual ratio in a slot is the median over its files; of an even number the lower one, so
--- that of two files the faster one is the reference. A single file or a few chunks are none.
+-- The usual ratio in a slot is the median over its files, or the lower of the two middle values, so
+-- that the faster one of two files is the reference. A single file or a few chunks are no reference.
 slots AS (
     SELECT
         trace_id,
@@ -7239,8 +7238,8 @@ noise AS (
     LEFT JOIN workers_2 USING (process)
     GROUP BY ratios.trace_id
 ),
--- The reference is the median; of an even number the lower one, so that of two the faster one
--- is the reference.
+-- The reference is the median, or the lower of the two middle values, so that the faster one of
+-- two is the reference.
 separable AS (
     SELECT
         files.trace_id,
@@ -7414,7 +7413,7 @@ ORDER BY trace_id, seconds DESC, dataset;
 COMMENT ON VIEW chunk_costs IS 'Cost model of chunks, and recommended chunk size. One row per dataset, highest compute time first. The model is seconds = fixed_seconds + seconds_per_event * events, fitted to the compute times of first results. Left out are failed attempts, results from a checkpoint, and the first chunks of each process, which also import modules. The model ignores memory, which grows with the chunk size, and work of the worker other than computing.';
 COMMENT ON COLUMN chunk_costs.dataset IS 'Dataset name.';
 COMMENT ON COLUMN chunk_costs.chunks IS 'Chunks available for the model.';
-COMMENT ON COLUMN chunk_costs.first_chunks IS 'Chunks left out because their process was warming up: its first chunk, and those that ran beside it.';
+COMMENT ON COLUMN chunk_costs.first_chunks IS 'Chunks left out because their process was warming up: its first chunk, and those that ran at the same time.';
 COMMENT ON COLUMN chunk_costs.outliers IS 'Chunks left out of the fit: residual above 4 standard deviations (estimated from the median) and above 1 % of the median time. If more than a quarter are this far off, all are kept. Null if no line was fitted.';
 COMMENT ON COLUMN chunk_costs.sizes IS 'Number of distinct chunk sizes.';
 COMMENT ON COLUMN chunk_costs.smallest_chunk_events IS 'Events of the smallest chunk. A fit requires sizes that span a factor of 2, with three chunks on either side of the middle.';
@@ -7733,7 +7732,7 @@ items AS (
     UNION ALL
     SELECT trace_id, source, 'run', run, least_offset, most_offset FROM fits
 ),
--- An item counts once, however many of its ranges overlap.
+-- An item counts once, even if several of its ranges overlap.
 begun AS (
     SELECT
         *,
@@ -8357,7 +8356,7 @@ steps(step, step_name) AS (
         (4, 'receive on the worker'),
         (5, 'execute and profile')
 ),
--- Of what there is much, records are counted, not rows of views that work something out.
+-- Frequent kinds are counted as records, because computing the rows of their views takes long.
 counts AS (
     SELECT trace_id, 'jobs' AS cell, count(*) AS records FROM jobs GROUP BY trace_id
     UNION ALL

@@ -117,7 +117,7 @@ def run_each(
             failures.append(TraceFailure(str(paths[0]), reason))
         listener("querying", finished / len(groups))
     ordered = [frames[paths] for paths in groups if paths in frames]
-    # Of a trace without a value, a column can have another type than of the others.
+    # In a trace without values, a column can have another type than in the others.
     return pl.concat(ordered, how="vertical_relaxed") if ordered else pl.DataFrame(), failures
 
 

@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader, such as `head`, stopped; the result of the command still counts.
+        # The reader, such as `head`, has closed the pipe; the exit code is that of the command.
         _discard_output(sys.stdout)
     except (TraceError, OSError) as error:
         from roast_analyze.safe_text import visible
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             _discard_output(sys.stderr)
     except (KeyboardInterrupt, RuntimeError) as error:
-        # Any other error is a bug, which keeps its traceback.
+        # Any other error is a bug, so its traceback is shown.
         if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
             raise
         from roast_analyze.open.interrupt import INTERRUPTED
@@ -243,7 +243,7 @@ def _parse(name: str | None, words: list[str]) -> argparse.Namespace:
         from pathlib import Path
 
         first = Path(options.traces[0])
-        # What has a suffix or a folder is meant as a path, which may be misspelled itself.
+        # A word with a suffix or a folder is meant as a path, which may be misspelled itself.
         if not (first.exists() or first.suffix) and first.name == str(first) != "-":
             from difflib import get_close_matches
 

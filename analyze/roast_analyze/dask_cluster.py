@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 #: Calls that are submitted per thread of the cluster: enough to keep it busy, and few enough
-#: that their results need no memory to speak of.
+#: that their results need little memory.
 _CALLS_PER_THREAD: Final = 4
 
 #: Dask's own default, 30 s, is long for a mistyped address.
@@ -46,7 +46,7 @@ def connect(
         return
     from distributed import Client, LocalCluster, Security
 
-    # Dask logs each worker that it loses; what matters is reported with the results.
+    # Dask logs each lost worker; failures that matter are reported with the results.
     for name in ("distributed", "distributed.client", "distributed.core"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if scheduler is None:
@@ -62,7 +62,7 @@ def connect(
         ):
             yield client
         return
-    # Without files of the user, Dask's configuration decides.
+    # Without TLS files, Dask's configuration applies.
     security = Security(**tls, require_encryption=True) if tls else Security()
     place = {"scheduler_file" if scheduler.endswith(".json") else "address": scheduler}
     try:
@@ -79,7 +79,7 @@ def connect(
 def call_each(
     function: Callable[[Item], Result], items: Sequence[Item], client: Client | None
 ) -> Iterator[tuple[Item, Result | Exception]]:
-    """Call a function with each item; yield item and result or error, in the order of ending.
+    """Call a function with each item; yield item and result or error as the calls finish.
 
     Without a client the calls are made in this process, and their errors are raised.
     """

@@ -14,7 +14,7 @@ INSTALL_COMMAND = "pip install -U 'roast-trace[analyze]'"
 
 
 class TraceError(Exception):
-    """Base class of all errors that the user can cause and fix."""
+    """Base class of all errors that the user can fix."""
 
 
 class TraceNotFound(TraceError):

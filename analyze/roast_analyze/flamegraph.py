@@ -38,8 +38,8 @@ class Flamegraph:
     stacks: pl.DataFrame
     baseline: pl.DataFrame | None = None
 
-    # The methods import what they use, because polars and plotly would slow down everything
-    # that opens a trace.
+    # The methods import polars and plotly themselves, because these imports would slow down
+    # every command that opens a trace.
     @cached_property
     def figure(self) -> Figure:
         """Icicle of the stacks; with a baseline, the colors show the difference to it."""

@@ -198,7 +198,7 @@ _COSTS: Final = """
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recorded run, and what changes of it need beside its plan."""
+    """A recorded run: its plan, and other facts that scenarios need."""
 
     plan: Plan
     wall_seconds: float
@@ -239,7 +239,7 @@ def recorded_runs(trace: Session) -> dict[str, Recorded]:
         }
         chunk_costs = {}
         for (dataset,), rows in chunks.group_by("dataset"):
-            # Of chunks of one size there is no fit: time outside of the processor is fixed.
+            # With chunks of one size there is no fit: time outside of the processor is fixed.
             cost, measured = ChunkCost(0.0, 1.0), rows.drop_nulls("seconds")
             if len(measured):
                 outside = measured["outside_seconds"].median() or 0.0

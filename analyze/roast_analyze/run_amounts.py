@@ -1,4 +1,4 @@
-"""Query of the work and the waiting of a run, whose differences explain those between runs.
+"""Query of the work and the waiting of a run, which explain the differences between runs.
 
 The thread time is that of the view ``core_time``: what belongs to a task is work, the rest is
 waiting. Without a cluster, chunks are the work, and the threads are those that processed any.
@@ -46,9 +46,9 @@ ORDER BY ALL
 """
 _CHUNK_THREADS: Final = "SELECT count(DISTINCT (worker, thread)) FROM chunks"
 
-#: By worker and tenth of the run, from which the errors of means are estimated. A chunk is
-#: opened, read and processed one after the other. Time without CPU is taken to have been in
-#: opening and reading first.
+#: By worker and tenth of the run, from which the errors of means are estimated. Opening,
+#: reading and processing a chunk do not overlap. Time without CPU is first assigned to opening
+#: and reading.
 _WORK: Final = """
 WITH chunks AS (
     SELECT
@@ -160,7 +160,7 @@ def query_amounts(trace: Session) -> RunAmounts:
         .with_columns(
             detail=pl.lit(None, pl.String),
             branch=pl.lit(None, pl.String),
-            # All but computing costs the same for any number of events.
+            # Everything except computing costs the same for any number of events.
             fixed_seconds=pl.when(pl.col("part") == COMPUTING)
             .then(pl.col("fixed_seconds").clip(upper_bound=per_task))
             .otherwise(per_task),
@@ -191,8 +191,8 @@ def _work(blocks: pl.DataFrame) -> pl.DataFrame:
     independently of each other, the tasks of a block do not: workers differ, and a machine can
     be slower for a time.
 
-    Other work on the machine makes tenths of a run differ, and whole runs as much: no number of
-    tasks in one run averages it out. This variance is what exceeds that between tasks.
+    Other work on the machine makes tenths of a run differ, and whole runs by as much: no number
+    of tasks in one run averages it out. This variance is the excess over that between tasks.
     """
     tasks, events = pl.col("tasks"), pl.col("events").fill_null(0)
     has_events = events.sum().over(_GROUP) > 0
@@ -235,7 +235,7 @@ def _work(blocks: pl.DataFrame) -> pl.DataFrame:
     return (
         blocks.group_by(_GROUP, maintain_order=True)
         .agg(
-            # A prefix without any result has its attempts.
+            # For a prefix without any result, attempts are counted.
             pl.when(tasks.sum() > 0)
             .then(tasks.sum())
             .otherwise(pl.col("attempts").sum())

@@ -71,7 +71,7 @@ class Trace(Session):
     """
 
     def core_time(self) -> pl.DataFrame:
-        """Return the view ``core_time``: what every thread-second was used for."""
+        """Return the view ``core_time``: the use of every thread-second."""
         return self.frame("core_time")
 
     def critical_path(self) -> pl.DataFrame:

@@ -178,7 +178,7 @@ def _threads(plan: Plan) -> int:
 def _limits(
     recorded: Recorded, scenario: Scenario, plan: Plan, unfinished: int
 ) -> Iterator[str]:
-    """Yield what limits the prediction."""
+    """Yield the limitations of the prediction."""
     if unfinished:
         yield f"{unfinished} tasks cannot run: no worker that may run them stays"
     if scenario.chunk_size is not None and not recorded.is_cost_known:

@@ -1,7 +1,7 @@
 """A second set of programs of an author who had not read the rules.
 
 The author had read the ids and titles of the findings, and `blind_programs`. The causes are
-those that the first set has not. Durations vary by 30 % around their mean.
+those that the first set lacks. Durations vary by 30 % around their mean.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1_000_000
 
-#: Variable of a worker's environment: bytes that each drawn figure leaves behind.
+#: Environment variable of a worker: bytes that each drawn figure leaks.
 FIGURE = "BLIND_MORE_FIGURE_BYTES"
 
 #: Figures that were not closed.
@@ -53,7 +53,7 @@ Fileset = dict[str, list[str]]
 
 
 class Metrics(WorkerPlugin):
-    """Push metrics to a server from the event loop, and wait for its answer."""
+    """Push metrics to a server from the event loop, blocking until it answers."""
 
     name = "metrics"
 
@@ -98,7 +98,7 @@ def metrics_that_are_pushed(run: Run) -> None:
 
 @contextmanager
 def later(*calls: tuple[float, Callable[[], None]]) -> Iterator[None]:
-    """Call functions some seconds after the begin of a block; wait for them at its end."""
+    """Call functions some seconds after the start of a block; wait for them at its end."""
     timers = [Timer(seconds, call) for seconds, call in calls]
     for timer in timers:
         timer.start()
@@ -150,7 +150,7 @@ def step(number: int, parameter: float) -> float:
 
 @illness(cause("silent-worker", "2"))
 def virtual_machine_that_is_moved(run: Run) -> None:
-    """Ten epochs of 16 tasks on 4 workers; worker 2 stands still from 8 to 14.5 s."""
+    """Ten epochs of 16 tasks on 4 workers; worker 2 is stopped from 8 to 14.5 s."""
     stop = partial(send, run, 2, signal.SIGSTOP)
     go_on = partial(send, run, 2, signal.SIGCONT)
     with (
@@ -204,7 +204,7 @@ def compare(table: DiskTable, number: int) -> float:
 
 @illness(cause("unmanaged-memory"))
 def figures_that_stay_open(run: Run) -> None:
-    """60 tables of 8 MB, compared on 3 workers of 750 MB; each leaves 12 MB behind, or 0."""
+    """60 tables of 8 MB, compared on 3 workers of 750 MB; each leaks 12 MB, or 0."""
 
     def prepare(client: Client) -> None:
         nbytes = 12 * MEGABYTE if run.ill else 0
@@ -311,9 +311,9 @@ class Counts(processor.ProcessorABC):
     ----------
     seconds : float
     factors : dict, optional
-        Of datasets with other durations.
+        Factors of datasets whose events take more or less time.
     chunk_seconds : float
-        Time for the corrections, which each chunk loads anew.
+        Time to load the corrections, which each chunk loads again.
     """
 
     def __init__(
@@ -340,7 +340,7 @@ class Counts(processor.ProcessorABC):
 
 
 def write_files(folder: Path, events: dict[str, list[int]], seed: int) -> Fileset:
-    """Write files with the events given, unless they exist; return their names."""
+    """Write files with the given numbers of events, unless they exist; return their names."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(seed)
     fileset: Fileset = {}
@@ -371,14 +371,14 @@ def count(client: Client, fileset: Fileset, url: str, counts: Counts, chunksize:
 
 
 def sizes(files: int, events: int, seed: int) -> list[int]:
-    """Return numbers of events of files, within 30 %."""
+    """Return event counts of files, varied by 30 %."""
     return [int(vary(seed + number, events)) for number in range(files)]
 
 
 class Redirector(storage.Handler):
     """A fast file server that needs time to locate a file when it is opened."""
 
-    # An answer is one packet.
+    # Send each answer as one packet.
     wbufsize = -1
     disable_nagle_algorithm = True
 
@@ -400,7 +400,7 @@ def serve_located(folder: Path, seconds: float, connection: Any) -> None:
 
 @contextmanager
 def located(folder: Path, seconds: float = 0.0) -> Iterator[str]:
-    """Serve a folder from another process by a redirector; yield the URL."""
+    """Serve a folder from another process, behind a redirector; yield the URL."""
     context = get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     server = context.Process(target=serve_located, args=(folder, seconds, sender), daemon=True)

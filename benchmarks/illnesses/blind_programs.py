@@ -1,11 +1,12 @@
-"""Programs to examine the findings with, written by somebody who had not read the rules.
+"""Programs to examine the findings with, by an author who had not read the rules.
 
-Of the reference of the findings, the author had seen the thresholds of the ids from
-`blocked-event-loop` to `killed-workers` in the alphabet; no expected cause is one of these.
+In the reference of the findings, the author had seen the thresholds of the ids from
+`blocked-event-loop` to `killed-workers` in alphabetical order; none of them is an expected
+cause.
 
-The causes are those that users report, at the strength and the moment at which they occur: in
-the second half of a run only, for one prefix among several, on one host. Durations vary by
-30 % around their mean, most runs have a start-up phase, and many end with a merge.
+The causes are realistic in strength and timing: some occur only in the second half of a run,
+for one prefix among several, or on one host. Durations vary by 30 % around their mean, most
+runs have a start-up phase, and many end with a merge.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
     from dask.delayed import Delayed
     from distributed import Client
 
-#: Variables of a worker's environment: how much slower it is than others, and from when on
-#: (seconds since 1970).
+#: Environment variables of a worker: the factor by which it is slower than others, and the
+#: time from which it is (seconds since 1970).
 SLOWNESS, SLOW_AFTER = "BLIND_SLOWNESS", "BLIND_SLOW_AFTER"
 
-#: Variable of a worker's environment: bytes that each task leaves behind.
+#: Environment variable of a worker: bytes that each task leaks.
 LEAK = "BLIND_LEAK_BYTES"
 
-#: What leaking tasks leave behind, and how long it stays.
+#: Memory that leaking tasks leave behind, and the time until it is freed.
 LEFT: list[np.ndarray] = []
 LEFT_SECONDS = 18.0
 
@@ -49,7 +50,7 @@ EVENTS = 20_000
 
 
 def vary(number: int, seconds: float) -> float:
-    """Return a duration within 30 % of a mean, the same for the same number."""
+    """Return a duration within 30 % of a mean, deterministic for each number."""
     return seconds * np.random.default_rng(number).uniform(0.7, 1.3)
 
 
@@ -73,7 +74,7 @@ def merge(parts: list[float]) -> float:
 
 
 def merged(parts: list[Delayed], fan_in: int = 8) -> Delayed:
-    """Merge in a tree."""
+    """Merge parts in a tree."""
     while len(parts) > 1:
         parts = [
             dask.delayed(merge)(parts[first : first + fan_in])
@@ -152,7 +153,7 @@ def read_month(number: int) -> pd.DataFrame:
 
 @illness(cause("late-workers"))
 def batch_jobs_that_wait(run: Run) -> None:
-    """A dataframe of 150 months; 2 of 7 workers are there, 3 come at 7 s and 2 at 11 s."""
+    """A dataframe of 150 months; 2 of 7 workers join at once, 3 at 7 s and 2 at 11 s."""
     with run.recorded(workers=2 if run.ill else 7):
         timers = [Timer(7.0, run.cluster.scale, [5]), Timer(11.0, run.cluster.scale, [7])]
         for timer in timers if run.ill else []:

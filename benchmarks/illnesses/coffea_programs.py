@@ -1,4 +1,4 @@
-"""Illnesses of coffea programs, which read ROOT files that uproot has written."""
+"""Illnesses of coffea programs, which read ROOT files written by uproot."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def at_url(fileset: dict, url: str) -> dict:
 
 @dataclass
 class Analysis(processor.ProcessorABC):
-    """Fill a histogram, and sleep as long as a real analysis would compute."""
+    """Fill a histogram, and sleep for the compute time of a real analysis."""
 
     event_seconds: float = 2e-4
     chunk_seconds: float = 0.0
@@ -114,7 +114,7 @@ class Analysis(processor.ProcessorABC):
 
 
 def warm_up(client: Client) -> None:
-    """Import all that is needed, so that the recording begins with the work."""
+    """Import all modules, so that the recording begins with the computation."""
     import dask.dataframe  # noqa: F401 - coffea imports it when it submits chunks
 
     client.run(imported)
@@ -205,7 +205,7 @@ def slow_file(run: Run) -> None:
 
 @illness(cause("expensive-dataset", "TT"), saves=None)
 def expensive_dataset(run: Run) -> None:
-    """Events of one dataset cost four times those of the other. That is no fault."""
+    """Events of one dataset cost four times those of the other. This is not a fault."""
     fileset = write_fileset(run.data / "files")
     with run.recorded(prepare=warm_up) as client:
         analyze(client, fileset, Analysis(1.2e-4, factors={"TT": 4.0 if run.ill else 1.0}))

@@ -1,4 +1,4 @@
-"""Illnesses, what should be found in each, and the clusters that record them."""
+"""Illnesses, the findings that each should cause, and the clusters to record them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ import roast_recorder
 
 @dataclass(frozen=True)
 class Cause:
-    """What was injected, and how a finding may name it.
+    """An injected cause, and the findings that identify it.
 
     Parameters
     ----------
     ids : tuple of str
-        Accepted ids of findings. Several, if one is the reason of the other.
+        Accepted ids of findings; several if one problem causes another.
     entities : tuple of str
-        Accepted entities, exact or as the last part of a path or key. Any, if empty.
+        Accepted entities, exact or as the last part of a path or key; empty accepts any.
     """
 
     ids: tuple[str, ...]
@@ -41,8 +41,8 @@ class Illness:
     name: str
     program: Callable[[Run], None]
     causes: tuple[Cause, ...]
-    #: What the twin without the illness saves: ``wall`` seconds, ``core`` seconds, or None if
-    #: there is nothing to save.
+    #: Quantity that is smaller in the run without the illness: ``wall`` seconds, ``core``
+    #: seconds, or None if neither is.
     saves: str | None
 
     @property
@@ -77,10 +77,10 @@ def illness(*causes: Cause, saves: str | None = "wall") -> Callable:
 
 
 def _forkserver() -> str:
-    """Let the server import the modules with programs; return the method's name."""
+    """Preload the modules with programs in the fork server; return the method's name."""
     modules = ["distributed", *{ill.program.__module__ for ill in ILLNESSES.values()}]
     multiprocessing.get_context("forkserver").set_forkserver_preload(modules)
-    # Dask would import more.
+    # Otherwise Dask would replace the preload by its own, larger list.
     distributed.utils._forkserver_preload_set = True
     return "forkserver"
 
@@ -126,7 +126,7 @@ class Run:
             "local_directory": "scratch",
             "silence_logs": logging.CRITICAL,
         }
-        # A but with a host for each worker.
+        # As a LocalCluster, but with a host for each worker.
         nannies = {
             number: {"cls": Nanny, "options": {**nanny, "host": host}}
             for number, host in enumerate(hosts or ["127.0.0.1"] * workers)

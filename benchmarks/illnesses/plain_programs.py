@@ -1,7 +1,7 @@
 """Illnesses of plain Dask programs.
 
-Sleeping stands for work wherever the illness is not about CPU time, so that other load on the
-machine does not change a run.
+Tasks sleep unless the illness concerns CPU time, so that other load on the machine does not
+change a run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from illness import Run, cause, illness
 
 MEGABYTE = 10**6
 
-#: Variable of a worker's environment: how much slower it is than others.
+#: Environment variable of a worker: the factor by which it is slower than others.
 SLOWNESS = "ILLNESS_SLOWNESS"
 
 
@@ -102,7 +102,7 @@ def step(values: list, number: int, seconds: float = 0.5) -> float:
 
 @illness(cause("silent-worker", "2"))
 def silent_worker(run: Run) -> None:
-    """160 tasks of 0.25 s; the process of worker 2 stands still (SIGSTOP) from 4 s to 16 s."""
+    """160 tasks of 0.25 s; the process of worker 2 is stopped (SIGSTOP) from 4 s to 16 s."""
     with run.recorded() as client:
         pid = run.pid(2)
         stop = threading.Timer(4.0, os.kill, [pid, signal.SIGSTOP])
@@ -114,7 +114,7 @@ def silent_worker(run: Run) -> None:
 
 
 class BlockingPlugin(WorkerPlugin):
-    """Block the worker's event loop again and again, as a synchronous request in it does."""
+    """Block the worker's event loop repeatedly, as a synchronous request in it does."""
 
     async def setup(self, worker) -> None:
         self._task = asyncio.create_task(self._block())
@@ -245,7 +245,7 @@ def remember(number: int, nbytes: int) -> int:
 @illness(cause("unmanaged-memory killed-workers paused-workers"))
 def unmanaged_memory(run: Run) -> None:
     """180 tasks of 0.2 s that cache 28 MB each in a global: at 1 GB, workers are killed."""
-    # Without pausing: all workers would, for ever.
+    # Pausing is disabled; otherwise all workers would pause forever.
     config = {
         "distributed.worker.memory.pause": False,
         "distributed.scheduler.allowed-failures": 20,
@@ -287,7 +287,7 @@ def spike(number: int, spikes: bool, folder: str) -> np.ndarray:
 
 
 def is_first(folder: str, name: int | str) -> bool:
-    """Return whether a name is new to a folder, also for other processes."""
+    """Claim a name in a folder; return False if any process has claimed it before."""
     try:
         Path(folder, str(name)).touch(exist_ok=False)
     except FileExistsError:
@@ -488,7 +488,7 @@ def advance(before: float, number: int) -> int:
 
 @illness(cause("low-parallelism", "advance"))
 def serial_chain(run: Run) -> None:
-    """40 tasks of 0.25 s and a chain of 25 steps of 0.4 s, which could be independent."""
+    """40 tasks of 0.25 s and a chain of 25 steps of 0.4 s that could be independent."""
     with run.recorded() as client:
         first = client.map(nap, range(40))
         last: object = 0
@@ -526,7 +526,7 @@ def gil_many_threads(run: Run) -> None:
 
 
 def decompose(seed: int) -> float:
-    """Compute with a library that has threads of its own."""
+    """Compute with a library that starts its own threads."""
     random = np.random.default_rng(seed)
     matrix = random.normal(size=(300, 300))
     return float(sum(np.linalg.eigvals(matrix + turn).real.max() for turn in range(3)))
@@ -538,7 +538,7 @@ def oversubscribed_threads(run: Run) -> None:
     number = "8" if run.ill else "1"
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     config = {"distributed.nanny.pre-spawn-environ": dict.fromkeys(names, number)}
-    # A forked worker would keep the threads that BLAS has in the server.
+    # A forked worker would inherit the thread settings that BLAS has in the fork server.
     with run.recorded(workers=2, config=config, fork=False) as client:
         client.gather(client.map(decompose, range(40)))
 
@@ -580,7 +580,7 @@ def control_mixture(run: Run) -> None:
 
 @illness()
 def control_array(run: Run) -> None:
-    """Real computing with Dask arrays in two workers."""
+    """A real computation on Dask arrays in two workers."""
     import dask.array as da
 
     with run.recorded(workers=2):

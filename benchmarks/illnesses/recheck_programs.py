@@ -1,8 +1,8 @@
 """Programs to examine the findings with after the rules were extended for earlier sets.
 
 They were recorded and examined once. They use interfaces that the other programs do not (slow
-submission, callbacks of the scheduler, adaptive clusters, blocked arrays), so that the
-same causes appear in other runs.
+submission, scheduler callbacks, adaptive clusters, blocked arrays), so that the same causes
+appear in different runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def render(frame: int) -> int:
 
 @illness(cause("late-workers"))
 def adaptive_cluster(run: Run) -> None:
-    """180 frames of 0.5 s on an adaptive cluster of 1 to 6 workers that decides each 4 s."""
+    """180 frames of 0.5 s on an adaptive cluster of 1 to 6 workers that adapts every 4 s."""
     with run.recorded(workers=1 if run.ill else 6) as client:
         if run.ill:
             run.cluster.adapt(minimum=1, maximum=6, interval="4s", target_duration="2s")
@@ -143,7 +143,7 @@ class Accounting(SchedulerPlugin):
 
 @illness(cause("scheduler-saturated"))
 def accounting_on_the_scheduler(run: Run) -> None:
-    """300 tasks of 0.2 s on 8 workers; each 0.3 s, the scheduler is blocked for 0.8 s."""
+    """300 tasks of 0.2 s on 8 workers; every 0.3 s, the scheduler is blocked for 0.8 s."""
     with run.recorded(workers=8) as client:
         if run.ill:
             client.register_plugin(Accounting(0.8))

@@ -1,11 +1,11 @@
 """Record runs with and without illnesses: ``make illnesses``, or this script with a folder.
 
-Each recording is made in a process of its own, on a cluster of worker processes, and writes
-``NAME.jsonl`` and ``NAME.json``: what was injected, and the wall time of the program.
+Each recording is made in a separate process, on a cluster of worker processes. It writes
+``NAME.jsonl``, and ``NAME.json`` with the injected causes and the wall time of the program.
 ``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination``, ``--recheck``,
 ``--blind``, ``--blind-more``, ``--coffea-exam`` or ``--plain-exam``, other programs are
-recorded. They were written after the rules, one set after the other; the rules were then
-corrected for what each set had shown.
+recorded. These sets were written after the rules, one after the other; after each set, the
+rules were corrected for the errors that it showed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMEOUT_SECONDS = 240
 #: Modules with programs. Those of coffea take seconds to import.
 MODULES = ("plain_programs", "coffea_programs", "several_programs")
 
-#: Modules with the programs that are recorded with an option of their own.
+#: Modules with programs, each of which is recorded with its own option.
 OTHER_MODULES = (
     "validation_programs",
     "examination_programs",
@@ -41,7 +41,7 @@ OTHER_MODULES = (
 
 
 def register(form: str | None = None) -> dict:
-    """Return illnesses by name: all, or those of the modules up to the one with a form."""
+    """Return illnesses by name; with `form`, import modules only until one contains it."""
     from illness import ILLNESSES
 
     for module in (*MODULES, *OTHER_MODULES):
@@ -79,7 +79,7 @@ def record_apart(folder: Path, form: str) -> str | None:
     begin = time.perf_counter()
     (folder / f"{form}.json").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="roast-illness-") as scratch:
-        # The server that forks workers imports the programs, too.
+        # The fork server imports the modules with programs, too.
         path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, __file__, str(folder), "--here", form]
         try:
@@ -98,7 +98,7 @@ def record_apart(folder: Path, form: str) -> str | None:
 
 
 def write_index(folder: Path, illnesses: dict) -> None:
-    """Write the list of illnesses, with the wall times of what is recorded, as ``INDEX.md``."""
+    """Write ``INDEX.md``: the list of illnesses with the wall times of their recordings."""
     lines = [
         "# Illnesses",
         "",

@@ -1,4 +1,4 @@
-"""Renew the pictures in ``screens/``: the first screen of the reports of some ill runs.
+"""Update the pictures in ``screens/``: the first screen of the reports of some ill runs.
 
     python benchmarks/illnesses/screens.py FOLDER
 

@@ -1,8 +1,8 @@
-"""A file server on loopback that is as slow as asked, with ranges as uproot needs them.
+"""A file server on loopback with a given latency and speed, and range requests for uproot.
 
     python storage.py FOLDER HOST LATENCY_SECONDS BYTES_PER_SECOND [FILE]
 
-The speed is that of all readers of a file together. With FILE, only that file is slow; others
+The speed is shared by all readers of a file. With FILE, only that file is slow; others
 have a tenth of the latency and a hundred times the speed. The address is printed.
 """
 
@@ -59,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *args) -> None:
-        """Write no log."""
+        """Disable the log of requests."""
 
 
 @contextmanager

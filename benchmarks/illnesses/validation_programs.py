@@ -1,7 +1,7 @@
 """Programs to validate the rules with: recorded after the rules were written.
 
-They differ from the other programs in the form of their graphs, in durations, and in the
-numbers of tasks, workers and threads; illnesses are milder or stronger.
+They differ from the other programs in their graphs, durations, and numbers of tasks, workers
+and threads; illnesses are milder or stronger.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def chains_on_many_threads(run: Run) -> None:
 
 
 async def block_loop(blocked_seconds: float, free_seconds: float, seconds: float) -> None:
-    """Block the event loop of the worker this runs on."""
+    """Block the event loop of the worker on which this runs."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         time.sleep(blocked_seconds)  # noqa: ASYNC251 - the illness
@@ -169,7 +169,7 @@ def add_sizes(parts: list[np.ndarray]) -> int:
 
 
 def download(number: int, folder: str) -> int:
-    """Fail at the first attempt, after the half of the work."""
+    """Fail at the first attempt, after half of the work."""
     time.sleep(0.3)
     if folder and number % 4 == 0 and is_first(folder, number):
         raise OSError(f"part {number} is incomplete")

@@ -43,12 +43,12 @@ logger = logging.getLogger("roast_recorder")
 #: How long the end of a recording may take before the caller continues without it.
 STOP_TIMEOUT_SECONDS = 30.0
 
-#: How long to wait for a lost connection to come back.
+#: How long to wait until a lost connection is restored.
 RECONNECT_SECONDS = 25.0
 RETRY_INTERVAL_SECONDS = 0.5
 RETRY_TIMEOUT_SECONDS = 2.0
 
-#: Most records of the client that wait to be written, as they do while the trace cannot be.
+#: Most pending records of the client; they accumulate while the trace cannot be written.
 MAX_PENDING = 10_000
 
 
@@ -89,7 +89,7 @@ class Recording(TraceOwner):
             self._running.add_done_callback(callback)
 
     def start(self) -> Any:
-        """Attach the recorder; with an asynchronous client, await what is returned.
+        """Attach the recorder; with an asynchronous client, await the result.
 
         Raises
         ------
@@ -103,7 +103,7 @@ class Recording(TraceOwner):
     def stop(self) -> Any:
         """Detach the recorder, fetch the remaining records and close the trace.
 
-        With an asynchronous client, await what is returned. Stopping twice, or after the
+        With an asynchronous client, await the result. Stopping twice, or after the
         cluster has gone, has no further effect.
         """
         loop: Any = self._client.loop
@@ -111,7 +111,7 @@ class Recording(TraceOwner):
         if self._client.asynchronous or loop_runs:
             return self._client.sync(self.stop_on_loop)
         if self._writer is not None and self._running is not None:
-            # The loop that pulled is gone: the writing process ends the trace alone.
+            # The loop that pulled has ended: the writing process completes the trace.
             self._running = None
             self._writer.release()
         return None
@@ -233,7 +233,7 @@ class Recording(TraceOwner):
             self._graph_listener.close()
             for sampling in beside[1:]:
                 sampling.cancel()
-            # For their last records: nothing can be written behind the trailer.
+            # Wait for their last records, which must be written before the trailer.
             await asyncio.wait(beside)
             await self._write_pending()
             await writer.finish(self._scheduler_time(), ending)
@@ -259,7 +259,7 @@ class Recording(TraceOwner):
             self._report_end()
 
     async def _pull(self, received: int) -> dict[str, Any]:
-        """Pull; wait for a lost connection to come back."""
+        """Pull; if the connection is lost, wait until it is restored."""
         lost_at = None
         while True:
             try:

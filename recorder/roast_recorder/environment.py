@@ -1,6 +1,6 @@
 """Facts about the set-up of a run: processes, machines, packages, configuration, program.
 
-Facts are raw: they are read from lists of allowed names, here, and recorded as they are. The
+Facts are recorded unprocessed, and only if their names are in the lists of this module. The
 views of ``sql/setup`` derive jobs and their queues, limits of control groups and differences.
 
 Configuration and packages are the same in hundreds of workers, so they are sheets: a process
@@ -58,7 +58,7 @@ WITHHELD: Final = "<withheld>"
 MAX_ENTRIES: Final = 3_000
 MAX_ITEMS: Final = 100
 
-#: Longest text of a fact and of an environment variable, and most that is read of a file.
+#: Longest text of a fact and of an environment variable, and most bytes read of a file.
 MAX_LENGTH: Final = 1_000
 MAX_VARIABLE_LENGTH: Final = 10_000
 MAX_FILE_BYTES: Final = 262_144
@@ -133,7 +133,7 @@ def _facts(section: str, values: Mapping[str, Any]) -> list[Fact]:
 def client_facts(settings: Settings, client: Client | None = None) -> list[dict[str, Any]]:
     """Describe the process that records and its program; of a client also its cluster.
 
-    The result is plain and without ``kind`` and ``t``. Files are read and git is run.
+    The result is JSON without ``kind`` and ``t``. This function reads files and runs git.
     """
     facts = describe_process("client", settings.as_dict())
     if client is not None:
@@ -323,7 +323,7 @@ def files(environ: Mapping[str, str], root: Path) -> list[dict[str, str]]:
         controllers, _, group = line.partition(":")[2].partition(":")
         parts = [part for part in group.split("/") if part not in ("", "..")]
         for controller in {"", "cpu", "memory"} & {*controllers.split(",")}:
-            # A container sees its group as the root, under the name that it has outside.
+            # In a container, the group is mounted as the root, but has its outside name here.
             for length in range(len(parts), -1, -1):
                 folder = Path("/sys/fs/cgroup", controller, *parts[:length])
                 for name in _CGROUP_LIMITS:
@@ -415,8 +415,8 @@ PRIVATE_PARTS: Final = frozenset(
 PUBLIC_NAMES: Final = frozenset({"ciphers", "min-version", "max-version"})
 PUBLIC_NUMBERS: Final = ("_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX")
 
-#: The recorder's own settings, which are in the header, and what a process inherits, which
-#: is part of its configuration.
+#: The recorder's own settings, which are in the header, and the inherited configuration,
+#: which is part of each process's own.
 LEFT_OUT: Final = ("roast.", "internal-inherit-config")
 
 #: Set by Dask at run time: the default client, and the process id of a nanny.
@@ -606,7 +606,7 @@ def arguments(argv: Sequence[str]) -> list[str]:
 def looks_random(text: str) -> bool:
     """Return whether a text resembles a token or a hash rather than words.
 
-    In a random text the sort of character (lower case, upper case, digit) often changes.
+    In a random text the class of character (lower case, upper case, digit) often changes.
     Names of datasets consist of words with few digits.
     """
     if len(text) < 16 or "/" in text or "." in text or " " in text:
@@ -619,7 +619,7 @@ def looks_random(text: str) -> bool:
 
 
 def _changes(text: str) -> float:
-    """Return the share of characters whose sort is not that of the character before."""
+    """Return the share of characters whose class differs from the previous one's."""
     sorts = [(c.islower(), c.isupper()) for c in text if c.isalnum()]
     changes = sum(one != other for one, other in pairwise(sorts))
     return changes / max(len(sorts) - 1, 1)
@@ -645,7 +645,7 @@ def git_facts() -> dict[str, Any]:
 
 
 def _git(*arguments: str) -> str | None:
-    """Run git and return its output; None if it fails or exceeds its time."""
+    """Run git and return its output; None if it fails or times out."""
     # The configuration of the repository must not run a command, and nothing is written.
     command = ["git", "-c", "core.fsmonitor=false", "--no-optional-locks", *arguments]
     try:

@@ -1,8 +1,8 @@
 """Stalls of the event loop of a scheduler or worker.
 
 Dask's servers have a tick on their event loop every 20 ms
-(``distributed.admin.tick.interval``). A tick that runs late shows that something else held
-the loop, or the interpreter's lock, or the processor.
+(``distributed.admin.tick.interval``). A late tick shows that something else occupied the
+event loop, the GIL or the CPU.
 """
 
 from __future__ import annotations

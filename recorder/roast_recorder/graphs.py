@@ -1,8 +1,8 @@
 """Graphs as a client submits them and as the scheduler receives them: layers, code, sizes.
 
-A graph of a collection has layers, while the scheduler sees only tasks. All graphs pass
-through one method of a client. A listener describes what costs little: it materializes no
-layer.
+A graph of a collection has layers, but the scheduler receives only tasks. All graphs pass
+through one method of a client. Descriptions are limited to what is cheap: no layer is
+materialized.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def listen(
 ) -> Callable[[], None]:
     """Call `callback` with the fields of a record for every graph that a client submits.
 
-    It is called in the thread that submits. `code` includes the code that submits. Call what
-    is returned to end the subscription.
+    It is called in the thread that submits. `code` adds the code that submits. Call the
+    returned function to end the subscription.
     """
     codes = CodeRegistry() if code else None
 
@@ -145,8 +145,8 @@ class CodeRegistry:
         """Describe the user's innermost code at or above a frame.
 
         Dask's configuration lists the modules that are not the user's. ``is_new`` is whether
-        this line submits for the first time. None if there is no such code or there are too
-        many lines.
+        this line submits for the first time. Return None if there is no such code, or if too
+        many lines have been recorded.
         """
         modules = dask.config.get("distributed.diagnostics.computations.ignore-modules", ())
         ignored = "|".join(f"(?:{module})" for module in (*modules, "roast_recorder"))

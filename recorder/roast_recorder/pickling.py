@@ -47,12 +47,12 @@ def dumps_by_value(plugin: Any) -> bytes:
         finally:
             for package in new:
                 cloudpickle.unregister_pickle_by_value(package)
-    # A pickle of the call that unpickles it is a third as large, for a thousand workers.
+    # Compressed, it is a third as large, which matters with a thousand workers.
     return pickle.dumps(_Call(pickle.loads, _Call(zlib.decompress, pickled)))
 
 
 class _Call:
-    """A call of the standard library, which unpickling makes."""
+    """A function call that unpickles as its result, using only the standard library."""
 
     def __init__(self, function: Any, argument: Any) -> None:
         self._call = function, (argument,)

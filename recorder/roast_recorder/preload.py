@@ -35,7 +35,7 @@ logger = logging.getLogger("roast_recorder")
 async def dask_setup(scheduler: Scheduler) -> None:
     """Start recording a scheduler."""
     if not logger.hasHandlers():
-        # A scheduler's process only shows the log of Dask.
+        # In a scheduler's process, only Dask's own loggers have handlers.
         logger.setLevel(logging.INFO)
         for handler in logging.getLogger("distributed").handlers:
             logger.addHandler(handler)

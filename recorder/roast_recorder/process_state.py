@@ -1,7 +1,7 @@
 """State that all copies of the recorder's code in one process share.
 
 Plugins are pickled by value and the package may be installed as well, so a process can have
-several copies of each class. What must exist once is in a module that no copy contains.
+several copies of each class. State that must exist once is in a module of its own.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _NAME = "_roast_recorder_here_1"
 
 
 def here() -> Any:
-    """Return the state of this process, which whichever copy came first has created."""
+    """Return the state of this process, which the first copy of the code creates."""
     found = sys.modules.get(_NAME)
     if found is None:
         state: Any = ModuleType(_NAME)
-        # Called with what was measured, by name. Nothing is measured while it is empty.
+        # Callbacks for measurements, by name. Nothing is measured while there are none.
         state.listeners = {}
         # What to restore when the last listener is removed: (owner, name, original, ours).
         state.patched = []
@@ -30,11 +30,11 @@ def here() -> Any:
         state.local = threading.local()
         # Current measurements of all threads, by identity.
         state.measured = {}
-        # Names of those that count where samples of Dask's profiler end.
+        # Names of the recordings that count the innermost functions of profiler samples.
         state.profiled_for = set()
         # Thread that samples the memory of the process while anything is measured.
         state.watcher = None
-        # A process id, to detect forks, and what reads the memory of that process.
+        # A process id, to detect forks, and the function that reads that process's memory.
         state.memory_reader = None, None
         # Held while listeners are added and removed.
         state.lock = threading.RLock()

@@ -70,7 +70,7 @@ class Settings:
     #: Whether texts in Dask's configuration are recorded whose names no installed package
     #: declares.
     own_configuration: bool = False
-    #: Level of zstd, from 1 to 19.
+    #: zstd compression level, from 1 to 19.
     compression_level: int = 6
     #: Size at which a trace that is a folder begins a new segment.
     segment_limit_bytes: int = 256 * 2**20
@@ -87,7 +87,7 @@ class Settings:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if getattr(value, "ndim", None) == 0:  # a number of numpy's
+            if getattr(value, "ndim", None) == 0:  # a numpy number
                 value = value.item()
             kind = re.split(r"\W", str(field.type))[0]
             is_valid, need = _RULES.get(field.name) or _RULES[kind]

@@ -5,7 +5,7 @@
 dictionary from them. :mod:`roast_schemas.redact` replaces secrets.
 :mod:`roast_schemas.documentation` refers from messages to pages of the documentation.
 
-The package needs only the standard library, so that it can travel to a cluster in a pickle.
+The package needs only the standard library, so that it can be sent to a cluster in a pickle.
 """
 
 from roast_schemas.records import SCHEMA_VERSION

@@ -32,7 +32,7 @@ class FieldDescription:
     meaning: str
     #: Whether every record of the kind has it.
     required: bool
-    #: What its texts name; None if it has no texts. Members of a TypedDict have their own.
+    #: Content of its texts; None if it has no texts. Members of a TypedDict have their own.
     content: Content | None
 
 

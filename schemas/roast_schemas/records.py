@@ -19,8 +19,8 @@ meaning or a removed field the major one):
   ``run_id`` of a task that was being processed when recording began.
 * 2.0: ``section`` and measured attempts at a ``chunk`` are written. What was measured of
   either is grouped in ``measured``, metrics of a worker in ``metrics``, versions in
-  ``versions``: plain ``read_json`` of DuckDB takes a line for a struct only while lines have
-  a tenth of all top-level names in the mean (:data:`MAX_NAMES`). ``profile`` is written.
+  ``versions``: plain ``read_json`` of DuckDB infers a struct only if lines have a tenth of all
+  top-level names on average (:data:`MAX_NAMES`). ``profile`` is written.
 * 2.1: ``crc32`` in the trailer.
 * 2.2: ``worker_transition``, ``transfer`` (one record per end; the number of
   bytes sent is in ``measured``) and ``spill`` are written; descriptions of processes
@@ -49,7 +49,7 @@ SCHEMA_VERSION: Final = "2.4"
 
 #: Names that all kinds together may have at the top level. DuckDB infers a column of JSON
 #: instead of columns with names if lines have fewer than a tenth of the names that occur
-#: (``field_appearance_threshold`` of ``read_json``); transitions have 8 in the mean.
+#: (``field_appearance_threshold`` of ``read_json``); transitions have 8 on average.
 MAX_NAMES: Final = 80
 
 #: Any JSON value. It is stored unchanged; queries read its parts.
@@ -370,7 +370,7 @@ class ClientRemoved(Record, total=False):
 
 
 class WantedChange(TypedDict, total=False):
-    """Keys that a client begins or ceases to want."""
+    """Keys that a client wants from now on, or no longer wants."""
 
     t: Annotated[float, Field("time of the change", Unit.EPOCH_SECONDS)]
     action: Annotated[str, Field("desires or releases", Content.WORDS)]
@@ -428,7 +428,7 @@ MetricsThere = Annotated[Metrics, Field("metrics of the process")]
 
 
 class WorkerSample(Record, total=False):
-    """What the scheduler knew of a worker at a tick."""
+    """State of a worker, as known to the scheduler, at a sampling time."""
 
     worker: Worker
     server_id: ServerId
@@ -677,11 +677,11 @@ class Chunk(Record, total=False):
 class ClientActivity(Record, total=False):
     """Activity of the program of the recording client: samples of its main thread every 0.1 s.
 
-    Activities: ``wait`` is to wait for Dask, ``dask`` other work of Dask on behalf of the
-    program, as making graphs, ``own`` everything else. Name and filename are those of the
-    innermost function that belongs neither to Dask nor to an installed package. Consecutive
-    samples of one function are one record. Without such a function there is no record, as in a
-    notebook that waits for its user, and for asynchronous clients.
+    Activities: ``wait`` for waiting for Dask, ``dask`` for other work of Dask on behalf of the
+    program, such as creating graphs, ``own`` for everything else. Name and filename are those
+    of the innermost function that belongs neither to Dask nor to an installed package.
+    Consecutive samples of one function are one record. Without such a function there is no
+    record, as in a notebook that is idle, and for asynchronous clients.
     """
 
     client: ClientId

@@ -35,7 +35,7 @@ Span = tuple[int, int]
 MAX_CACHED_LENGTH: Final = 256
 MAX_CACHED: Final = 65_536
 
-#: Values nested deeper than this are replaced unread.
+#: Values nested deeper than this are replaced without being searched.
 MAX_DEPTH: Final = 100
 
 #: Fields with mappings of the user, in which a plain ``key`` names a secret. Elsewhere it is
@@ -68,7 +68,7 @@ class Redactor:
                 self._patterns.append(re.compile(pattern))
             except (re.error, TypeError, RecursionError, OverflowError) as error:
                 raise ValueError(f"invalid regular expression {pattern!r}: {error}") from error
-        # Names of mappings are apart: they also decide about their values.
+        # Names in mappings have a separate cache, because they also decide about values.
         self._clean: set[str] = set()
         self._clean_names: set[str] = set()
         #: Number of replacements so far.
@@ -460,7 +460,7 @@ def _spans(text: str, lowered: str) -> Iterator[Span]:
         # Lower case of some letters has two characters, which would shift all positions.
         lowered = re.sub("[A-Z]+", lambda match: match[0].lower(), text)
     # Most words have no stem, so a search for stems is several times faster than one for
-    # names. The name around a stem begins where the reversed text says.
+    # names. The start of the name around a stem is found in the reversed text.
     backwards, length, at = lowered[::-1], len(text), 0
     while stem := _STEM_IN_WORD.search(lowered, at):
         before = _NAME_START.match(backwards, length - stem.start(), length - at)

@@ -15,7 +15,7 @@ def trace(tmp_path) -> Path:
 
 @pytest.fixture(scope="session")
 def by_kind(read_lines) -> Callable[[Path], dict[str, list[dict]]]:
-    """Read the records of a trace as a list for each kind."""
+    """Return a function that reads the records of a trace as a list for each kind."""
 
     def read(path: Path) -> dict[str, list[dict]]:
         found = defaultdict(list)
@@ -28,7 +28,7 @@ def by_kind(read_lines) -> Callable[[Path], dict[str, list[dict]]]:
 
 @pytest.fixture(scope="session")
 def own_cluster() -> Callable:
-    """Start a cluster of the test's own, whose workers may come and go, and a client."""
+    """Return a function that starts a cluster for one test, which may kill its workers."""
     from distributed import Client, LocalCluster
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The ways to start and end a recording, and what it must not do to a run."""
+"""Starting and ending a recording, and its effects on the run."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ def wait_until(condition, what, seconds=30):
 
 
 def leftovers(dask_scheduler):
-    """What a scheduler still has of recorders."""
+    """Return what recorders have left on a scheduler."""
     handlers = {**dask_scheduler.handlers, **dask_scheduler.stream_handlers}
     return [
         *(name for name in (*dask_scheduler.plugins, *handlers) if "roast" in str(name)),
@@ -149,7 +149,7 @@ def test_two_recorders_do_not_disturb_each_other(client, tmp_path, by_kind):
 # -- calls that are refused -----------------------------------------------------------------
 
 
-def test_what_is_no_connected_client_is_refused_and_keeps_the_older_trace(cluster, tmp_path):
+def test_an_invalid_client_is_refused_and_the_older_trace_is_kept(cluster, tmp_path):
     older, new = tmp_path / "older.jsonl", tmp_path / "new.jsonl"
     older.write_text("an older one")
     closed = Client(cluster)
@@ -166,7 +166,7 @@ def test_what_is_no_connected_client_is_refused_and_keeps_the_older_trace(cluste
     assert not new.exists()
 
 
-def test_a_target_that_is_no_trace_is_refused_before_the_run(client, tmp_path):
+def test_a_target_that_is_not_a_trace_is_refused_before_the_run(client, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere/trace\.jsonl"):
         roast_recorder.record(client, tmp_path / "nowhere" / "trace.jsonl").start()
     for name in ("trace.json", "trace"):

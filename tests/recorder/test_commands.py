@@ -111,7 +111,7 @@ def test_run_reports_that_nothing_was_recorded(tmp_path):
     assert "nothing was recorded" in err
 
 
-def test_run_preloads_darshan_with_limits_that_suffice(tmp_path, monkeypatch):
+def test_run_preloads_darshan_with_sufficient_limits(tmp_path, monkeypatch):
     # Any shared library will do here; tests/nightly/test_darshan_runtime.py has Darshan's.
     maps = Path("/proc/self/maps").read_text().split()
     library = next(word for word in maps if Path(word).name.startswith("libc.so"))

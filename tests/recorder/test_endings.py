@@ -1,7 +1,7 @@
 """Every orderly end leaves a trailer that counts the file, and no transition is missing.
 
-An independent plugin, loaded by the scheduler itself, writes each transition into a log,
-also those after the scheduler has called the `close` hook of its plugins.
+An independent plugin, loaded by the scheduler itself, writes each transition to a log,
+including those after the scheduler has called the `close` hook of its plugins.
 """
 
 import json
@@ -48,7 +48,7 @@ class Logged(NamedTuple):
 
 @pytest.fixture
 def start_logged(tmp_path, start_scheduler):
-    """Start a scheduler with the independent plugin, and a worker, in their own processes."""
+    """Return a function that starts a scheduler with the plugin, and a worker, as processes."""
 
     def start(*arguments, **options):
         preload, log = tmp_path / "independent.py", tmp_path / "transitions.log"
@@ -83,13 +83,13 @@ def is_whole(lines):
 
 
 def is_whole_until(lines, logged):
-    """Whether a trace is whole and has the first transitions of all."""
+    """Return whether a trace is complete up to its last transition."""
     seen = transitions(lines)
     return is_whole(lines) and seen == logged.transitions()[: len(seen)]
 
 
 def work(client):
-    """Leave results in memory and tasks at work, so that there is something to release."""
+    """Leave results in memory and tasks running, which the scheduler then releases."""
     client.wait_for_workers(1, timeout=60)
     done = client.map(abs, range(200), pure=False)
     client.gather(done)
@@ -123,7 +123,7 @@ def test_a_closing_scheduler(logged, trace, read_lines, how):
 
 
 def test_the_end_of_the_block(logged, trace, read_lines):
-    """Half a second of work just before the end is in no heartbeat yet, but in the trace."""
+    """The last 0.5 s of work are in no heartbeat yet, but must be in the trace."""
 
     def burn():
         until = time.thread_time() + 0.5
@@ -180,7 +180,7 @@ else:
     ],
 )
 def test_a_client_that_has_gone(logged, trace, read_lines, how):
-    """Unless it closes, its writing process fetches the rest: everything is in the trace."""
+    """If the client did not close, its writing process fetches the remaining records."""
     subprocess.run([sys.executable, "-c", CLIENT, logged.address, str(trace), how], timeout=60)
     until = time.monotonic() + 30
     while '"kind":"trailer"' not in trace.read_text():
@@ -195,7 +195,7 @@ def test_a_client_that_has_gone(logged, trace, read_lines, how):
 
 @pytest.fixture
 def self_recording(start_logged, tmp_path, monkeypatch):
-    """A scheduler that records itself, and what returns the path of its trace."""
+    """Start a scheduler that records itself; return it and a function for its trace's path."""
     (tmp_path / "traces").mkdir()
     monkeypatch.setenv("DASK_ROAST__RECORDER__DIRECTORY", str(tmp_path / "traces"))
     logged = start_logged("--preload", "roast_recorder.preload", bare=False)
@@ -272,7 +272,7 @@ with Client(n_workers=1, processes=False, dashboard_address=None) as client:
 """
 
 
-def test_a_short_program_that_takes_its_scheduler_with_it(trace, read_lines):
+def test_a_short_program_whose_scheduler_ends_with_it(trace, read_lines):
     """The first results are flushed without waiting for the interval."""
     subprocess.run([sys.executable, "-c", ABRUPT, str(trace)], timeout=60, check=True)
 
@@ -297,10 +297,10 @@ with Client(sys.argv[1]) as client:
 
 
 @pytest.mark.parametrize("how", ["run", pytest.param("attach", marks=pytest.mark.exhaustive)])
-def test_commands_record_what_an_independent_plugin_sees(
+def test_commands_record_the_transitions_of_an_independent_plugin(
     logged, tmp_path, trace, read_lines, how
 ):
-    """On a cluster that has distributed alone."""
+    """On a cluster without roast."""
     (tmp_path / "script.py").write_text(SCRIPT)
     program = [sys.executable, str(tmp_path / "script.py"), logged.address]
     record = [sys.executable, "-m", "roast_recorder", how, "-o", str(trace)]

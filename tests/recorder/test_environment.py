@@ -20,7 +20,7 @@ from roast_recorder.settings import Settings
 
 
 def record_facts(client, path, read_lines, workers, during=lambda: None):
-    """Record until as many workers are described, and return the facts in the trace."""
+    """Record until this number of workers is described; return the facts in the trace."""
 
     def wait_for(text, times):
         deadline = time.monotonic() + 30
@@ -49,7 +49,7 @@ class Late(SchedulerPlugin):
 
 @pytest.fixture(scope="module")
 def facts(own_cluster, tmp_path_factory, read_lines):
-    """The facts about a worker in a batch job, two that join later, and a plugin."""
+    """Return the facts about a worker in a batch job, two that join later, and a plugin."""
     folder = tmp_path_factory.mktemp("facts")
     (folder / "fakepkg-7.0.dist-info").mkdir()
 
@@ -262,7 +262,7 @@ def differing(options, **how):
         return environment.configuration(**how)["configuration"]
 
 
-def test_the_configuration_is_what_differs_from_the_defaults():
+def test_the_configuration_contains_options_that_differ_from_the_defaults():
     defaults = environment.configuration()["defaults"]
     assert defaults["distributed.worker.memory.spill"] == 0.7
     assert defaults["distributed.comm.tls.client.key"] is None

@@ -17,12 +17,12 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SECONDS = 0.4
 
-#: Error of the estimate on a busy machine.
+#: Error of Dask's clock estimate on a busy machine.
 CLOCK_ERROR_SECONDS = 0.2
 
 
 def hold_the_interpreter():
-    """Sleep without releasing the interpreter's lock, as some compiled code does."""
+    """Sleep without releasing the GIL, as some compiled code does."""
     started = time.time()
     ctypes.PyDLL(None).usleep(int(SECONDS * 1e6))
     return started

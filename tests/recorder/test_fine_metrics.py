@@ -47,7 +47,7 @@ def compute_everywhere(client, workers):
 
 
 def sums_of_scheduler(cluster):
-    """Sums of the scheduler by span and metric, without the time that Dask adds as N/A."""
+    """Return the scheduler's sums by span and metric, without Dask's N/A time."""
     return {
         root.id: {
             name: value
@@ -59,7 +59,7 @@ def sums_of_scheduler(cluster):
 
 
 def sums_of_trace(records):
-    """Sums of a trace over workers, heartbeats and nested spans."""
+    """Return the sums of a trace over workers, heartbeats and nested spans."""
     parents = {span["span_id"]: span.get("parent_id") for span in records["span"]}
 
     def root(span_id):
@@ -73,7 +73,7 @@ def sums_of_trace(records):
     return found
 
 
-def test_sums_are_the_schedulers_own_though_workers_come_and_go(own_cluster, trace, by_kind):
+def test_sums_equal_the_schedulers_while_workers_join_and_leave(own_cluster, trace, by_kind):
     with own_cluster(2) as (cluster, client):
         with roast_recorder.record(client, trace):
             # A worker that leaves before its first heartbeat after a task loses its metrics.

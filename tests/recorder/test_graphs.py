@@ -1,4 +1,4 @@
-"""Graphs that a client sends: their layers, and if asked for the code that sends them."""
+"""Graphs that a client sends: their layers, and on request the code that sends them."""
 
 from functools import partial
 
@@ -15,13 +15,13 @@ from roast_recorder.graphs import LINES_AROUND, MAX_CODE_CHARACTERS, describe_co
 
 pytestmark = pytest.mark.cluster
 
-#: Older clients make tasks of collections themselves: what they send has no layers.
+#: Older clients convert collections to tasks themselves and send no layers.
 HAS_LAYERS = Version(dask.__version__) >= Version("2025.4")
 
 
 @pytest.fixture
 def recorded(client, trace, by_kind):
-    """Records by kind, of some single tasks, each a computation, and of two graphs."""
+    """Return the records, by kind, of single tasks, each a computation, and of two graphs."""
 
     def recorded(**settings):
         with roast_recorder.record(client, trace, **settings):
@@ -73,11 +73,11 @@ def test_layers_and_computations(recorded, client):
     assert all("value" not in line for line in lines["computation"])
 
 
-def test_code_is_recorded_if_it_is_asked_for(recorded):
+def test_code_is_recorded_if_it_is_requested(recorded):
     lines = recorded(code=True)
 
     codes = [graph["value"]["code"] for graph in lines["graph"]]
-    # Three times one line, and twice another one.
+    # One line submits three times, another one twice.
     assert [code["is_new"] for code in codes] == [True, True, False][: 2 + HAS_LAYERS]
     assert codes[0]["filename"] == "test_graphs.py"
     assert "client.submit(len, password, pure=False)" in codes[0]["text"]
@@ -87,14 +87,14 @@ def test_code_is_recorded_if_it_is_asked_for(recorded):
     for code in codes[2:]:
         assert code["digest"] == codes[1]["digest"]
         assert "text" not in code
-    # Dask finds the user's code, not the recorder that stands between.
+    # Dask finds the user's code although the recorder's wrapper is in the stack.
     codes = [code for line in lines["computation"] for code in line["value"]["codes"]]
     texts = [code["text"] for code in codes if "text" in code]
     assert "client.submit(len, password" in texts[0]
     assert len(texts) == 2
 
 
-def test_sizes_of_graphs_and_of_what_their_tasks_hold(client, trace, by_kind):
+def test_sizes_of_graphs_and_of_the_data_in_their_tasks(client, trace, by_kind):
     big = np.zeros(150_000)
 
     class Processor:
@@ -133,7 +133,7 @@ def test_sizes_of_graphs_and_of_what_their_tasks_hold(client, trace, by_kind):
     }
 
 
-def test_nothing_is_left_behind_whichever_recorder_goes_first(client):
+def test_nothing_is_left_behind_whichever_recorder_ends_first(client):
     found = [], []
     first, second = (graphs.listen(client, one.append, code=True) for one in found)
     first()

@@ -62,9 +62,7 @@ def test_calls_that_cannot_be_recorded_do_not_run_the_cell(shell):
     assert "ran" not in shell.user_ns
 
 
-def test_a_cell_that_creates_its_client_is_told_to_create_it_earlier(
-    shell, cluster, monkeypatch, capsys
-):
+def test_a_cell_that_creates_its_client_prints_a_hint(shell, cluster, monkeypatch, capsys):
     monkeypatch.setattr(roast_recorder.notebook, "_show", print)
     shell.user_ns["address"] = cluster.scheduler_address
 

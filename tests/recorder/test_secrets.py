@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore:.* refused
 #: as a whole, which is recorded too.
 FRAGMENTS = ["c4n4ry", "Tr1ll", "9f8e7d6c5b4a"]
 
-#: Secrets that are recognized by their shape alone.
+#: Secrets that are recognized only by their shape.
 SHAPES = [
     "AKIAIOSFODNN7EXAMPLE",
     "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
@@ -151,8 +151,8 @@ def record_run(path, new):
         for number, item in enumerate(items):
             client.submit(fail, item, key=f"chunk-{number}", retries=1).exception()
 
-        # In a process of its own: unpickled in this one, a plugin replaces the methods of the
-        # recorder's classes, and later tests patch its modules in vain.
+        # In a separate process: unpickled in this one, a plugin replaces the methods of the
+        # recorder's classes, and later tests would patch its modules without effect.
         async def start_worker(name):
             return await Nanny(cluster.scheduler_address, name=name, nthreads=1)
 

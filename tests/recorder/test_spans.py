@@ -19,7 +19,7 @@ def test_a_task_of_a_group_of_another_span_has_the_span_of_its_submission(
         futures += [client.submit(abs, 4, key="negate-3"), client.submit(abs, 5, key="y-1")]
         with span("third") as third:
             futures += [client.submit(abs, 6, key="y-2")]
-            # Known to the scheduler: this does not submit it.
+            # The scheduler already has this key, so the task is not submitted again.
             futures += [client.submit(abs, 1, key="negate-1")]
         wait(futures)
 

@@ -1,4 +1,4 @@
-"""The trace holds the scheduler's transitions: all, in order, as they were."""
+"""The trace contains all transitions of the scheduler, in order and unchanged."""
 
 import os
 import random
@@ -30,7 +30,7 @@ class Recorded(NamedTuple):
 
 
 class Independent(SchedulerPlugin):
-    """What anybody could write to check the recorder."""
+    """A minimal plugin, independent of the recorder, to compare with."""
 
     name = "independent"
 
@@ -55,7 +55,7 @@ def seen_by_independent_plugin(dask_scheduler):
 
 
 def make_work():
-    """A local function travels by value; workers cannot import this module."""
+    """Return a local function, which is pickled by value: workers cannot import this module."""
 
     def work(number):
         if number % 50 == 7:
@@ -73,7 +73,7 @@ def make_work():
 
 @pytest.fixture(scope="module")
 def recorded(own_cluster, tmp_path_factory, by_kind):
-    """600 tasks with retries, an error and a worker killed in the middle."""
+    """Record 600 tasks with retries, an error and a worker that is killed."""
     trace = tmp_path_factory.mktemp("transitions") / "trace.jsonl.zst"
     with own_cluster(3) as (cluster, client), roast_recorder.record(client, trace):
         client.register_plugin(Independent())
@@ -134,7 +134,7 @@ def test_a_retried_attempt_keeps_its_error(recorded):
 
 
 def test_task_runs_has_a_row_for_each_attempt(recorded):
-    """With its worker, whatever became of it, and with the error of those that failed."""
+    """It has the worker of every attempt, and the error of failed attempts."""
     roast_analyze = pytest.importorskip("roast_analyze")
     begun = [line for line in recorded.records["transition"] if line["finish"] == "processing"]
     lost = len(recorded.ended("handle-worker-cleanup"))

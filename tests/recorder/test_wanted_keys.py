@@ -1,4 +1,4 @@
-"""The trace has the keys that each client wants, as the scheduler has them."""
+"""The trace contains the keys that each client wants, as on the scheduler."""
 
 import time
 
@@ -18,7 +18,7 @@ def wants_what(dask_scheduler):
     }
 
 
-def test_changes_add_up_to_what_the_scheduler_has(own_cluster, trace, by_kind):
+def test_changes_add_up_to_the_state_of_the_scheduler(own_cluster, trace, by_kind):
     with (
         own_cluster(1, threads_per_worker=2) as (cluster, client),
         Client(cluster) as other,
@@ -29,7 +29,7 @@ def test_changes_add_up_to_what_the_scheduler_has(own_cluster, trace, by_kind):
             wait([kept, released, before])
             # The client does not want a task between others, nor one twice.
             again = client.submit(abs, 1, key=("kept", 0))
-            # Dask keeps a task forever that ends before the scheduler receives that message.
+            # Dask never forgets a task that ends before the scheduler receives that message.
             fire_and_forget(client.submit(time.sleep, 0.5, key="fired"))
             scattered = client.scatter(list(range(KEYS_PER_PART + 1)))
             variable = Variable("v", client=other)

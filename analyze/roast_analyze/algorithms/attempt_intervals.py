@@ -3,8 +3,8 @@
 The intervals of an attempt do not overlap. An attempt with phases was `busy` while it computed,
 deserialized or used the disk, and in `transfer` while it fetched its inputs before; the rest is
 `dispatch`. An attempt without phases that began to execute before its worker was lost is `busy`
-as long as the worker was seen. Nothing but the outcome is known of others without phases: their
-interval is `unreported`.
+until the worker was last seen. Of other attempts without phases, only the outcome is known:
+their interval is `unreported`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 #: Kinds of intervals, in the order in which they claim threads.
 KINDS: Final = ("busy", "transfer", "unreported", "dispatch")
 
-#: Uses of an interval: what became of the computation, or else what the attempt did.
+#: Uses of an interval: the outcome of the computation, or else the activity of the attempt.
 USES: Final = (
     "kept result",
     "recomputed result",
@@ -106,8 +106,8 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
         )
     )  # fmt: skip
     unreported = attempts.join(begins, on="attempt", how="anti", maintain_order="left")
-    # Between the phases of an attempt, from the latest end of all earlier ones: as its rank
-    # among all ends after those of earlier attempts, because cum_max().over() is slow.
+    # A gap between the phases of an attempt begins at the latest end of all earlier ones. The
+    # maximum is that of ranks among all ends, because cum_max().over() is slow.
     several = busy.filter(pl.col("attempt").is_duplicated())
     count = max(several.height, 1)
     ends = pl.lit(several["stop"].sort())

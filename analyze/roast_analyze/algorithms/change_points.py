@@ -1,6 +1,6 @@
-"""Change points of a series: places from which on its values are larger or smaller.
+"""Change points of a series: places after which its values are larger or smaller.
 
-The test is nonparametric, so that a few runs with extreme values do not decide it. The values
+The test is nonparametric, so that a few runs with extreme values do not dominate it. The values
 are replaced by their normal scores, the normal quantiles of their ranks. For each place with at
 least :data:`MIN_SIDE` values on both sides, the sum of the scores before it is divided by its
 standard deviation over all permutations of the values (the linear rank statistic of van der
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-#: Least number of values before and after a change.
+#: Minimum number of values before and after a change.
 MIN_SIDE: Final = 5
 
 #: Twice the logarithm; (1 - exp(-it / 2))² = 0.999.
@@ -72,8 +72,8 @@ def find_changes(
     min_change : float
         Smallest difference of the medians before and after a change point.
     marks : collection of int
-        Indices at which something is known to have changed. A change point is placed at the
-        most likely of those between its ``low`` and ``high``, if there is any.
+        Indices of known changes, such as those of a version. A change point is placed at the
+        most likely one between its ``low`` and ``high``, if there is any.
     """
     found = _segment(values, 0, significance, marks)
     while found:
@@ -121,7 +121,7 @@ def _fit(
     _, group, counts = np.unique(part, return_inverse=True, return_counts=True)
     scores = (np.add.reduceat(ordered, np.cumsum(counts) - counts) / counts)[group]
     places = np.arange(MIN_SIDE, size - MIN_SIDE + 1)
-    # Sums of squares: of all scores, and the share of it that each place explains.
+    # Sums of squares: that of all scores, and the part of it that each place explains.
     total = float(scores @ scores)
     explained = np.cumsum(scores)[places - 1] ** 2 * size / (places * (size - places))
     best = float(explained.max())

@@ -1,4 +1,4 @@
-"""Core time: what every thread-second that the workers offered was used for.
+"""Core time: the use of every thread-second of the workers.
 
 The sweep is exact: between two changes, all counts are constant. A thread-second belongs to one
 use, which these rules determine.
@@ -7,7 +7,7 @@ use, which these rules determine.
 2. Of the other threads, each waits for one attempt that was assigned to the worker: none if the
    worker is silent or paused; then one that fetches its inputs (`transfer`), one of which only
    the end is known (`unreported`; none if the worker is leaving, since it starts no task), and
-   one that is on its way (`dispatch`).
+   one that is being dispatched (`dispatch`).
 3. The remaining threads have no assigned task. Counts of the whole cluster decide why, again
    one thread each: tasks that are ready and wait for the scheduler, then tasks that wait on
    other workers.
@@ -15,8 +15,8 @@ use, which these rules determine.
    at once when a final merge waits for the last tasks, so these threads are divided like the
    work: seconds of waiting tasks against seconds that running tasks still need.
 
-Everything is divided at the boundaries of time buckets first. Few buckets are swept at a time,
-which bounds the memory.
+All intervals are first divided at the boundaries of time buckets. Only a few buckets are swept
+at a time, which bounds the memory.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _LACKING: Final = (
     "after last result",
 )
 
-#: Uses that a worker which has just joined explains better.
+#: Uses that are replaced by `joining worker` if the worker has just joined.
 _JOINING: Final = ("scheduler", "imbalance")
 
 #: Uses of threads that no attempt explains.
@@ -71,7 +71,7 @@ _FREE: Final = (
     "silent worker", "paused worker", "leaving worker", "joining worker", *_LACKING
 )  # fmt: skip
 
-#: Rounding can leave less than this.
+#: Shorter times are rounding errors.
 _NOTHING_SECONDS: Final = 1e-9
 
 #: Buckets are swept together until they have this many intervals.
@@ -167,7 +167,7 @@ class _Pieces:
         processes, joined, left = _arrays(workers, "process", "start", "stop")
         process, start, stop = _arrays(frame, "process", "start", "stop")
         self.frame, self.rows = frame, len(processes)
-        # An interval of another process has no pieces.
+        # Intervals of processes that were not connected have no pieces.
         row = np.searchsorted(processes, process)
         known = np.append(processes, -1)[row] == process
         row[~known] = 0

@@ -1,8 +1,9 @@
 """Critical path of a run: the attempts that it had to wait for, and the causes along it.
 
-The path is followed backwards: for each attempt, what ended last before it could start. It ends
-with an attempt that did not end before the run did; or else with the last result that a client
-wanted, of a task without dependents, or of all.
+The path is followed backwards: from each attempt to the constraint that ended last before it
+could start. The path ends with an attempt that was still running when the run ended. If there
+is none, it ends with the last result that a client wanted, with the last one of a task without
+dependents, or with the last one of all.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ def _layers(
     else:
         yield _Layer(done_t - ahead, inf, "scheduler", "result")
 
-    # Why it did nothing on its worker.
+    # Causes of idle time on its worker.
     for pause in pauses:
         stop_t = inf if pause["stop_t"] is None else pause["stop_t"]
         yield _Layer(max(pause["start_t"], begun_t), stop_t, "worker", "paused")

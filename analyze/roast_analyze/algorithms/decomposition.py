@@ -67,9 +67,10 @@ SIZE_FACTOR: Final = 1.2
 #: known, and with several.
 FLOOR: Final = 0.05
 FLOOR_OF_SEVERAL: Final = 0.02
-#: What is not computed must differ by this long, too, with one base.
+#: With one base, terms other than computing must also differ by this time to be significant.
 OVERHEAD_FLOOR_SECONDS: Final = 1.0
-#: Fewest tasks of a prefix in each run from which the error of their mean cost is estimated.
+#: Minimum number of tasks of a prefix in each run for an estimate of the error of their mean
+#: cost.
 FEWEST_TASKS: Final = 3
 
 _RUNS: Final = ("base", "new")
@@ -137,7 +138,7 @@ class RunAmounts:
 
     @property
     def computing(self) -> pl.DataFrame:
-        """Rows of `work` with the thread ``seconds`` that computed kept results."""
+        """Rows of `work` with the thread ``seconds`` in which kept results were computed."""
         seconds = (
             self.costs.filter(part=COMPUTING).group_by(_GROUP).agg(pl.col("seconds").sum())
         )
@@ -321,7 +322,7 @@ def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
     rows = (
         _paired_costs(base, new)
         .with_columns(
-            # What only one run contains costs the same in the other.
+            # The cost of work that only one run contains is the same in the other.
             pl.coalesce(per_amount(column, run), per_amount(column, other)).alias(
                 f"{name}_{run}"
             )
@@ -422,7 +423,7 @@ def _paired_costs(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
         run.costs.select(_GROUP)
         .unique()
         .join(run.work, on=_GROUP, how="left", nulls_equal=True)
-        # What costs time is at least one task.
+        # Anything that costs time counts as at least one task.
         .with_columns(pl.col("tasks").fill_null(1).clip(1))
         for run in (base, new)
     )
@@ -447,7 +448,7 @@ def _paired_costs(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
     )
     return (
         _paired(*each, keys=_PART)
-        # A part that a run does not contain costs nothing there, per chunk neither.
+        # A part that a run does not contain costs nothing there, and nothing per chunk.
         .with_columns(
             pl.when(pl.col(f"seconds_{run}").is_null())
             .then(0.0)
@@ -526,7 +527,7 @@ def _with_noise_within(terms: pl.DataFrame, base: RunAmounts, new: RunAmounts) -
         )
         .with_columns(term=pl.lit("cost"), part=pl.lit(COMPUTING))
     )
-    # The end of a wave of tasks is uneven by the length of one.
+    # The threads finish a wave of tasks at times that differ by up to one task.
     longest_seconds = max(
         (
             seconds / tasks

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Least share of slow runs.
+#: Minimum share of slow runs.
 MIN_SHARE: Final = 0.5
 
 

@@ -25,8 +25,8 @@ _SMALL_BYTES, _LARGE_BYTES = 100_000, 1_000_000
 #: Fewer dispatches to idle threads do not measure the time of a dispatch.
 _MIN_DISPATCHES: Final = 5
 
-#: A warm-up is at least this long, also as a share of the median task of its prefix, and is
-#: compared with this many later attempts.
+#: Minimum duration of a warm-up, also as a share of the median task of its prefix, and minimum
+#: number of later attempts to compare it with.
 _MIN_WARMUP_SHARE: Final = 0.2
 _MIN_WARMUP_SECONDS: Final = 0.02
 _MIN_WARM_ATTEMPTS: Final = 5
@@ -106,8 +106,8 @@ def plan_of_run(
         from_seconds=(pl.col("from_t") - run["start_t"]).clip(0.0)
     ).select(
         "name", "address", "host", "nthreads", "from_seconds", "is_lost",
-        # Nothing is left to do for those that leave after the last task. The scheduler's clock
-        # may have been set back while a worker was there.
+        # Departures after the last task have no effect. The scheduler's clock may have been set
+        # back while a worker was connected.
         to_seconds=pl.when(pl.col("to_t") < last_end)
         .then(pl.max_horizontal(pl.col("to_t") - run["start_t"], "from_seconds"))
         .otherwise(math.inf),
@@ -175,7 +175,7 @@ def _ended_tasks(tasks: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
             .then((pl.col("seconds") - pl.col("warmup")).clip(0.0))
             .otherwise("seconds")
             .alias("seconds"),
-            # Any numbers will do: the simulation compares them only.
+            # Any numbers work: the simulation only compares them.
             pl.col("prefix", "group").rank("dense").cast(pl.Int64) - 1,
         )
     )
@@ -207,7 +207,7 @@ def _warmup_seconds(attempts: pl.DataFrame) -> dict[str, float]:
             if events.max() >= 1.5 * events.min():
                 slope, intercept = np.polyfit(events, seconds, 1)
         excess = pl.col("seconds") - (pl.col("events").fill_null(0) * slope + intercept)
-        # Of the tasks that began beside each other, the first one imported modules.
+        # Of the tasks that began at the same time, the first one imported modules.
         first = rows.filter("is_first").sort("start_t").unique("process", keep="first")
         warmup = float(np.median(first.select(excess)))
         scatter = float(np.median(later.select(excess.abs())))
@@ -217,7 +217,7 @@ def _warmup_seconds(attempts: pl.DataFrame) -> dict[str, float]:
 
 
 def _dependencies(tasks: pl.DataFrame) -> list[list[int]]:
-    """Return the dependencies of each task; a key means its latest submission before."""
+    """Return the dependencies of each task; a key refers to its latest earlier submission."""
     rows = tasks.select("task", "key", "stimulus_id", "dependencies").rows()
     by_graph = {(stimulus, key): task for task, key, stimulus, _ in rows}
     latest: dict[str, int] = {}
@@ -234,13 +234,14 @@ def _submissions(
 ) -> tuple[Any, list[Submission], dict[int, int | None]]:
     """Return the graph of each task, when each was submitted, and releases of wanted tasks.
 
-    A graph follows the graph whose results were complete last before it, if that was after
-    the previous submission of the same client: the client waited for these results. Otherwise
-    it follows the previous submission. A wanted task is released by the first graph that was
-    submitted after the client did not want it any more, if any.
+    A graph follows the last graph whose results were complete before it, if that was after the
+    previous submission of the same client: the client waited for these results. Otherwise it
+    follows the previous submission. A wanted task is released by the first graph that was
+    submitted after the client had released its key, if any.
     """
     depended = tasks["dependencies"].explode().unique()
-    # The client waits for what it wants. Without recorded wishes: what no task depends on.
+    # The client waits for the keys that it wants; if these are not recorded, for tasks without
+    # dependents.
     level = (
         pl.when(pl.col("key").is_in(wanted["key"].to_list())).then(2)
         .when(~pl.col("key").is_in(depended.to_list())).then(1)
@@ -310,7 +311,8 @@ def _overhead(
     )
     direct = steps.filter(~pl.col("was_ready") & ~pl.col("is_first"))["dispatch"]
     if len(direct) < _MIN_DISPATCHES:
-        # All tasks queued on workers: the message there takes about as long as that back.
+        # If all tasks queued on workers, the message to a worker is assumed to take as long as
+        # that back.
         direct = pl.concat([steps["report"], direct])
     measured = {
         "dispatch": direct,

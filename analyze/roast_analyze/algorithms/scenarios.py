@@ -38,9 +38,9 @@ class ChunkCost:
 
 
 def worker_slots(workers: Sequence[Presence]) -> list[list[Presence]]:
-    """Return worker processes by the place that they take: a process replaces one that left.
+    """Return worker processes by slot: a process takes the slot of one that left.
 
-    There are as many places as workers at the same time.
+    There are as many slots as workers at the same time.
     """
     slots: list[list[Presence]] = []
     for worker in sorted(workers, key=lambda worker: worker.from_seconds):
@@ -238,7 +238,7 @@ def with_chunk_size(
         wanted[last] = plan.wanted.get(max(own_merges, default=first))
 
     sources = np.array(kept + [task.like for task in added])
-    # New tasks come after the one that they are like, in their own order.
+    # New tasks come after the task that they are modelled on, in their own order.
     order = np.lexsort((np.arange(len(sources)), plan.priorities[sources]))
     priorities = np.empty(len(sources), dtype=np.int64)
     priorities[order] = np.arange(len(sources))

@@ -100,8 +100,8 @@ class Plan:
     submissions: Sequence[Submission]
     workers: Sequence[Presence]
     overhead: Overhead = Overhead()
-    #: That of most tasks, without the effects of a loaded machine, which other numbers of
-    #: workers would load in another way. None is `overhead`.
+    #: Overhead of most tasks, without the effects of a loaded machine: with other numbers of
+    #: workers, the load is different. None stands for `overhead`.
     usual_overhead: Overhead | None = None
     #: Durations of failed attempts that come before the last one, by task.
     failed_seconds: Mapping[int, Sequence[float]] = field(default_factory=dict)
@@ -109,15 +109,15 @@ class Plan:
     restrictions: Mapping[int, frozenset[str]] = field(default_factory=dict)
     #: Additional time of the first task of a prefix on a process, by prefix.
     warmup_seconds: Mapping[int, float] = field(default_factory=dict)
-    #: Tasks whose results clients want, and the graph with whose submission the result has
-    #: been released; None if it is not. Lost results are computed again if they are wanted.
+    #: Tasks whose results clients want, and the graph at whose submission the result was
+    #: released; None if it was not. Lost results are computed again if they are wanted.
     wanted: Mapping[int, int | None] = field(default_factory=dict)
     #: From the end of the last task to the end of the run.
     closing_seconds: float = 0.0
     #: `distributed.scheduler.worker-saturation`; infinity means no queuing.
     saturation: float = 1.1
     #: Index of the worker that ran each task, -1 if none. Where Dask's choice is arbitrary, the
-    #: recorded one is made again.
+    #: recorded worker is chosen.
     placement: Integers | None = None
     #: Interval of work stealing, None if it is off.
     stealing_seconds: float | None = 1.0
@@ -140,7 +140,7 @@ class Result:
 
 
 def simulate(plan: Plan) -> Result:
-    """Return the run that a plan leads to."""
+    """Return the simulated run of a plan."""
     return _Simulation(plan).run()
 
 
@@ -158,7 +158,7 @@ def total_work_seconds(plan: Plan) -> float:
     """Return the wall time if all threads were busy from the first graph on: a lower bound."""
     changes = [(worker.from_seconds, 1, worker.nthreads) for worker in plan.workers]
     changes += [(worker.to_seconds, 0, -worker.nthreads) for worker in plan.workers]
-    # The largest number of threads at the same time; who leaves makes room for who joins.
+    # The largest number of threads at the same time; at equal times, departures come first.
     threads = max(accumulate(change for _, _, change in sorted(changes)), default=0)
     if not threads or not len(plan.seconds):
         return 0.0
@@ -167,7 +167,10 @@ def total_work_seconds(plan: Plan) -> float:
 
 
 def _awaited(plan: Plan) -> list[set[int]]:
-    """Return what each graph is submitted after: tasks or, behind the tasks, a graph."""
+    """Return the nodes that each graph is submitted after: tasks, or a graph.
+
+    Graphs are numbered after the tasks.
+    """
     tasks = len(plan.seconds)
     return [
         set(submission.after)
@@ -178,7 +181,7 @@ def _awaited(plan: Plan) -> list[set[int]]:
 
 
 def _earliest_ends(plan: Plan) -> list[float]:
-    """Return the earliest end of each task and, behind them, submission of each graph."""
+    """Return the earliest end of each task, followed by the submission of each graph."""
     tasks = len(plan.seconds)
     before = [
         {*needed, tasks + graph}
@@ -192,7 +195,7 @@ def _earliest_ends(plan: Plan) -> list[float]:
             followers[other].append(node)
     left = [len(nodes) for nodes in before]
     ready = [node for node, count in enumerate(left) if not count]
-    # What a damaged trace lets depend on itself is never ready, and ends at 0.
+    # In a damaged trace, a task can depend on itself: it is never ready, and ends at 0.
     ends = [0.0] * len(before)
     while ready:
         node = ready.pop()
@@ -206,7 +209,7 @@ def _earliest_ends(plan: Plan) -> list[float]:
 
 @dataclass(eq=False, slots=True)
 class _Worker:
-    """The state of a worker, as the scheduler and the worker itself see it."""
+    """The state of a worker, on the scheduler and on the worker itself."""
 
     index: int
     nthreads: int
@@ -328,11 +331,11 @@ class _Simulation:
             self._push(presence.from_seconds, self._join, worker)
             if math.isfinite(presence.to_seconds):
                 self._push(presence.to_seconds, self._leave, worker, presence.is_lost)
-        # Other graphs are submitted when what they follow has ended.
+        # Other graphs are submitted when the nodes that they follow have ended.
         for graph, left in enumerate(self._graph_left):
             if not left:
                 self._push(plan.submissions[graph].delay_seconds, self._submit, graph)
-        # What happens after the last result, such as stealing, does not matter.
+        # Events after the last result, such as stealing, do not matter.
         events = self._events
         while events and self._unfinished:
             t, _, action, arguments = heappop(events)
@@ -352,7 +355,7 @@ class _Simulation:
         )
 
     def _push(self, t: float, action: Callable[..., None], *arguments: Any) -> None:
-        # The number keeps simultaneous events in order, and actions from being compared.
+        # The number keeps simultaneous events in order, and prevents the comparison of actions.
         self._number += 1
         heappush(self._events, (t, self._number, action, arguments))
 
@@ -365,7 +368,7 @@ class _Simulation:
         self._advance(t, self._graph_tasks[graph], len(self._state) + graph)
 
     def _advance(self, t: float, tasks: Sequence[int], node: int) -> None:
-        """Note that one more condition of some tasks holds, and submit what follows a node."""
+        """Record that a condition of some tasks holds, and submit the graphs after a node."""
         ready = []
         for task in tasks:
             if self._state[task] != _MEMORY:
@@ -373,7 +376,7 @@ class _Simulation:
                 if not self._left[task]:
                     ready.append(task)
         self._make_ready(t, ready)
-        # Popped, because a result that is computed again is no news to the client.
+        # Popped, because a result that is computed again triggers no second submission.
         for graph in self._graphs_after.pop(node, ()):
             self._graph_left[graph] -= 1
             if not self._graph_left[graph]:
@@ -483,7 +486,7 @@ class _Simulation:
     def _release(self, task: int, worker: _Worker) -> None:
         """Remove a task from a worker."""
         worker.occupancy -= worker.processing.pop(task)
-        # What remains of many additions and subtractions would make it look busy.
+        # Rounding errors of many additions and subtractions would make it look busy.
         if not worker.processing:
             worker.occupancy = 0.0
         self._update_open(worker)
@@ -520,7 +523,7 @@ class _Simulation:
         self._advance(t, self._dependents[task], task)
 
     def _store(self, task: int, worker: _Worker) -> None:
-        """Note that a worker has a result."""
+        """Record that a worker has a result."""
         if task not in worker.has:
             worker.has.add(task)
             worker.stored += self._nbytes[task]
@@ -549,7 +552,7 @@ class _Simulation:
         worker.is_alive = False
         self._alive.remove(worker)
         self._threads -= worker.nthreads
-        # What it was to compute goes to other workers, and its events are stale.
+        # Its tasks go to other workers, and its events are stale.
         again = list(worker.processing)
         for task in again:
             self._release(task, worker)
@@ -567,7 +570,7 @@ class _Simulation:
                     # A worker that retires moves its results to others first.
                     self._store(task, self._alive[task % len(self._alive)])
         worker.has.clear()
-        # Lost results are computed again, and what they need.
+        # Lost results, and their missing dependencies, are computed again.
         while lost:
             task = lost.pop()
             if self._state[task] != _MEMORY:
@@ -627,7 +630,7 @@ class _Simulation:
         prefix = self._prefixes[task]
         warmup = self._plan.warmup_seconds.get(prefix)
         if warmup and not failures:
-            # Tasks beside the first one wait for the same imports.
+            # Tasks that run at the same time as the first one wait for the same imports.
             warm = worker.warm.setdefault(prefix, t + warmup)
             seconds += max(warm - t, 0.0)
         self._push(t + seconds, self._compute, task, worker, run)

@@ -40,8 +40,8 @@ def task_slack(waits: Waits, stop_t: float) -> pl.DataFrame:
         id and slack_seconds of each attempt; null if its end is not known. It is 0 for the
         attempts of the critical path.
     """
-    # An attempt that delays another one by nothing until its own end is `margin` seconds later
-    # has at most that margin more slack than the other one.
+    # An attempt that can end `margin` seconds later without delaying another one has at most
+    # the slack of the other one plus this margin.
     binding, thread, awaited, last = waits.binding, waits.thread, waits.awaited, waits.last
     begin_t, end_t, processing_t = (
         waits.attempts[name].to_numpy() for name in ("begin_t", "end_t", "processing_t")
@@ -96,7 +96,7 @@ def task_slack(waits: Waits, stop_t: float) -> pl.DataFrame:
     margins = margins.clip(min=0.0)
     least = [*limit.clip(min=0.0).tolist(), *[math.inf] * (len(place) - count)]
     least[last] = 0.0
-    # From the last node on: what is after a node is finished before its own edges are used.
+    # In reverse order: all nodes after a node are finished before its own edges are used.
     by_place = np.argsort(-place[after], kind="stable")
     for begin in range(0, len(by_place), _EDGES_PER_ROUND):
         some = by_place[begin : begin + _EDGES_PER_ROUND]

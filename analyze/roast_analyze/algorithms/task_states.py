@@ -24,7 +24,7 @@ DURATIONS: Final = pl.Schema({"key": pl.UInt64(), "seconds": pl.Float64()})
 
 
 def task_states(changes: pl.DataFrame, durations: pl.DataFrame, stop_t: float) -> pl.DataFrame:
-    """Return the times of tasks in each of ``STATES``: until the next change of the key.
+    """Return the times of tasks in each of ``STATES``, each until the next change of the key.
 
     Parameters
     ----------

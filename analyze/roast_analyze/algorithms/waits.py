@@ -5,7 +5,7 @@ Every constraint has an instant, and the latest one binds:
 - A *result*: a dependency ended.
 - A *failure*: the attempt before failed or was lost.
 - A *loss*: the worker with the result of the attempt before left.
-- A *submission*: the graph arrived. The client is taken to have waited for the last result
+- A *submission*: the graph arrived. The client is assumed to have waited for the last result
   that it wanted and that ended before.
 - The *thread*: the previous attempt on it stopped computing. It does not bind if it stopped
   while the inputs of the attempt were still being transferred.
@@ -49,7 +49,7 @@ class Thread(NamedTuple):
     """The previous attempt on the thread, by row of the attempts."""
 
     before: _Ints
-    #: When it stopped, and when the inputs of the attempt were there.
+    #: When it stopped, and when the inputs of the attempt had arrived.
     free_t: _Floats
     ready_t: _Floats
     #: Whether the attempt waited for the thread rather than for anything else.
@@ -66,7 +66,7 @@ class Binding(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """What all attempts of a run waited for.
+    """The waits of all attempts of a run.
 
     The columns of the attempts are those of :func:`find_waits`, in the order of id, and:
 
@@ -185,7 +185,7 @@ def _columns(frame: pl.DataFrame, *names: str) -> list[NDArray[Any]]:
 
 
 def _rows_of(ids: _Ints, wanted: _Ints) -> _Ints:
-    """Return the rows of some ids; -1 for an id that is not there."""
+    """Return the rows of some ids; -1 for an unknown id."""
     rows = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
     return np.where(ids[rows] == wanted, rows, -1)
 

@@ -15,7 +15,7 @@ from roast_analyze.commands.trace_args import add_traces, open_trace
 from roast_analyze.report.quantities import count, counted
 from roast_schemas.documentation import docs
 
-#: What the trace contains, of all its segments.
+#: Totals over all segments of the trace.
 _COUNTS = """
 SELECT
     (SELECT sum(records)::BIGINT FROM trace_info) AS records,
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> bool:
-    """Print what each trace contains and lacks; return whether all are complete."""
+    """Print the content and the losses of each trace; return whether all are complete."""
     checked = []
     for path in options.traces:
         with open_trace([path], options) as trace:

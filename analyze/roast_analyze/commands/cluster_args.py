@@ -50,7 +50,7 @@ def connected(options: argparse.Namespace) -> Iterator[Client | None]:
     """Yield a client of the cluster, or None without one."""
     if options.scheduler and options.workers:
         raise TraceError("--scheduler and --workers exclude each other: use one of them")
-    # Only here, because Dask takes long to import.
+    # Imported here, because importing Dask takes long.
     from roast_analyze.dask_cluster import connect
 
     files = {name: getattr(options, name) for _, name, _ in TLS_FILES}

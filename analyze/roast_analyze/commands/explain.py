@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Rows of evidence that are printed.
 _EVIDENCE_ROWS: Final = 10
 
-#: What the threads were used for, the largest use first.
+#: Uses of the threads, the largest first.
 _CORE_TIME: Final = """
 SELECT
     category,

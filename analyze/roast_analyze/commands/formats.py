@@ -1,10 +1,10 @@
 """Query results in every output format, and the options --format, --limit and -o.
 
-``table`` is for reading: rows too wide for the terminal are written with one column per line.
-The other formats are for programs. A note about omitted rows goes to stderr. A terminal gets
-visible symbols instead of control characters; pipes and files get the characters. In ``csv``
-and ``markdown`` lists and structures are JSON; in ``json`` and ``jsonl`` NaN and infinities
-are null.
+``table`` is for the terminal: rows that are too wide for it are written with one column per
+line. The other formats are for programs. A note about omitted rows goes to stderr. A terminal
+gets visible symbols instead of control characters; pipes and files get the characters. In
+``csv`` and ``markdown`` lists and structures are JSON; in ``json`` and ``jsonl`` NaN and
+infinities are null.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> bool:
         for name in METRICS
         if all(isinstance(metrics.get(name), int | float) for metrics in (*bases, *news))
     }
-    # A rule about what was not measured must not pass in silence.
+    # A rule about a metric that was not measured must not pass silently.
     unknown = next((rule.metric for rule in rules if rule.metric not in changes), None)
     if unknown is not None:
         raise TraceError(f"{unknown!r} was not measured in all runs: use another metric")
@@ -83,7 +83,8 @@ def run(options: argparse.Namespace) -> bool:
         if fails:
             verdict = "failed" if any(fails) else "passed"
         else:
-            # What no rule mentions is only marked if it left the spread of the bases.
+            # A metric without a rule is only marked if it is outside of the spread of the
+            # bases.
             verdict = "changed" if change.is_expected is False else ""
         cells = _texts(change) if is_read else _values(change)
         rows.append({"metric": change.metric, **cells, "verdict": verdict})

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.history.data import History
 
-#: Most rows of a table, and most changes.
+#: Maximum number of rows of a table, and of changes.
 _ROWS: Final = 10
 
 

@@ -38,7 +38,7 @@ def progress(name: str, stage: str, *, measured: bool = True) -> Iterator[Listen
     def listener(stage: str, share: float) -> None:
         bars.update(bar, description=escape(visible(f"{name}: {stage}")), completed=share)
 
-    # A bar that appears and vanishes at once would only flicker.
+    # A bar that disappears at once would only flicker.
     timer = threading.Timer(DELAY_SECONDS, bars.start)
     timer.daemon = True
     timer.start()

@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
 
         store = Store(words[0], memory_limit=options.memory_limit)
         with progress(store.path, "querying", measured=False):
-            # Of a query of some traces, only their files are opened.
+            # A query of some traces opens only their files.
             session = store.session_for(query, parameters)
             write_result(session, session.sql(query, parameters), options, query)
         return

@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> bool:
-    """Perform the action; return whether all traces were added, or the store is right."""
+    """Perform the action; return whether all traces were added, or the store is consistent."""
     action = options.action
     if action not in ACTIONS:
         raise TraceError(f"unknown action {action!r}: choose from {', '.join(ACTIONS)}")
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> bool:
         raise TraceError(f"store {action} needs {hint}")
     if action in ("list", "compact", "check") and len(options.names) > 1:
         raise TraceError(f"expected one store, got {len(options.names)}")
-    # Only here, because the libraries of a store take long to import.
+    # Imported here, because importing the libraries of a store takes long.
     from roast_analyze.open.memory_limit import size_bytes
     from roast_analyze.store.store import Store
 
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> bool:
                 removed += store.expired(before_t=options.before, most_bytes=most_bytes)
             elif not removed:
                 raise TraceError("store remove needs STORE TRACE_ID…, --before or --most")
-            # A trace can be named and expired, too.
+            # A named trace can also be expired.
             removed = list(dict.fromkeys(removed))
             store.remove(removed)
             print(f"{len(removed)} traces removed")

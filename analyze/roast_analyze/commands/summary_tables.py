@@ -125,7 +125,7 @@ _TABLES: Final = (
         "the view chunk_costs",
     ),
     _Table(
-        # Of a worker that stayed, the time until the end of the recording counts.
+        # For a worker that stayed, the time until the end of the recording counts.
         "Workers",
         "SELECT name, worker, nthreads AS threads, task_runs AS tasks, "
         "compute_seconds AS compute, compute_seconds / "
@@ -139,7 +139,7 @@ _TABLES: Final = (
         optional="left after",
     ),
     _Table(
-        # Both, because each can be the cause of what looks like the other.
+        # Both, because a slow file can look like a slow worker, and the reverse.
         "Slow files and workers",
         "SELECT printf('%.2f ± %.2f', relative_duration, relative_duration_error) "
         'AS "× median", what, chunks, name FROM ('

@@ -1,7 +1,7 @@
 """Tables for the terminal, no wider than the terminal.
 
 Text from a trace is untrusted. It passes through :func:`cell`, which removes control
-characters, which a terminal would obey, and markup, which rich would.
+characters, which a terminal would interpret, and markup, which rich would interpret.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def open_trace(
         except TraceError as error:
             if copied is None:
                 raise
-            # The path of the temporary file means nothing to the user.
+            # The user does not know the path of the temporary file.
             message = str(error).replace(repr(str(copied)), "standard input")
             raise type(error)(message) from None
 

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
         )
         optional = ("chunk_size", "without", "note")
         empty = [name for name in optional if frame[name].null_count() == len(frame)]
-        # Of a single trace, the identity is known.
+        # The user knows the identity of a single trace.
         if frame["trace_id"].n_unique() == 1:
             empty.append("trace_id")
         frame = frame.drop(empty)

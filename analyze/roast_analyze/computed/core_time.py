@@ -34,7 +34,7 @@ FROM _worker_conditions
 WHERE trace_id = $trace_id
 """
 
-#: What attempts are divided by, besides their use.
+#: Groups of attempts, besides their use.
 _WORKS: Final = """
 SELECT row_number() OVER (ORDER BY prefix, dataset, span_id) - 1 AS work, *
 FROM (
@@ -83,8 +83,8 @@ SELECT
 FROM _task_phases
 """
 
-#: Changes of the states of tasks in the scheduler's order, after those of tasks that were there
-#: when recording began. Hashes of keys are much faster to sort than their texts.
+#: Changes of the states of tasks in the scheduler's order, after the initial states of tasks
+#: that existed when recording began. Hashes of keys are much faster to sort than their texts.
 _CHANGES: Final = """
 SELECT
     hash(key || $salt) AS key,

@@ -96,7 +96,7 @@ def query(trace: Session) -> pl.DataFrame:
     """Return the steps of the critical path of each trace."""
     pauses = trace.sql(_PAUSES).pl()
     found = []
-    # Facts are queried for the attempts of the path only: few of many.
+    # Facts are only queried for the attempts of the path, which are few.
     for trace_id, start_t, stop_t, waits in waits_of_traces(trace):
         path = pl.DataFrame(schema=PATH) if waits is None else find_path(waits)
         about = {"first_chunk": FIRST_CHUNK, "ids": path["id"].to_list()}

@@ -20,9 +20,9 @@ _WEIGHTS: Final = {"high": 1.0, "medium": 0.8, "low": 0.5}
 #: Thread time that is idle anyway is worth less than wall time.
 _CORE_WEIGHT: Final = 0.5
 
-#: Factor of the largest saving, applied once the order is decided: without a cause, what it
-#: delays indirectly is faster as well. In 28 pairs of runs that no rule had been corrected for,
-#: 7 saved up to 1.8 times the upper end of a rule, and one saved less than the lower end.
+#: Factor of the largest saving, applied after ranking: removing a cause also removes indirect
+#: delays. In 28 pairs of runs that had not been used to adjust the rules, 7 saved up to 1.8
+#: times the upper end of a rule, and one saved less than the lower end.
 _INDIRECT_FACTOR: Final = 1.25
 
 #: Rules whose findings mean that the result is incomplete. They are major, whatever they cost.
@@ -77,7 +77,7 @@ def query(trace: Session) -> pl.DataFrame:
     )
     ranked: pl.DataFrame = (
         found.join(runs, on="trace_id")
-        # A rule measures one cause, and may count time twice or more than the run had.
+        # A rule can count time twice, or more time than the run had.
         .with_columns(
             pl.col("core_seconds").clip(0.0, pl.col("all_core_seconds")),
             pl.col("wall_seconds_min", "wall_seconds_max").clip(0.0, largest),

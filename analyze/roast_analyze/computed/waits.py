@@ -1,4 +1,4 @@
-"""Attempts and dependencies of a trace, for the tables that need what attempts waited for."""
+"""Attempts and dependencies of a trace, for tables that need the waits of attempts."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ WHERE results.end_seq < needs.seq AND coalesce(results.next_seq > needs.seq, tru
 
 
 def waits_of_traces(trace: Session) -> Iterator[tuple[str, float, float, Waits | None]]:
-    """Return identity, start, end and waits of each trace; None without any attempt."""
+    """Return identity, start, end and waits of each trace; waits are None without attempts."""
     for trace_id, start_t, stop_t in trace.rows(
         "SELECT trace_id, start_t, stop_t FROM _trace_range ORDER BY trace_id"
     ):

@@ -147,7 +147,7 @@ def events(trace: Session, scope: Scope) -> Iterator[Event]:
     prefixes = trace.rows(
         "SELECT prefix FROM prefixes ORDER BY compute_seconds DESC NULLS LAST, prefix"
     )
-    # The prefixes that take most time differ most in color.
+    # The prefixes with the most time get the most distinct colors.
     colors = {prefix: _COLORS[rank % len(_COLORS)] for rank, (prefix,) in enumerate(prefixes)}
     task = partial(_task, colors=colors)
     [(recorded,)] = trace.rows("SELECT count(*) FROM transfers")

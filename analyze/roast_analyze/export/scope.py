@@ -68,8 +68,8 @@ class Scope:
 
         One of the columns `workers` must have the address of a worker. `prefix` is an
         expression over ``$prefix`` that is true for the rows of a prefix. `begin` and `end` are
-        columns with the start and the end of a row, open-ended if null. What a table does not
-        have is not limited.
+        columns with the start and the end of a row, open-ended if null. A condition without
+        its columns is left out.
         """
         parts: list[str] = []
         parameters: dict[str, object] = {}
@@ -95,9 +95,9 @@ class Scope:
 
 
 def batches(trace: Session, query: str, condition: Condition) -> pa.RecordBatchReader:
-    """Run a query with ``{condition}`` in its text, whose result is computed while it is read.
+    """Run a query with ``{condition}`` in its text, and yield its rows in batches.
 
-    So memory does not grow with the number of rows.
+    The result is computed while it is read, so memory does not grow with the number of rows.
     """
     sql = query.replace("{condition}", condition.sql)
     return trace.sql(sql, condition.parameters or None).to_arrow_reader(_BATCH_ROWS)
@@ -189,7 +189,7 @@ def check_profiles(trace: Session, scope: Scope) -> None:
 def _hint(name: str, names: list[str]) -> str:
     if not names:
         return "the trace has none"
-    # Of many names, the one that was misspelled is the best hint.
+    # If there are many names, the closest match is the best hint.
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean {near[0]!r}?"

@@ -81,7 +81,7 @@ def _write_samples(
     """Write the rest of a profile: each stack as numbers of functions, root first."""
     total = 0.0
     file.write(', "samples": [')
-    # The weights follow all samples, so they wait in a file instead of in memory.
+    # The weights follow all samples, so they are buffered in a file instead of in memory.
     with tempfile.TemporaryFile("w+", encoding="ascii") as weights:
         separator = ""
         for row in stacks:

@@ -111,7 +111,7 @@ def _rows_of(trace: Session, scope: Scope, view: View) -> pa.RecordBatchReader:
     if view.name == "transfers":
         workers, prefix = ("source", "destination"), MOVES_PREFIX
     condition = scope.condition(workers=workers, prefix=prefix, begin=begin, end=end)
-    # They describe the recording, whatever part of it is exported.
+    # They describe the recording, regardless of the exported part.
     if view.name in _WHOLE:
         condition = Condition("true", {})
     query = f"SELECT * FROM {quoted(view.name)} WHERE {{condition}}"  # noqa: S608

@@ -1,4 +1,4 @@
-"""Stacked horizontal bars of seconds, in parts that a legend names."""
+"""Stacked horizontal bars of seconds, whose parts are named in a legend."""
 
 from __future__ import annotations
 

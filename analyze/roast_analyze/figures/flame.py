@@ -11,7 +11,8 @@ from plotly.graph_objects import Figure, Icicle
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
 
-#: Most nodes that are drawn: those with the most samples, which include all their parents.
+#: Maximum number of nodes that are drawn: those with the most samples, and so all their
+#: parents.
 NODE_LIMIT: Final = 2000
 
 #: Colors of nodes that became faster, stayed the same, and became slower.

@@ -1,4 +1,4 @@
-"""Labels of figures: text from a trace on one line, without markup that plotly would obey."""
+"""Labels of figures: text from a trace on one line, without markup for plotly."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NAME_LIMIT: Final = 24
 
 
 def label(text: object, limit: int = LABEL_LIMIT) -> str:
-    """Return a text from a trace as a label of one line in which plotly finds no markup.
+    """Return a text from a trace as a label of one line, with plotly's markup escaped.
 
-    ``limit`` is its most characters before escaping; None returns an empty label.
+    ``limit`` is its maximum length before escaping; None returns an empty label.
     """
     if text is None:
         return ""

@@ -117,8 +117,8 @@ def named_rows(
 ) -> tuple[Figure, dict[str, list[float]]]:
     """Return an empty figure with a row for each name, the first on top.
 
-    All have one axis of x. Their axes of y are not set: returned is the number that follows
-    ``y`` and ``yaxis``, and the domain of each.
+    All rows share one x axis. Their y axes are not set: for each row, return the number that
+    follows ``y`` and ``yaxis``, and the domain.
     """
     inside_px = _ROW_PX * len(names)
     figure = empty_figure(

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from roast_analyze.figures.layout import TimeAxis
 
-#: Most points of a curve.
+#: Maximum number of points of a curve.
 POINT_LIMIT: Final = 240
-#: Most workers that are drawn as curves.
+#: Maximum number of workers that are drawn as curves.
 LINE_LIMIT: Final = 30
 #: A limit above this multiple of the peak is not drawn, because it would flatten the curves.
 LIMIT_FACTOR: Final = 2.5
-#: Most workers in the legend.
+#: Maximum number of workers in the legend.
 NAMED_LIMIT: Final = 8
 
 _GIB: Final = 1024.0**3
@@ -57,7 +57,7 @@ def memory(
     worker address, in the order of the legend.
     """
     used = pl.col("memory_bytes").fill_null(0)
-    # Of each bucket, the tick with the most memory: its parts add up to the total.
+    # The tick with the most memory in each bucket: its parts add up to the total.
     fullest = (
         cluster.sort(used, "t", descending=[True, False])
         .unique(axis.bucket(POINT_LIMIT), keep="first", maintain_order=True)

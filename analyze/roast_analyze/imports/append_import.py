@@ -110,7 +110,8 @@ def _last_segment(trace: Path) -> Iterator[Segment]:
                     "until that has ended"
                 ) from None
             except OSError:
-                # Some network file systems have no locks; the recorder needs none either.
+                # Some network file systems do not support locks; the recorder does not require
+                # them either.
                 pass
             # Another import may have replaced the file between opening and locking it.
             if segment.path.stat().st_ino == os.fstat(file.fileno()).st_ino:
@@ -168,7 +169,7 @@ def _write_import(
 
 
 def as_line(record: dict[str, Any]) -> bytes:
-    """Return a record as a line of a trace."""
+    """Encode a record as a line of a trace."""
     present = {name: value for name, value in record.items() if value is not None}
     return orjson.dumps(present, option=orjson.OPT_APPEND_NEWLINE)
 
@@ -199,7 +200,7 @@ def _remove_truncated_frame(file: IO[bytes], segment: Segment) -> bytes:
     complete_nbytes, rest = 0, b""
     with open_for_content(segment.path) as recorded:
         content = Content(recorded, segment.compression, 0, segment.nbytes)
-        # Without an end, a piece is what a truncated frame still contains.
+        # A piece without an end is the readable content of a truncated frame.
         for piece in content:
             if piece.end is None:
                 rest += piece.data
@@ -207,7 +208,7 @@ def _remove_truncated_frame(file: IO[bytes], segment: Segment) -> bytes:
                 complete_nbytes, rest = piece.end, b""
     if content.breaks.cut_at is None:
         return b""
-    # Bytes appended behind it would be decompressed as its end.
+    # Bytes appended to it would be decompressed as part of it.
     file.truncate(complete_nbytes)
     return rest
 

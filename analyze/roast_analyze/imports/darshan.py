@@ -28,7 +28,7 @@ def read(path: Path) -> Iterator[ImportData]:
         )
     with read_lines(path, "darshan_log", "a Darshan log") as lines:
         facts = orjson.loads(lines.readline())
-        # The name of a log of several processes has the id of one of them.
+        # The name of a log of several processes contains the id of only one of them.
         pid = _PID.search(path.name) if facts["value"]["processes"] == 1 else None
         facts["pid"] = int(pid[1]) if pid else None
         yield ImportData("darshan", facts, map(orjson.loads, lines))

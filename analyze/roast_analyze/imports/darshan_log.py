@@ -57,7 +57,7 @@ def main() -> None:
     job = darshan.log_get_job(log)
     begin_t = job["start_time_sec"] + job["start_time_nsec"] / 1e9
     modules = darshan.log_get_modules(log)
-    # The library opens some files that are no logs without an error.
+    # The library opens some files that are not logs without an error.
     if not modules and not job["start_time_sec"]:
         sys.exit("Error: it has neither a job nor a module")
     command = darshan.log_get_exe(log).split()
@@ -106,7 +106,7 @@ def _file(
     counters: dict[str, float] = {name: int(n) for name, n in record["counters"].items()}
     counters |= {name: float(n) for name, n in record["fcounters"].items()}
     short = {name[begin:]: n for name, n in counters.items()}
-    # Not measured, a time is 0; a damaged log can contain any float.
+    # A time that was not measured is 0; a damaged log can contain any float.
     times = [
         (name, n)
         for name, n in short.items()

@@ -38,7 +38,7 @@ def convert(dump: Path, target: Path) -> str:
     with suppress(OSError):
         if target.samefile(dump):
             raise NotWritable(f"{str(target)!r} is the dump itself: name another file")
-    # Checked here: an error of the process that reads the dump is one of the dump.
+    # Checked here, because any error of the subprocess counts as an error of the dump.
     for library in ("msgpack", "yaml"):
         if importlib.util.find_spec(library) is None:
             raise MissingExtra(

@@ -45,7 +45,7 @@ _TASK: Final = re.compile(r"<TaskState (?P<key>.*) [a-z-]+>", re.DOTALL)
 _WORKER: Final = re.compile(r"<WorkerState '(?P<worker>[^']*)'")
 _PREFIX: Final = re.compile(r"<(?:TaskPrefix )?(?P<name>.*?)(?:: [a-z-]+: \d|: >|>)")
 
-#: Lines of a worker's log with a task's arguments.
+#: Lines of a worker's log that contain the arguments of a task.
 _ARGUMENTS: Final = re.compile(r"(?m)^(args|kwargs):.*$")
 
 #: Levels of a worker's log that are imported.
@@ -84,7 +84,7 @@ def main() -> None:
         sys.exit(f"Error: {error}")
 
 
-#: Dumps contain numbers as keys, and values of NumPy.
+#: Dumps contain numbers as keys, and NumPy scalars.
 _OPTIONS: Final = (
     orjson.OPT_APPEND_NEWLINE | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 )
@@ -403,7 +403,7 @@ class Dump:
             return self._result(key, task)
         if finish != "erred":
             return {}
-        # Of several workers, it is unknown on which the last attempt failed.
+        # With several workers, it is unknown on which of them the last attempt failed.
         failed_on = [str(worker) for worker in _list(task.get("erred_on"))]
         gone.update(one for one in failed_on if one not in self._workers)
         pickled = task.get("exception")
@@ -551,7 +551,7 @@ _types = cache(get_type_hints)
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return a value as JSON can hold it: valid Unicode, 64-bit integers, no other types."""
+    """Return a value that JSON can represent: valid Unicode, 64-bit integers, plain types."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
     if value is None or isinstance(value, (bool, float)):

@@ -16,13 +16,13 @@ from roast_analyze.imports.subprocess_reader import read_lines
 
 @contextmanager
 def read(path: Path, *, worker: str | None, clock: str | None) -> Iterator[ImportData]:
-    """Read a file that Yappi saved of a worker; raise TraceError if it is not one.
+    """Read a file that Yappi saved on a worker; raise TraceError if it is not one.
 
     `clock` is Yappi's clock, ``cpu`` or ``wall``, for formats that do not contain it.
     """
     with read_lines(path, "yappi_stats", "a file saved by Yappi") as lines:
         facts: dict[str, Any] = orjson.loads(lines.readline())
-        # A file that names its clock is right; the option is for the others.
+        # The clock in a file takes precedence; the option is for files without it.
         recorded = facts["value"].setdefault("clock", clock)
         if clock not in (None, recorded):
             raise TraceError(

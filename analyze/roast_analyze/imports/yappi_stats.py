@@ -4,7 +4,7 @@
 line for each function. Yappi saves in three formats:
 
 ``ystat``
-    A pickle. Pickles can run code: the unpickler here finds four inert classes in place of
+    A pickle. Pickles can run code: the unpickler here substitutes four inert classes for
     Yappi's, and no others. Yappi does not save the flags of code objects; a program can add
     them to the functions as ``code_flags`` (docs: how-to/yappi).
 ``pstat``
@@ -109,7 +109,7 @@ class _Statistic(dict[Any, Any]):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Creates the replacements of Yappi's classes, and no other objects."""
+    """Unpickler that creates the replacements of Yappi's classes, and no other objects."""
 
     _CLASSES: Final = {
         "YFuncStats": _Statistics,

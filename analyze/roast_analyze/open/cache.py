@@ -87,7 +87,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Description of what a database was made from."""
+    """Description of the files that a database was made from."""
 
     database: str
     database_bytes: int
@@ -154,7 +154,7 @@ class Entry:
 
     def database(self, manifest: Manifest) -> Path:
         """Return the path of a database."""
-        # Only the name, so that an edited manifest cannot lead out of the folder.
+        # Only the name, so that an edited manifest cannot refer to a file in another folder.
         return self.folder / Path(manifest.database).name
 
     def touch(self) -> None:
@@ -175,7 +175,7 @@ class Entry:
             yield path
 
     def publish(self, database: Path, segments: list[Loaded], left_out: str) -> Path:
-        """Make a database from :meth:`building` that of the entry; return its new path."""
+        """Make a database from :meth:`building` the one of the entry; return its new path."""
         finished = database.with_suffix(_FINISHED)
         database.replace(finished)
         manifest = Manifest(finished.name, finished.stat().st_size, segments, left_out)
@@ -199,7 +199,7 @@ class Entry:
 
 @contextlib.contextmanager
 def unfinished(folder: Path) -> Iterator[Path]:
-    """Yield the path for a new database, and remove what is still there afterwards."""
+    """Yield the path for a new database, and remove the file afterwards if it still exists."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{uuid.uuid4().hex}{_UNFINISHED}"
     try:

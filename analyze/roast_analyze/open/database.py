@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 #: Observer of opening a trace: called with the current stage and its finished share.
 Listener = Callable[[str, float], None]
 
-#: A trace with a smaller content is not cached: an entry takes at least 5 MB. Compressed files
-#: are assumed to contain this multiple of their size.
+#: Smaller traces are not cached, because an entry takes at least 5 MB. Compressed files are
+#: assumed to contain this multiple of their size.
 SMALL_BYTES: Final = 2**19
 _COMPRESSION_RATIO: Final = 12
 
@@ -253,7 +253,7 @@ def _attach_cached(
         try:
             path = _update_entry(entry, inputs, memory_bytes, listener)
             _attach(connection, path, read_only=True)
-        # Another attempt would end in the same way.
+        # Another attempt would fail in the same way.
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
         except (OSError, duckdb.Error) as error:
@@ -319,8 +319,8 @@ def _load(
     """Load what the database lacks."""
     if not known:
         (_copy_all if cache else _create_all)(connection)
-    # The loader appends in two lanes. One thread each is faster than two for one of them, and
-    # makes larger row groups.
+    # The loader appends in two lanes. One thread for each lane is faster than two threads for
+    # one of them, and makes larger row groups.
     connection.execute("SET threads = 1")
     # Release the memory of each row group as soon as it is full.
     connection.execute("SET GLOBAL write_buffer_row_group_count = 1")
@@ -352,7 +352,7 @@ def _load(
 
 
 def _check_records(accounts: list[tuple[Segment, Account, Progress]]) -> None:
-    """Raise if a name means files without any record."""
+    """Raise NotATrace if a name refers to files without any record."""
     lines: Counter[Path] = Counter()
     records: Counter[Path] = Counter()
     for segment, account, _ in accounts:

@@ -29,7 +29,7 @@ MAGIC: Final = {"zstd": b"\x28\xb5\x2f\xfd", "gzip": b"\x1f\x8b\x08"}
 #: Last suffix of a file name, by compression.
 SUFFIX: Final = {"zstd": ".zst", "gzip": ".gz"}
 
-#: Buffer of a file to decompress. A hostile frame can grow by a factor of ten thousand.
+#: Buffer of a file to decompress. A malicious frame can expand by a factor of ten thousand.
 _BUFFER_BYTES: Final = 2**17
 
 #: Size of a read of plain bytes.

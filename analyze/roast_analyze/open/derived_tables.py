@@ -144,7 +144,8 @@ class DerivedTables:
             names = names - self._filling
             if names & self._empty and self._database is not None:
                 for path in kept_tables(self._database).difference(self._attached):
-                    # Damaged, or just removed with a database that another process replaced.
+                    # The file is damaged, or was just removed with a database that another
+                    # process replaced.
                     with suppress(duckdb.Error):
                         self._attach(cursor, path)
             names &= self._empty
@@ -168,7 +169,7 @@ class DerivedTables:
         if query := computed_tables()[name]:
             rows = trace.sql(query).pl()
         else:
-            # Polars and numpy are not loaded before they are needed.
+            # Imported here, because Polars and numpy take long to import.
             from roast_analyze.computed import TABLES
 
             rows = TABLES[name](trace)

@@ -1,4 +1,4 @@
-"""Files of traces: which files a name means, and which segment of which trace each file is.
+"""Files of traces: the files that a name refers to, and the trace and segment of each file.
 
 A name is a file, a folder of segments, or a pattern for either. The header of a file states its
 trace and segment; a file without a header belongs to the trace of its neighbors.
@@ -42,7 +42,7 @@ SUFFIXES: Final = (".jsonl", ".jsonl.zst", ".jsonl.gz")
 #: First bytes of a segment: compressed, or a header.
 _BEGINNINGS: Final = (*MAGIC.values(), *(opening + b'header",' for opening in OPENINGS))
 
-#: A header must lie within so many bytes.
+#: A header must lie within this number of bytes.
 _HEADER_BYTES: Final = 2**20
 
 _HEADER_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
@@ -101,7 +101,7 @@ class Inputs(NamedTuple):
     """The segments to read, in order, and the files that are left out."""
 
     segments: tuple[Segment, ...]
-    #: Why, the trace, and the number of the segment if it is known.
+    #: Reason, trace, and number of the segment if it is known.
     left_out: tuple[tuple[Damage, str, int | None], ...]
 
     @property
@@ -146,8 +146,8 @@ def find_inputs(names: Iterable[Path]) -> Inputs:
 def group_by_trace(names: Iterable[Path]) -> list[tuple[Path, ...]]:
     """Return the paths to open each trace with, in the order of `names`.
 
-    Several names can mean parts of one trace. If one name means several traces, its single
-    files are returned instead.
+    Several names can refer to parts of one trace. If one name refers to several traces, its
+    single files are returned instead.
     """
     traces: dict[str, dict[Path, None]] = {}
     for name in names:
@@ -224,7 +224,7 @@ def trace_name(path: Path) -> str:
 
 
 def _read_segments(name: Path) -> tuple[list[Segment], list[Segment]]:
-    """Return the segments that a name means, with their identities, and empty files."""
+    """Return the segments that a name refers to, with their identities, and empty files."""
     segments = [read_segment(path, name) for path in segment_paths(name)]
     found = [segment for segment in segments if not segment.empty]
     if not found:

@@ -11,7 +11,7 @@ import psutil
 
 from roast_analyze.errors import TraceError
 
-#: Default: this share of the free memory, and at most so many bytes.
+#: Default: this share of the free memory, and at most this number of bytes.
 DEFAULT_SHARE: Final = 0.6
 DEFAULT_MOST_BYTES: Final = 4 * 2**30
 

@@ -1,6 +1,6 @@
 """Checks of a query before it runs, and errors that show where it is wrong.
 
-The first line of a message stands alone: where, what, and a suggestion. If the place is known,
+The first line of a message is complete: place, problem and suggestion. If the place is known,
 the line of the query follows, with a caret below it::
 
     line 1, column 8: Binder Error: Referenced column "kye" not found … did you mean 'key'?

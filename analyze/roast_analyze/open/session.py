@@ -47,7 +47,7 @@ _RESTRICTIONS: Final = (
     "SET GLOBAL lock_configuration = true",
 )
 
-#: Between attempts to close a connection whose query was interrupted.
+#: Time between attempts to close a connection whose query was interrupted.
 _POLL_SECONDS: Final = 0.01
 
 
@@ -57,7 +57,7 @@ _Result = TypeVar("_Result")
 class Session:
     """One or more opened traces; the parameters are those of :class:`roast_analyze.Trace`."""
 
-    #: Names of views that are read as they are: they need no other table.
+    #: Names of views that are stored, so that they need no other table.
     _stored: ClassVar[Sequence[str]] = ()
 
     def __init__(
@@ -167,8 +167,8 @@ class Session:
     ) -> list[tuple[Any, ...]]:
         """Run a query once, and return its rows.
 
-        The result is that of ``sql(query, parameters).fetchall()``, for which DuckDB would
-        plan the query twice. That takes longer than most queries of a small trace.
+        The result is that of ``sql(query, parameters).fetchall()``, which plans the query
+        twice; planning takes longer than running most queries of a small trace.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class Session:
         self._derived.fill(query, self)
 
     def explain(self, error: duckdb.Error, query: str = "") -> QueryError:
-        """Return an error that names what is wrong with a query, and where.
+        """Return an error with the problem of a query, and its place in the text.
 
         Parameters
         ----------

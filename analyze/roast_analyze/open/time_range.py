@@ -1,7 +1,7 @@
 """Limiting a trace to a time range of its run.
 
 The database of a trace may be read-only and shared, so a second database in memory, with the
-same relations, is put in front of it. Records with a time are kept if the time lies in the
+same relations, precedes it in the search path. Records with a time are kept if it lies in the
 range. Attempts, workers and everything else with a duration are cut at its ends, as the files
 of ``sql/time_range`` define. Everything else is computed from these by the same files as for
 the whole run, so a view has the same meaning for a time range as for a run.

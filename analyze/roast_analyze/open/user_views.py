@@ -115,7 +115,7 @@ def _created_separately(connection: duckdb.DuckDBPyConnection) -> Iterator[None]
     """Create what the block creates in a database next to that of the trace.
 
     The database of a trace may be read-only. The other database comes first in the search path
-    and borrows the raw tables, because DuckDB searches a name with a schema only there.
+    and has views of the raw tables, because DuckDB looks up a name with a schema only there.
     """
     [(path,)] = connection.execute("SELECT current_setting('search_path')").fetchall()
     # The database of the trace, or that of a time range.

@@ -46,8 +46,8 @@ _COMPUTED = "computed"
 #: Name of the database of a trace within a connection.
 NAME: Final = "trace"
 
-#: Name of a second database, in memory, for views of the user and what is computed later: the
-#: first one may be read-only.
+#: Name of a second database, in memory, for views of the user and for derived tables, because
+#: the first one may be read-only.
 VIEWS_NAME: Final = "memory"
 
 #: Schemas of the derived tables: in the database of the trace they are empty, which declares
@@ -61,7 +61,7 @@ _CREATE_TABLE = "CREATE TABLE"
 _COMMENT = "COMMENT ON "
 _MACRO = re.compile(r"^CREATE MACRO (\w+)", re.MULTILINE)
 
-#: The files that decide how a trace becomes tables; the cache depends on their text.
+#: The modules that load a trace into tables; the cache depends on their text.
 _LOADERS = ("checksum.py", "decompress.py", "block_reader.py", "load.py", "views.py")
 _COMPUTING = ("algorithms", "computed", "sql/computed", "sql/rules", "sql/time_range")
 
@@ -77,7 +77,7 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """A public view; `comment` says what a row is."""
+    """A public view; `comment` describes its rows."""
 
     name: str
     topic: str
@@ -135,8 +135,8 @@ def derived_tables() -> dict[str, str]:
 def computed_tables() -> dict[str, str | None]:
     """Return the queries of the tables that are computed when they are needed.
 
-    They read other computed tables, so that they cannot be filled with the derived tables of
-    the topics. The query is None for a table that Python computes.
+    They read other computed tables, so they cannot be filled together with the derived tables
+    of the topics. The query is None for a table that Python computes.
     """
     parts = {name: d.sql.partition(" AS\n") for name, d in _read_topic(_COMPUTED).items()}
     return {name: query or None for name, (_, _, query) in parts.items()}
@@ -169,7 +169,7 @@ def create_time_range_views(connection: duckdb.DuckDBPyConnection) -> None:
         "WHERE database_name = ? AND schema_name = 'raw' ORDER BY ALL",
         [NAME],
     ).fetchall():
-        # With `rowid`, the order of the trace, which a view does not have by itself.
+        # Views have no `rowid`, which is the order of the trace.
         whole = f'CREATE VIEW raw."{table}" AS SELECT rowid, * FROM trace.raw."{table}"'  # noqa: S608 - fixed names
         connection.execute(cut[_RAW + table].sql if _RAW + table in cut else whole)
     for name in computed_tables():
@@ -196,7 +196,7 @@ def _time_range_definitions() -> tuple[_Definition, ...]:
 
 
 def view_statements() -> tuple[str, ...]:
-    """Return the text of the public views that need no Python, after that of what they need."""
+    """Return the text of the public views that need no Python, each after its dependencies."""
     definitions = {definition.name: definition for definition in _definitions()}
     wanted: set[str] = set()
     needed = set(view_names()) - set(computed_view_names())

@@ -205,7 +205,7 @@ def columns(
     fields = []
     for word in shown.split():
         name = word.strip("()?")
-        # Columns of the view span_totals are headed as those of the same quantities elsewhere.
+        # Columns of the view span_totals have the headings of the same quantities elsewhere.
         known = name if name in _HEADINGS else name.removeprefix("total_")
         words = re.sub("_(bytes|seconds|t)$", "", known).replace("_", " ")
         fields.append(

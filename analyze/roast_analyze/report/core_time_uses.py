@@ -14,8 +14,8 @@ class Use(NamedTuple):
     color: str
 
 
-#: By the use of the view. Blue computes a result, red computes none, gray has no task, and
-#: other hues wait for something.
+#: By the use of the view. Blue uses compute a result, red ones compute none, gray ones have no
+#: task, and all other colors are waits.
 USES: Final = {
     "kept result": Use("computing, result kept", palette.RANKED[0]),
     "unfinished attempt": Use("computing, not finished", palette.RANKED[4]),

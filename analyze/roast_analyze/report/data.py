@@ -1,4 +1,4 @@
-"""Everything that the report is built from, queried once."""
+"""The data of the report, queried once."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     #: Thread time of findings by ID and entity.
     Costs = Mapping[tuple[str, str], float]
 
-#: Number of findings that are shown without being asked for.
+#: Number of findings that are shown by default.
 SHOWN = 5
 
 #: Text for a run without findings.
@@ -114,7 +114,7 @@ def query_costs(trace: Session) -> Costs:
 
 def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:
     """Compare the findings of a run with earlier ones, the largest difference first."""
-    # Of several earlier runs, the one in which a finding cost most.
+    # With several earlier runs, the one in which a finding cost most counts.
     before = {key: max(base.get(key, 0.0) for base in bases) for base in bases for key in base}
     found = []
     for key in {**before, **after}:

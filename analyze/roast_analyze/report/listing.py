@@ -48,6 +48,6 @@ def list_frame(view: str, query: str, order: str, limit: int, rows: pl.DataFrame
 def _listing(
     view: str, query: str, order: str, limit: int, shown: pl.DataFrame, total: int
 ) -> Listing:
-    # Readers copy the query: a limit that left nothing out would only make it longer.
+    # Users copy the query, so it only has a limit if the limit omits rows.
     limited = f" LIMIT {limit}" if total > limit else ""
     return Listing(view, f"{query} ORDER BY {order}{limited}", shown, total)

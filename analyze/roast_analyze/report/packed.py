@@ -23,7 +23,7 @@ def pack_text(text: str) -> Markup:
     """Pack a text."""
     # The strongest compression takes twice as long and saves 1 % of the size.
     content = gzip.compress(text.encode(), compresslevel=6, mtime=0)
-    # Base64 contains only letters, digits and three signs, so that no text of a trace can
+    # Base64 contains only letters, digits, +, / and =, so that no text of a trace can
     # close the element that contains it.
     return Markup(base64.b64encode(content).decode("ascii"))  # noqa: S704
 

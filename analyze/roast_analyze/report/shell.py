@@ -1,7 +1,7 @@
 """The pages and what they share: template, styles, scripts and content security policy.
 
-A page loads nothing. Its policy allows only the scripts whose hashes it lists, so that markup
-that got past the escaping could not run.
+A page loads no other files. Its policy allows only the scripts whose hashes it lists, so that
+scripts in markup that was not escaped cannot run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Page:
     """The context of the template ``page.html.j2``, which computes nothing."""
 
     title: str
-    #: What the page is about, below the title.
+    #: Subject of the page, below the title.
     about: Markup
     made_with: str
     command: str

@@ -40,9 +40,9 @@ Kind = Literal[
     "trouble",
 ]
 
-#: Most characters of a cell.
+#: Maximum number of characters of a cell.
 CELL_LIMIT: Final = 240
-#: Most columns that a table shows with its details.
+#: Maximum number of columns that a table shows with its details.
 COLUMN_LIMIT: Final = 8
 #: Outcomes that are not shown as failures.
 _GOOD: Final = frozenset({"memory", "complete"})
@@ -123,7 +123,7 @@ Wanted = tuple[str, str, "Listing", "Sequence[Field]", str]
 
 
 class Source:
-    """What a page is about, which its tables come from: a trace, several traces, a store."""
+    """The source of the tables of a page: a trace, several traces, or a store."""
 
     #: View to column to its description.
     comments: Mapping[str, Mapping[str, str]]
@@ -132,7 +132,7 @@ class Source:
 
     @property
     def start_t(self) -> float:
-        """Zero of times, seconds since the epoch."""
+        """Origin of times, in seconds since the epoch."""
         return 0.0
 
     def command(self, listing: Listing) -> str:

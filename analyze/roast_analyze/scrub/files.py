@@ -158,7 +158,7 @@ def _read(segments: list[Segment], listener: Listener, stage: str) -> Iterator[_
 
 
 class _Lines:
-    """The lines of a segment, and the damage found on the way."""
+    """The lines of a segment, and the damage found while reading them."""
 
     def __init__(self, segment: Segment, report: Callable[[int], None]) -> None:
         self._segment = segment
@@ -274,7 +274,7 @@ class _Import:
 
     def write(self, writer: _Writer) -> None:
         """Write the record with the checksum of the scrubbed lines, and then these."""
-        # What is missing or changed must stay so.
+        # Missing or changed lines must still be missing or changed.
         missing = max(self.awaited_bytes, 0)
         is_changed = not missing and self.crc32 != self.record["crc32"]
         self.record["nbytes"] = self.lines.tell() + missing
@@ -332,7 +332,7 @@ def _scrub_line(
     has_checksum = record["kind"] == "trailer" and scrubbed.pop("crc32", None) is not None
     line = orjson.dumps(scrubbed)
     if has_checksum and checksum.matches is not None:
-        # Of everything before the comma.
+        # The checksum covers everything before the comma.
         crc32 = zlib.crc32(line[:-1], writer.crc32) ^ (not checksum.matches)
         line = line[:-1] + b',"crc32":%d}' % crc32
     return line + b"\n" if len(line) < MAX_LINE_BYTES else _UNREADABLE

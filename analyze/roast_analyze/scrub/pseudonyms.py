@@ -38,7 +38,7 @@ CREATE TEMP TABLE words (word TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TEMP TABLE kept (word TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
-#: Number of words in memory, from which on they are written to disk.
+#: Maximum number of words in memory before they are written to disk.
 _BATCH: Final = 100_000
 
 #: A consonant and a vowel, so that pseudonyms can be spoken.
@@ -52,7 +52,7 @@ class Dictionary:
         self._connection = connection
         connection.executescript(_TEMPORARY)
         [(known,)] = connection.execute("SELECT count(*) FROM names")
-        # With a map, numbers go on where the last trace ended.
+        # With a map, numbers continue after those of the last trace.
         self._numbers = count(known)
         self._cache: dict[str, str] = {}
         self._new: dict[str, set[str]] = {"words": set(), "kept": set()}
@@ -76,7 +76,7 @@ class Dictionary:
         return self._cache.get(text) or self._find(text, "letters")
 
     def left_over(self, words: Iterable[str]) -> str | None:
-        """Return one of the words that is a word of the trace but not kept, or None."""
+        """Return one of the words that occurs in the trace and is not kept, or None."""
         self._flush()
         for word in words:
             if self._has("words", word) and not self._has("kept", word):
@@ -146,7 +146,7 @@ def open_dictionary(path: Path | None) -> Iterator[Dictionary]:
     is_new = path is None or not path.exists()
     try:
         if path is not None and is_new:
-            # It holds the names that the user wants to hide: private to the user.
+            # Private to the user, because it contains the names to hide.
             os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
         with closing(sqlite3.connect(path or "", isolation_level=None)) as connection:
             if is_new:

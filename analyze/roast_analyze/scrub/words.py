@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _LETTER: Final = r"[0-9A-Za-z_\u0080-\U0010ffff]"
 
-#: What ``lastgroup`` of a match names is kept, or has a pseudonym of that form.
+#: The ``lastgroup`` of a match is the form of the word, which is kept or has a pseudonym of
+#: this form.
 WORD: Final = re.compile(
     rf"(?<!{_LETTER})(?:"
     r"(?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)"
@@ -55,7 +56,7 @@ _COUNTER: Final = re.compile(
 #: Addresses that every machine has.
 _KEPT_ADDRESSES: Final = frozenset({"127.0.0.1", "0.0.0.0"})  # noqa: S104 - compared with
 
-#: At least one digit, because words of these letters can be words of a language: effaced.
+#: With at least one digit, because these letters can form words of a language, such as effaced.
 _HEX: Final = re.compile(r"(?=[a-f]*[0-9])[0-9a-f]{7,}|[0-9a-f]{32}")
 
 #: Comments and results of a view, which are not compared with the trace.
@@ -65,7 +66,7 @@ _SQL_RESULT: Final = re.compile(
 )
 _SQL_TEXT: Final = re.compile(r"'(?:[^']|'')*'")
 
-#: The beginning of a text that is read, and no name or pattern.
+#: The beginning of a sentence for readers, as opposed to a name or a pattern.
 _SENTENCE: Final = re.compile(r"'[A-Za-z,]+ ")
 
 
@@ -102,13 +103,13 @@ def words_in(text: str) -> Iterator[str]:
 def names_in(text: str) -> Iterator[str]:
     """Yield the words of a text that are not kept, without those of lines of numbers."""
     for line in text.split("\n"):
-        # They are kept in some fields and replaced in others, so that they prove nothing.
+        # They are kept in some fields and replaced in others, so finding them proves nothing.
         if not NUMBER_LINE.fullmatch(line):
             yield from words_in(line)
 
 
 def is_kept(match: re.Match[str]) -> bool:
-    """Return whether a word names nothing, so that it is kept."""
+    """Return whether a word is not a name, so that it is kept."""
     word = match[0]
     match match.lastgroup:
         case "word":

@@ -48,16 +48,16 @@ if TYPE_CHECKING:
 #: Memory limit of the database of a batch; it spills to disk beyond it.
 MEMORY_LIMIT: Final = "512MiB"
 
-#: Most rows of a row group of a Parquet file.
+#: Maximum number of rows of a row group of a Parquet file.
 GROUP_ROWS: Final = 2**16
 
 #: Size of a read for the digest.
 _DIGEST_BYTES: Final = 2**20
 
-#: Least rows of a row group that ends with its trace.
+#: Minimum number of rows of a row group that ends with its trace.
 _LEAST_GROUP_ROWS: Final = 2**12
 
-#: Of a trace without a record with a time.
+#: Month of a trace whose records have no time.
 _NO_MONTH: Final = "unknown"
 
 
@@ -136,7 +136,7 @@ def _failed(source: Source, error: Exception) -> Converted:
 
 
 class _UnkeptSession(Session):
-    """Some traces, whose tables are not kept in the cache."""
+    """A session whose tables are not kept in the cache."""
 
     def _open(
         self, paths: Sequence[Path], cache: bool, memory_bytes: int, listener: Listener
@@ -161,7 +161,7 @@ def _convert(digests: Mapping[Source, str], store: Location) -> Converted:
         for trace_id, _, t in found:
             month = _NO_MONTH if t is None else f"{datetime.fromtimestamp(t, UTC):%Y-%m}"
             by_month.setdefault(month, {})[trace_id] = sources[trace_id].addition
-        # Of the columns of each table; the comment of the table itself is that of no column.
+        # Comments of the columns of each table; the comment of a table has no column name.
         comments = {
             kind.name: {"": kind.meaning} | {field.name: field.meaning for field in kind.fields}
             for kind in kinds().values()
@@ -170,7 +170,7 @@ def _convert(digests: Mapping[Source, str], store: Location) -> Converted:
             for view in trace.views()
             if view.name in VIEWS
         }
-        # Most traces lack some kinds: no query for each of their tables.
+        # Most traces lack some kinds, whose tables need no query.
         filled = trace.rows(
             "SELECT table_name FROM duckdb_tables() "
             "WHERE schema_name = 'raw' AND estimated_size > 0 ORDER BY ALL"
@@ -238,7 +238,7 @@ def _write_table(
             ):
                 counts[addition] += end - previous
                 previous = end
-                # A large row group has rows of one trace, and is skipped by questions about
+                # A large row group has rows of one trace, and is skipped by queries of
                 # others. Small ones would consist of metadata.
                 if end - written >= _LEAST_GROUP_ROWS or end == batch.num_rows:
                     writer.write_batch(batch.slice(written, end - written).cast(schema))

@@ -88,7 +88,7 @@ class Location:
 
     @classmethod
     def of(cls, path: str, options: Mapping[str, str] | None = None) -> Location:
-        """Return the place that a user named."""
+        """Return the location for the path or URL of a user."""
         # A local store is a folder for pyarrow and DuckDB.
         text = path.removeprefix("file://")
         is_url = "://" in text
@@ -229,7 +229,7 @@ class Location:
         """Merge the files of ``runs``, to which each commit adds one."""
         table = self.open(RUNS)
         if table and len(table.file_uris()) > _RUNS_FILES:
-            # Another process that commits will do it.
+            # The process with the conflicting commit will merge them.
             with suppress(CommitFailedError):
                 table.optimize.compact()
 
@@ -285,6 +285,6 @@ def _repeated(commit: Callable[[], _Result]) -> _Result:
     for attempt in range(1, _ATTEMPTS):
         with suppress(CommitFailedError):
             return commit()
-        # Longer and longer, because many processes may commit.
+        # The pause grows, because many processes may commit.
         time.sleep(_PAUSE_SECONDS * attempt)
     return commit()

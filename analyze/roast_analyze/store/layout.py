@@ -18,7 +18,7 @@ from typing import Final
 
 from roast_schemas.describe import kinds
 
-#: Views that are stored because they are often asked for and take long to compute.
+#: Views that are stored because they are often queried and take long to compute.
 VIEWS: Final = ("task_runs", "chunks", "files", "workers", "datasets")
 
 #: Tables of the schema ``raw`` of a trace.
@@ -32,7 +32,7 @@ ADDITION: Final = "addition"
 RECORD_NUMBER: Final = "record_number"
 MONTH: Final = "month"
 
-#: Numbers of rows of a file are smaller than 2 to this power.
+#: Row numbers of a file are smaller than 2 to this power.
 RECORD_BITS: Final = 36
 
 #: Columns of ``runs`` that describe the trace in the store, and their comments.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.database import Listener
 
-#: Most rows of a row group of a merged file.
+#: Maximum number of rows of a row group of a merged file.
 GROUP_ROWS: Final = 2**16
 
 #: Size that files of a table are merged to.
@@ -58,7 +58,7 @@ def check_tables(place: Location) -> list[Problem]:
         try:
             table = place.open(name)
             found = {} if table is None else _rows_by_addition(table)
-        # One broken file must not hide what is wrong with other tables.
+        # One broken file must not hide problems of other tables.
         except OSError as error:
             problems.append(Problem(name, "", f"a file cannot be read: {error}"))
             continue

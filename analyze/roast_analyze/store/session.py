@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 #: Table with the additions whose rows are part of the session.
 _ADDITIONS: Final = f"{VIEWS_NAME}.main._additions"
 
-#: Files are selected for so many traces. Those of more are filtered while they are read.
+#: Maximum number of traces for which files are selected. With more, rows are filtered while
+#: reading.
 _LISTED_TRACES: Final = 100
 
 #: Functions of DuckDB whose arguments are names or queries: they can refer to any table.
@@ -57,7 +58,7 @@ _EXPLAIN: Final = re.compile(r"\A\s*EXPLAIN\s+(?:ANALYZE\s+)?(?:\([^)]*\)\s*)?",
 class StoreSession(Session):
     """Some or all traces of a store, in a version of its table of runs.
 
-    The key is this version, and the identities of the traces, or None for all.
+    The key consists of this version and the identities of the traces, or None for all.
     """
 
     _stored = (*VIEWS, RUNS)
@@ -73,7 +74,8 @@ class StoreSession(Session):
         self._place = place
         _, trace_ids = key
         self._additions = place.read_runs([ADDITION], trace_ids, runs)
-        # A few are conditions of a scan, which skips files and row groups without them.
+        # A few traces are a condition of the scan, which skips files and row groups without
+        # them.
         self._listed = (
             self._additions[ADDITION].to_pylist()
             if trace_ids is not None and len(trace_ids) <= _LISTED_TRACES
@@ -84,7 +86,7 @@ class StoreSession(Session):
         self._attaching = threading.RLock()
         self._attached: set[str] = set()
         super().__init__(place.uri, memory_limit=memory_limit)
-        # No file of a trace that an output could overwrite.
+        # Empty, because an output cannot overwrite a trace file.
         self.paths = ()
 
     def _fill_tables(self, query: str) -> None:
@@ -144,7 +146,7 @@ class StoreSession(Session):
         """Return the words of a query, and those in the views that it refers to."""
         found: set[str] = set()
         words = _words(query)
-        # Their arguments can be computed, so every table may be needed.
+        # Arguments of these functions can be computed, so every table may be needed.
         if words & _INDIRECT:
             return {*RAW, *VIEWS, *(view.name for view in store_views())}
         while words:

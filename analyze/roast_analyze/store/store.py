@@ -33,7 +33,7 @@ BATCH_BYTES: Final = 16 * 2**20
 #: Time between commits, each of which costs a few files per table.
 _COMMIT_SECONDS: Final = 10.0
 
-#: Removed rows and files of interrupted additions are kept for so long, because another
+#: Removed rows and files of interrupted additions are kept for this time, because another
 #: process may be about to commit or to read them.
 GRACE_HOURS: Final = 24.0
 
@@ -116,7 +116,7 @@ class Store:
                 if isinstance(converted, Converted):
                     waiting += converted
                 elif len(batch) > 1:
-                    # Its worker was killed; one of the traces can be the reason.
+                    # The worker was killed, possibly because of one of the traces.
                     alone += ([source] for source in batch)
                     continue
                 else:
@@ -162,8 +162,8 @@ class Store:
         before_t : float, optional
             Traces of runs that began before this time, in seconds since the epoch.
         most_bytes : int, optional
-            The oldest traces, until the files from which all others were added have no more
-            than this size.
+            Maximum total size of the files from which the remaining traces were added: the
+            oldest traces beyond it are returned.
         """
         newest_first = self.runs().select("trace_id", "start_t", "trace_bytes")
         is_expired = pl.lit(value=False)
@@ -185,8 +185,8 @@ class Store:
         Parameters
         ----------
         grace_hours : float
-            Age from which rows of interrupted additions, and files that no table has, are
-            removed. Nothing else may write to the store or read from it if it is 0.
+            Minimum age of rows of interrupted additions, and of files without a table, to be
+            removed. If it is 0, no other process may write to the store or read from it.
         listener : callable, optional
             Called with the current stage and the finished share, from 0 to 1.
         """
@@ -253,7 +253,7 @@ class Store:
         # The fingerprints of traces in the store that have one of the sizes.
         known: dict[int, frozenset[str]] = {}
         table, columns = self._place.open_runs(), ["trace_bytes", "fingerprint"]
-        # A new table has not all of its columns.
+        # A new table does not have all of its columns.
         if {field.name for field in table.schema().fields}.issuperset(columns):
             rows = pl.DataFrame(self._place.read_runs(columns, table=table))
             same_size = rows.filter(pl.col("trace_bytes").is_in(sizes))

@@ -1,8 +1,8 @@
 """Determine how many bytes of each branch belong to a range of entries.
 
 Files are written in pieces: baskets of a branch (TTree), clusters (RNTuple) or row groups
-(Parquet). To read an entry is to read the whole piece that contains it, so the bytes of a
-range are those of all pieces that overlap it. All of this is in metadata that the reader has
+(Parquet). Reading an entry means reading the whole piece that contains it, so the bytes of a
+range are those of all pieces that overlap it. The sizes are in metadata that the reader has
 in memory anyway; nothing is read from the file.
 """
 
@@ -19,7 +19,7 @@ Sizes = tuple[int | None, int | None]
 
 def storage_format(table: Any) -> str | None:
     """Return TTree, RNTuple, Parquet or None: how a table, or a branch of it, is stored."""
-    # Attributes of the class: those of the object could start to read.
+    # Check the class, because attributes of the object could trigger a read.
     kind = type(table)
     if hasattr(kind, "ntuple"):
         return "RNTuple"
@@ -38,7 +38,7 @@ def count_branches(table: Any) -> int | None:
     match storage_format(table):
         case "TTree":
             count, queue = 0, [table]
-            # Much faster than `keys()`, because nearly all branches have none below them.
+            # Much faster than `keys()`, because nearly all branches have no children.
             while queue:
                 below = queue.pop().branches
                 count += len(below)
@@ -62,7 +62,7 @@ class OverlappingBytes:
         # Uncompressed sizes of the baskets that were read, by id of the branch and number:
         # the metadata of a TTree lacks them.
         self._basket_sizes = basket_sizes
-        # Clusters or row groups are the same for all branches of a file, so found once.
+        # Clusters or row groups are the same for all branches of a file: find them once.
         self._pieces: range | None = None
 
     def of(self, branch: Any) -> Sizes:
@@ -85,7 +85,7 @@ class OverlappingBytes:
 
     def _of_tbranch(self, branch: Any) -> Sizes:
         if hasattr(branch.interpretation, "subbranches"):
-            # To read a branch that was split is to read its parts.
+            # Reading a split branch means reading its parts.
             parts = [self._of_tbranch(part) for part in branch.branches]
             return _sum(size for size, _ in parts), _sum(size for _, size in parts)
         if not branch.num_baskets:
@@ -157,7 +157,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
 def _column_numbers(field: Any) -> list[int]:
     """Return the numbers of the columns that uproot reads for a field."""
     # A field can refer to another one, and the offsets of a collection serve many fields.
-    # Only the form that uproot builds to read the field names all: ``column-<number>``.
+    # Only the form with which uproot reads the field lists all: ``column-<number>``.
     numbers: set[int] = set()
     queue = [field.to_akform()[0]]
     while queue:

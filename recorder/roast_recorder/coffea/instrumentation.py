@@ -41,9 +41,9 @@ Wrapper = Callable[..., Any]
 
 
 def add_listener(name: str, listener: Callable[[Records], None]) -> None:
-    """Measure every chunk that this process makes, and pass its records to a listener.
+    """Measure every chunk that this process processes, and pass its records to a listener.
 
-    It is called in the thread that processed the chunk. One of the same name is replaced.
+    It is called in the thread that processed the chunk. It replaces one of the same name.
     """
     state = here()
     with state.lock:
@@ -63,7 +63,7 @@ def add_listener(name: str, listener: Callable[[Records], None]) -> None:
 
 
 def remove_listener(name: str) -> None:
-    """Remove a listener if it is there. With the last one, all functions are restored."""
+    """Remove a listener, if present; with the last one, restore all functions."""
     state = here()
     with state.lock:
         state.listeners.pop(name, None)
@@ -169,7 +169,7 @@ def process_item(original: Any, *arguments: Any, **keywords: Any) -> Any:
 def process_in_pool(
     original: Any, executor: Any, items: Any, function: Any, accumulator: Any
 ) -> Any:
-    """Wrap ``FuturesExecutor.__call__``, which makes chunks in the processes of a pool."""
+    """Wrap ``FuturesExecutor.__call__``, which processes chunks in a pool of processes."""
     with errors_logged("measure the chunks of a pool"):
         pool = getattr(executor.pool, "func", executor.pool)  # of a functools.partial
         kind = pool if isinstance(pool, type) else type(pool)

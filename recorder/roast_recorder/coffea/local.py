@@ -62,7 +62,7 @@ class LocalRecording(TraceOwner):
         self._workers: set[int] = set()
 
     def start(self) -> Self:
-        """Start to record.
+        """Start recording.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class LocalRecording(TraceOwner):
         return self
 
     def stop(self) -> None:
-        """Stop to record, and close the trace. It can be called again without effect."""
+        """Stop recording and close the trace. Further calls have no effect."""
         thread, spool = self._thread, self._spool
         if thread is None or spool is None or spool.pid != os.getpid():
             return  # not started, or a forked child ends
@@ -213,7 +213,7 @@ class Spool:
                 yield {"kind": "loss", "t": t, **loss(reason, "chunk", chunks, t, t)}
 
     def carry(self, function: Any) -> Any:
-        """Return a function that measures in whichever process it is called."""
+        """Return a function that measures in any process in which it is called."""
         # Pickled apart, to be unpickled when the functions that it refers to are patched.
         pickled = cloudpickle.dumps(function)
         return functools.partial(_call_measured, self.folder, self.name, pickled)

@@ -58,7 +58,7 @@ class Measurement:
     """Values of one attempt at a chunk, collected by wrappers of coffea and uproot."""
 
     def __init__(self, identity: Fields, until: str) -> None:
-        # `until` is what ends together with the measurement: "processed" or "read".
+        # `until` is the step with which the measurement ends: "processed" or "read".
         self._fields = {**identity, "until": until}
         self._opened_at: float | None = None
         self._table: Any = None
@@ -202,7 +202,7 @@ class Measurement:
         fields |= {
             "thread": threading.get_ident(),
             "start_t": self._start_t,
-            # By the monotonic clock: the system clock can be set.
+            # From the monotonic clock, because the system clock can be set.
             "stop_t": self._start_t + (stopped_at - self._started_at),
             "memory_before": self._memory_before,
             "memory_after": memory_after,
@@ -222,7 +222,7 @@ class Measurement:
                     case {"processed": _, "metrics": {"processtime": int() | float() as own}}:
                         fields["process_seconds"] = float(own)
         if self._table is not None:
-            # What one of them cannot read must not cost the others.
+            # A failure of one must not affect the others.
             for read in (self._file_fields, self._column_fields, self._branch_fields):
                 with errors_logged("measure all of a chunk"):
                     fields |= read()
@@ -402,7 +402,7 @@ def _memory_reader() -> Callable[[], int]:
 
 
 def _highest_memory_bytes() -> int | None:
-    """Return the highest resident memory that this process ever had."""
+    """Return the peak resident memory of this process."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,7 +1,7 @@
 """Identify the chunk that a task will process, from the task on the scheduler.
 
 `coffea.processor.Runner` passes one ``WorkItem`` a chunk to its :class:`DaskExecutor`, and
-dask-awkward passes file, tree and entries to uproot's reader. Both are inside of the task, so
+dask-awkward passes file, tree and entries to uproot's reader. Both are parts of the task, so
 the chunk is known without any change to the user's code, before the task runs and even if
 it never does.
 
@@ -38,11 +38,11 @@ Fields = dict[str, Any]
 def chunk_identity(run_spec: Any, seen_usermeta: dict[int, Any] | None = None) -> Fields | None:
     """Return the fields of a ``chunk`` record that identify the chunk of a task, or None.
 
-    Tasks in which coffea asks a file for its number of entries are identified as well,
-    without entries. If a file is missing, it is they that fail, and Dask's text of a
+    Tasks in which coffea reads the number of entries of a file are identified as well,
+    without entries. If a file is missing, these tasks fail, and Dask's text of a
     FileNotFoundError lacks the file's name.
 
-    `seen_usermeta` maps the id of metadata to what is recorded of it. The chunks of a dataset
+    `seen_usermeta` maps the id of metadata to its recorded form. The chunks of a dataset
     share theirs, which can be large. Keep the dict no longer than the tasks.
     """
     if "uproot._dask" in sys.modules and (identity := _uproot_identity(run_spec)):
@@ -70,7 +70,7 @@ def find_work_item(candidate: Any, depth: int = 3) -> Any | None:
 
 
 def work_item_identity(item: Any, seen_usermeta: dict[int, Any] | None = None) -> Fields:
-    """Return what identifies the chunk of a work item; entries are None if it has none."""
+    """Return the identity of a work item's chunk; entries are None if it has none."""
     usermeta = getattr(item, "usermeta", None)
     seen = {} if seen_usermeta is None else seen_usermeta
     if id(usermeta) not in seen:
@@ -81,7 +81,7 @@ def work_item_identity(item: Any, seen_usermeta: dict[int, Any] | None = None) -
         "dataset": item.dataset,
         "filename": str(item.filename),
         "treename": item.treename,
-        # They can be numpy's.
+        # They can be numpy integers.
         "entry_start": None if start is None else int(start),
         "entry_stop": None if stop is None else int(stop),
         "file_uuid": uuid.hex() if isinstance(uuid, bytes) else uuid and str(uuid),
@@ -92,7 +92,7 @@ def work_item_identity(item: Any, seen_usermeta: dict[int, Any] | None = None) -
 def reader_identity(
     reader: Any, filename: Any, treename: Any, start: Any, stop: Any, are_entries: Any
 ) -> Fields:
-    """Return what identifies the chunk that uproot's reader of dask-awkward reads."""
+    """Return the identity of the chunk that uproot's reader for dask-awkward reads."""
     # coffea adds the dataset and the user's metadata to the reader.
     usermeta = dict(getattr(reader.form_mapping_info, "metadata", None) or {})
     dataset = usermeta.pop("dataset", None)
@@ -108,7 +108,7 @@ def reader_identity(
 
 
 def events_identity(events: Any) -> Fields | None:
-    """Return what identifies a chunk, from its events; None if they are lazy or of no file."""
+    """Return the identity of a chunk from its events; None if lazy or without a file."""
     if hasattr(events, "dask"):
         return None
     known: Fields = {}

@@ -1,7 +1,7 @@
 """The function :func:`track`, which marks a processor's calls as chunks to be measured.
 
-coffea's own ways of running are measured without it. It is for processors that are called
-in another way, by hand or by another framework, on workers that are recorded.
+coffea's Runner and dask-awkward are measured without it. It is for processors that are called
+by hand or by another framework, on workers that are recorded.
 """
 
 from __future__ import annotations

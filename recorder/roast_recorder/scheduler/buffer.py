@@ -1,9 +1,9 @@
 """The buffer between the hooks, which append, and the client or writer, which pulls.
 
 Everything runs on the scheduler's event loop, so there are no locks. An encoded batch stays
-until the puller has acknowledged it: an answer that is lost on its way costs nothing.
+until the puller has acknowledged it, so a lost answer loses no records.
 
-The buffer is bounded. When much of it is taken, batches are compressed. When the limit is
+The buffer is bounded. Beyond a share of its limit, batches are compressed. When the limit is
 reached, the least valuable batches are dropped first, and every dropped record is counted.
 """
 
@@ -24,10 +24,10 @@ RECORDS_PER_BATCH: Final = 5_000
 #: Keeps an answer, which is one message of Dask's, to a few megabytes.
 BATCHES_PER_PULL: Final = 8
 
-#: Batches are compressed once so much of the limit is taken.
+#: Share of the limit beyond which batches are compressed.
 COMPRESS_BEYOND: Final = 1 / 16
 
-#: What is dropped first, second and last when the limit is reached.
+#: Lanes, in the order in which they are dropped when the limit is reached.
 SAMPLES, EVENTS, FACTS = range(3)
 
 #: Lane of each kind; all others are FACTS.
@@ -40,7 +40,7 @@ LANES: Final = {
     **dict.fromkeys(wire_format.LOG_LAYOUTS, EVENTS),
 }
 
-TOO_MUCH: Final = "more came than could be written"
+TOO_MUCH: Final = "the scheduler's buffer was full"
 UNENCODABLE: Final = "impossible to encode"
 
 
@@ -79,7 +79,7 @@ class Buffer:
 
     @property
     def crowded(self) -> bool:
-        """True if so much waits that the next pull should not be delayed."""
+        """True if so many batches are pending that the next pull should not be delayed."""
         return sum(batch.number > self._last_pulled for batch in self._batches) > 1
 
     def append(self, row: wire_format.Row) -> None:
@@ -93,7 +93,7 @@ class Buffer:
         """Encode what has been appended."""
         self._unsealed = 0
         transitions = self.transitions[:]
-        self.transitions.clear()  # in place: the hook holds on to this list
+        self.transitions.clear()  # in place, because the hook has a reference to this list
         for lane in (FACTS, EVENTS, SAMPLES):
             rows, self._lanes[lane] = self._lanes[lane], []
             if rows or transitions:
@@ -145,7 +145,7 @@ class Buffer:
         self._batches.append(_Batch(self._last_number, lane, content))
 
     def _make_room(self, nbytes: int, lane: int) -> bool:
-        """Drop batches of lesser lanes until `nbytes` fit; return whether they do."""
+        """Drop batches of lower lanes until `nbytes` fit; return whether they do."""
         excess = self._waiting_bytes + nbytes - self._limit_bytes
         # A batch that was pulled may be written already: it must not be counted as lost.
         lesser = sorted(

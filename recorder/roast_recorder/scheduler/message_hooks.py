@@ -1,9 +1,9 @@
-"""Listeners to messages and calls that Dask passes to no plugin.
+"""Listeners to messages and calls that Dask does not pass to plugins.
 
-* When a failed task has retries left, plugins only see ``processing → released``. The
+* When a failed task has retries left, plugins only receive ``processing → released``. The
   error, the thread and the times of the attempt are in the worker's ``task-erred`` message.
-* What each worker adds to its fine metrics is in its ``heartbeat_worker`` message.
-* What a client wants changes with its messages, and with calls of the scheduler's methods.
+* The increments of a worker's fine metrics are in its ``heartbeat_worker`` message.
+* The keys that a client wants change with its messages and calls of scheduler methods.
 
 Listening wraps the handler of a message or a method of one object. All recorders share one
 wrapper, which is removed with the last listener, in whatever order recorders start and stop.
@@ -31,7 +31,7 @@ def listen(
     after: After | None = None,
     positional: tuple[str, ...] = (),
 ) -> Callable[[], None]:
-    """Call functions for every message of an operation; call what is returned to end that.
+    """Call functions for every message of an operation; return a function that ends this.
 
     `handlers` are the ``handlers`` or ``stream_handlers`` of a scheduler or worker.
     `positional` names the arguments that the message also has if they are passed by position.
@@ -97,7 +97,7 @@ def _wrap(handler: Any, listeners: list[Any], positional: tuple[str, ...]) -> An
         finally:
             call_each(1)
 
-    # Dask awaits only what is declared as a coroutine.
+    # Dask awaits only coroutine functions.
     found: Any = await_call if iscoroutinefunction(handler) else call
     # Dask searches the stack for the user's code and skips its own modules by their name.
     module = {"__name__": "distributed.client"}

@@ -1,7 +1,7 @@
 """The scheduler plugin: hooks that append rows, and the operations that a client calls.
 
-The hooks run on the scheduler's event loop. They copy only what would be gone later and
-append it to the buffer. Rows are encoded a batch at a time; everything else happens in the
+The hooks run on the scheduler's event loop. They copy only data that would not be available
+later, and append it to the buffer. Rows are encoded in batches; everything else happens in the
 writing process.
 """
 
@@ -182,11 +182,11 @@ class RecorderPlugin(SchedulerPlugin):
 
     async def _record_existing_tasks(self, tasks: list[TaskState]) -> None:
         """Record the tasks that entered before the recorder."""
-        # Until all keys have been checked, any may be odd.
+        # Until all keys have been checked, any of them may need text.
         self._buffer.keys_as_text = True
         for first in range(0, len(tasks), TASKS_PER_STEP):
             self._append_graph(tasks[first : first + TASKS_PER_STEP], time())
-            await asyncio.sleep(0)  # let the scheduler work
+            await asyncio.sleep(0)  # yield to the scheduler
         self._buffer.keys_as_text = self._odd_keys_entered
 
     def _detach_hooks(self, ending: str) -> None:
@@ -222,14 +222,14 @@ class RecorderPlugin(SchedulerPlugin):
             self._scheduler.handlers.pop(operation, None)
         self._last_pull_waits.set()
 
-    # -- what the client calls -----------------------------------------------------------
+    # -- operations that the client calls ------------------------------------------------
 
     async def pull(self, received: int) -> dict[str, Any]:
         """Return ``batches`` after number `received`, the last that has been written.
 
-        This waits for the flush interval, less at the first results, unless recording ends or
-        much is waiting, so the caller can pull in a loop without a delay. ``ending`` is how
-        the recording ended if no batch will follow, else empty.
+        Wait for the flush interval before, so that the caller can pull in a loop. The wait is
+        shorter after the first results, and omitted if recording ends or the buffer is crowded.
+        ``ending`` is how the recording ended if no batch will follow, else empty.
         """
         if not self._woken.is_set() and not self._buffer.crowded:
             interval = self._settings["flush_interval_seconds"]
@@ -397,7 +397,7 @@ class RecorderPlugin(SchedulerPlugin):
             self._record("worker_added", **environment.worker_facts(state))
 
     def remove_worker(self, scheduler: Scheduler, worker: str, **others: Any) -> None:  # noqa: ARG002
-        """Record a worker that has left; the scheduler has forgotten it already."""
+        """Record a worker that has left and is no longer in the scheduler's state."""
         about = {"server_id": self._server_id(worker), "stimulus_id": others.get("stimulus_id")}
         self._workers.pop(worker, None)
         self._record("worker_removed", worker=worker, **about)
@@ -413,7 +413,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._check_all_left()
 
     def log_event(self, topic: str, msg: Any) -> None:
-        """Record an event of any topic, and what worker plugins send."""
+        """Record an event of any topic, and the records that worker plugins send as events."""
         if self._worker_plugins.receive(topic, msg):
             return
         worker = msg.get("worker") if isinstance(msg, dict) else None
@@ -447,10 +447,10 @@ class RecorderPlugin(SchedulerPlugin):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._last_pull_waits.wait(), 0.1)
 
-    # -- what Dask passes to no plugin ---------------------------------------------------
+    # -- data that Dask does not pass to plugins -----------------------------------------
 
     def _unreported_end(self, key: Any, run_id: int | None, stimulus_id: str) -> Row | None:
-        """Return worker, thread, startstops and failure that Dask passes to no plugin."""
+        """Return worker, thread, startstops and failure that Dask does not pass to plugins."""
         message = self._erred_message
         if message and message["key"] == key and message.get("run_id") in (None, run_id):
             # The task will be retried.
@@ -459,8 +459,8 @@ class RecorderPlugin(SchedulerPlugin):
         removal = self._removal
         is_lost = removal.get("stimulus_id") == stimulus_id
         if is_lost and key in removal.get("processing-tasks", ()):
-            # Work stealing moves tasks without a transition, so this worker can be another
-            # one than that of ``→ processing``.
+            # Work stealing moves tasks without a transition, so this worker can differ
+            # from that of ``→ processing``.
             return removal["worker"], None, None, None
         return None
 
@@ -479,7 +479,7 @@ class RecorderPlugin(SchedulerPlugin):
         return state.server_id if state else None
 
     def _on_observe_tasks(self, message: dict[str, Any]) -> None:
-        """Note which tasks of a graph were submitted in another span than Dask will file them.
+        """Note the tasks of a graph that were submitted in another span than their group's.
 
         A task group belongs to the span of its first task. Dask overwrites the annotation of
         the others, before plugins are called.
@@ -505,7 +505,7 @@ class RecorderPlugin(SchedulerPlugin):
     def _on_heartbeat(self, message: dict[str, Any]) -> None:
         """Record what a worker has added to its fine metrics."""
         worker = message["address"]
-        # Metrics of tasks come with a span, in the data of the spans extension.
+        # Metrics of tasks have a span and are in the data of the spans extension.
         extensions = message.get("extensions") or {}
         digests = message["metrics"].get("digests_total_since_heartbeat", {})
         outside = (name for name in digests if type(name) is tuple and len(name) == 3)
@@ -654,7 +654,7 @@ def _error_of(details: dict[str, Any]) -> dict[str, Any]:
     """Return the readable parts of an error, from Dask's arguments or a worker's message."""
     text, exception = details.get("exception_text"), details.get("exception")
     if not text and isinstance(exception, bytes):
-        # KilledWorker comes as a pickle only.
+        # KilledWorker is passed only as a pickle.
         try:
             error = pickle.loads(exception)  # noqa: S301 - the scheduler's own
             text = repr(error).partition("(")[0] + f": {error}"

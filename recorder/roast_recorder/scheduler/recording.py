@@ -4,8 +4,8 @@
 (:mod:`roast_recorder.client_recording`) or, for Dask's preload, inside the scheduler
 (:class:`SchedulerRecording`).
 
-A client can be killed, by a user or a batch system, while its scheduler lives on and holds
-what the client did not fetch. The plugin then stays for a while, so that the writing
+A client can be killed, by a user or a batch system, while its scheduler continues and has
+batches that the client did not fetch. The plugin then stays for a while, so that the writing
 process, which outlives the client, can connect and fetch the rest (:func:`fetch_rest`).
 """
 

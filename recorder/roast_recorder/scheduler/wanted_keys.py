@@ -1,6 +1,6 @@
 """The keys that each client wants, whose results Dask therefore keeps.
 
-No plugin is notified of them. They change with the messages of clients, and with calls of the
+Plugins are not notified of them. They change with messages of clients, and with calls of the
 scheduler's own methods: by graphs, scattered data, queues, variables, published datasets and
 clients that leave. A call is recorded as it changes the state; keys that are wanted already,
 or unknown, are left out.
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 #: Keys after which rows are appended. A row has less than twice as many.
 KEYS_PER_PART: Final = 1_000
 
-#: Changes of a client closer than this are one, with the time of the first.
+#: Changes of a client within this time are merged, with the time of the first.
 SAME_SECONDS: Final = 0.001
 
 
 class WantedKeys:
-    """Append what each client begins and ceases to want, until `hooks` are closed.
+    """Append the changes of each client's wanted keys, until `hooks` are closed.
 
     Rows wait here until :meth:`seal`: a program that submits tasks one by one would otherwise
     cause two records for each.
@@ -48,7 +48,7 @@ class WantedKeys:
         handlers: Any = scheduler.stream_handlers
         for action in ("desires", "releases"):
             on_call = partial(self._on_call, action)
-            # The handlers of messages are the methods as they are before they are wrapped.
+            # The handlers of messages are references to the methods before these are wrapped.
             hooks.callback(listen(handlers, f"client-{action}-keys", on_call))
             method, names = f"client_{action}_keys", ("keys", "client")
             hooks.callback(listen_to_method(scheduler, method, on_call, positional=names))

@@ -165,7 +165,7 @@ def _decoded(rows: Iterable[Row]) -> Iterator[Record]:
                 continue
             found = list(_DECODERS.get(kind, _fields)(kind, t, content))
         except Exception as error:  # noqa: BLE001 - users can put anything into a graph
-            # One bad row must not cost the others.
+            # One bad row must not affect the others.
             reason = f"impossible to read: {type(error).__name__}"
             found = [{"kind": "loss", "t": t, **loss(reason, kind, count, t, t)}]
         yield from found
@@ -251,7 +251,7 @@ def text(value: Any) -> str:
     return found if found.isascii() else found.encode("utf-8", "replace").decode()
 
 
-# -- rows that the scheduler makes: their values, and the records that they become -------
+# -- rows of the scheduler: their values and records -------------------------------------
 
 #: Values of a task.
 TASK: Final = (
@@ -273,7 +273,7 @@ def _task(kind: str, t: float, values: Row) -> list[Record]:
 
 
 def _wanted_keys(kind: str, t: float, content: Row) -> list[Record]:
-    """Return the record of what a client began and ceased to want."""
+    """Return the record of a client's changes of wanted keys."""
     client, changes = content
     listed = [
         {"t": round(change_t, 6), "action": action, "keys": list(map(text, keys))}
@@ -446,7 +446,7 @@ def _log(kind: str, _: float, packed: bytes) -> Iterator[Record]:
             fields["key"] = text(fields["key"])
         if kind == "worker_transition":
             start, state = fields["start"], fields["state"]
-            # A transition by way of ``released`` is logged once more after its steps, as a
+            # A transition by way of ``released`` is logged again after its steps, as a
             # whole: from a state that the task has left already.
             comes_back = before_state == "forgotten" and start == "released"
             is_summary = fields["key"] == before_key and start != before_state
@@ -482,11 +482,11 @@ MAX_ARRAY_SIZE: Final = 10_000
 #: Deeper nesting is replaced by "…".
 MAX_DEPTH: Final = 20
 
-#: Characters of one record: what follows is left out and counted. A record of 16 MiB cannot
-#: be read, and building a large one would block the scheduler.
+#: Most characters of one record: the rest is left out and counted. DuckDB cannot read a
+#: record of 16 MiB, and building a large one would block the scheduler.
 MAX_CHARACTERS: Final = 2_000_000
 
-#: What a number or a container counts as.
+#: Characters that a number or a container counts as.
 _VALUE_CHARACTERS: Final = 20
 
 
@@ -542,7 +542,7 @@ def plain(value: Any, inside: tuple[int, ...] = (), room: list[int] | None = Non
 
 
 def _nearest(value: Any) -> Any:
-    """Return the plain value nearest to one that JSON lacks."""
+    """Return the closest plain value for a value that JSON lacks."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         # Dask's events contain pickles of users' functions: not readable, and private.
         return f"<{len(value)} bytes>"

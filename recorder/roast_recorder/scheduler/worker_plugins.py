@@ -1,4 +1,4 @@
-"""The recorder's plugins on all workers, as the recorder on the scheduler sees them."""
+"""Registration of the recorder's worker plugins, and receipt of their records."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class WorkerPlugins:
             comm.abort()
 
     def receive(self, topic: Any, message: Any) -> bool:
-        """Record what a worker's plugin has sent as an event.
+        """Record the rows that a worker's plugin has sent as an event.
 
         ``rows`` of the message are (kind, number of records, content), as
         :mod:`~roast_recorder.scheduler.wire_format` describes the content. Return whether the
@@ -157,7 +157,7 @@ class WorkerPlugins:
         return True
 
     def _forget_events(self) -> None:
-        # There is no public way.
+        # There is no public API for it.
         broker: Any = getattr(self._scheduler, "_broker", None)
         if broker is not None:
             broker._topics.pop(self._topic, None)

@@ -4,8 +4,8 @@ A worker appends each change of a task's state to ``state.log``, and each transf
 more logs. They are bounded deques, so reading them now and then would miss entries.
 :func:`observe_log` replaces one by a subclass that calls listeners on every append.
 
-Spills and scattered data are in no log: the buffer of results calls back for the former,
-and the message handler is wrapped for the latter.
+Spills and scattered data are in no log. For spills, callbacks of the spill buffer are used;
+for scattered data, the message handler is wrapped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Most pending records of one kind: some 20 MB of transitions. More are dropped and counted.
 MAX_PENDING: Final = 100_000
 
-#: With more pending records than this, they are sent before the next heartbeat.
+#: Number of pending records beyond which they are sent before the next heartbeat.
 MANY_PENDING: Final = 10_000
 
 #: Length of the entries of ``state.log`` that are transitions: key, start, finish, resulting

@@ -160,7 +160,7 @@ class WorkerRecorder(WorkerPlugin):
         """Return the message with the stalls since the last one."""
         self._delays.append(self._worker.scheduler_delay)
         stalls, self._stalls = self._stalls, []
-        # To the scheduler's clock. A stall distorts Dask's estimate until the next heartbeat.
+        # Convert to the scheduler's clock by a median: a stall distorts Dask's estimate.
         delay = sorted(self._delays)[len(self._delays) // 2]
         for stall in stalls:
             stall["start_t"] += delay
@@ -168,9 +168,9 @@ class WorkerRecorder(WorkerPlugin):
         return {"rows": [("stall", len(stalls), pack(stalls))]} if stalls else None
 
     def _on_measured(self, records: Records) -> None:
-        """Queue the records of a chunk or section of this worker's.
+        """Queue the records of a chunk or section of this worker.
 
-        This runs in the task's thread. To wake the event loop here would delay the task.
+        This runs in the task's thread. Waking the event loop here would delay the task.
         """
         worker = self._worker
         try:
@@ -186,10 +186,10 @@ class WorkerRecorder(WorkerPlugin):
         completed = []
         for kind, fields in records:
             complete = {**fields, **(attempt if kind != "loss" else {})}
-            # The scheduler has read it from the task.
+            # The scheduler has already read it from the task.
             complete.pop("usermeta", None)
             for name in ("start_t", "stop_t"):
-                # To the scheduler's clock, by the offset that Dask estimates at each heartbeat.
+                # Convert to the scheduler's clock; Dask estimates the offset at each heartbeat.
                 complete[name] += worker.scheduler_delay
             completed.append((kind, complete))
         self._measured.append(completed)

@@ -86,7 +86,7 @@ class ProfileReader:
         `running` is the current time and the trees of the cycle that is not closed yet. Pass
         it in the last call only, since the rest of that cycle is not read.
         """
-        # Not by comparison of times: on a busy machine the worker's estimate of the
+        # Do not compare times with `<`: on a busy machine the worker's estimate of the
         # scheduler's clock can go back by more than a cycle.
         cycles = list(takewhile(lambda cycle: cycle[0] != self._newest_t, self.history()))
         if cycles:
@@ -140,7 +140,7 @@ class MergedTrees:
                 frame = self._frame_numbers.setdefault(identifier, len(frames))
                 if frame == len(frames):
                     function = {name: description[name] for name in ("name", "filename")}
-                    # The description has the line seen first; the identifier, the function's.
+                    # The description has the first sampled line, the identifier the function's.
                     line_number = identifier.rpartition(";")[2]
                     if line_number.isdecimal():
                         function["line_number"] = int(line_number)
@@ -155,7 +155,7 @@ class MergedTrees:
         if not tree["count"]:
             return
         cycle = {"start_t": start_t, "stop_t": stop_t, "nodes": nodes, "counts": counts}
-        # A recording that began during the cycle missed where its first samples ended.
+        # If recording began during the cycle, innermost counts lack its first samples.
         if sum(innermost) == tree["count"]:
             cycle["innermost"] = innermost
         self._tree["slices"].append(cycle)
@@ -174,7 +174,7 @@ class MergedTrees:
 
 
 def count_innermost(name: str) -> None:
-    """Start to count the samples that end in each node, for the recording `name`.
+    """Start counting the samples that end in each node, for the recording `name`.
 
     All recordings in this process share one wrapper around Dask's function.
     """

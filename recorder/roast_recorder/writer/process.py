@@ -4,7 +4,7 @@ This work happens here because it would otherwise compete for the interpreter of
 scheduler or of the user's program. :class:`roast_recorder.writer.client.Writer` starts the
 process; its module describes the protocol. When the client dies, the process fetches the
 remaining batches from the scheduler (:mod:`roast_recorder.scheduler.recording`), closes the
-trace and exits. With a store, its last act is to start the process that adds the trace to it.
+trace and exits. With a store, it finally starts the process that adds the trace to it.
 """
 
 from __future__ import annotations

@@ -104,14 +104,14 @@ class Segments:
 
     A target with one of the endings of :mod:`~roast_recorder.writer.trace_file` is one file,
     which is never rotated. Any other name, and any existing folder, is a folder of segments;
-    the folder and its parent are made if they are missing, and the folder is removed if the
+    the folder and its parent are created if missing, and the folder is removed if the
     trace ends without a record. The segments of all traces in
     `retain_root` count for ``retain_limit_bytes``, except those that are being written.
 
     Problems become `warnings`, lines for the user, at most one per kind of problem. But a
     ValueError is raised if the target is not a valid name, holds another trace or is being
     recorded to, or if the trace to resume has ended or was changed; an OSError if the folder
-    or the file cannot be made.
+    or the file cannot be created.
     """
 
     def __init__(
@@ -328,7 +328,7 @@ class Segments:
                 "dropped_by_kind": segment.dropped_by_kind,
             }
             last = _line(trailer).removesuffix(b"}\n")
-            # A changed digit in a plain file is detected by nothing else.
+            # Nothing else detects a changed digit in a plain file.
             lines += last + b',"crc32":%d}\n' % zlib.crc32(last, crc32)
             counts["trailer"] += 1
         file.append(lines)

@@ -1,6 +1,6 @@
 """Append-only trace files: plain text, zstd or gzip, readable after every append.
 
-A plain file holds the lines, a ``.gz`` file one member per append, a ``.zst`` file a
+A plain file contains the lines, a ``.gz`` file one member per append, a ``.zst`` file a
 sequence of complete frames. Flushes are small and similar, so a zstd frame is not final
 when its flush ends: the blocks of the next flush overwrite the three bytes that ended the
 frame, and are compressed with the frame's content as their history::
@@ -101,7 +101,7 @@ class TraceFile:
         self._file.close()
 
     def _claim(self) -> None:
-        """Lock the file, and cut back what a killed writer has left behind."""
+        """Lock the file, and cut off the incomplete data of a killed writer."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -147,7 +147,7 @@ class TraceFile:
 
 
 class _Plain:
-    """Lines without compression, and the operations of every encoder."""
+    """Encoder of plain lines, and the interface of all encoders."""
 
     #: Last bytes of all encoded data, which the next data may overwrite.
     end = b""
@@ -160,18 +160,18 @@ class _Plain:
         return 0, data
 
     def end_frame(self) -> None:
-        """Make the data that follow independent of the data before."""
+        """End the frame, so that later data are independent of earlier data."""
 
 
 class _Gzip(_Plain):
-    """One gzip member per append."""
+    """Encoder that writes one gzip member per append."""
 
     def encode(self, data: bytes) -> tuple[int, bytes]:
         return 0, gzip.compress(data, min(self._level, 9), mtime=0)
 
 
 class _Zstd(_Plain):
-    """Frames that can be extended, because the encoder writes their last block itself."""
+    """Encoder of zstd frames that can be extended: it writes their last block itself."""
 
     #: A last block, raw and empty. No checksum follows: the frame header declares none.
     end = b"\x01\x00\x00"

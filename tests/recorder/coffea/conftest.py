@@ -1,4 +1,4 @@
-"""Fixtures that the tests of measured chunks share."""
+"""Shared fixtures of the tests of measured chunks."""
 
 import pytest
 
@@ -11,7 +11,7 @@ class Listener(list):
     """The records that a listener received: a list of lists of (kind, fields)."""
 
     def of_kind(self, kind):
-        """Return the fields of all records of a kind, with the measured ones on top."""
+        """Return the fields of all records of a kind, with ``measured`` flattened."""
         found = (fields for records in self for name, fields in records if name == kind)
         return [{**fields, **fields.get("measured", {})} for fields in found]
 
@@ -26,7 +26,7 @@ class Listener(list):
 
 @pytest.fixture
 def listener():
-    """A listener that is added for the test."""
+    """Add a listener for the test."""
     listener = Listener()
     add_listener("test", listener.append)
     yield listener
@@ -37,7 +37,7 @@ def listener():
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """The files of `coffea_runs`."""
+    """Write the files of `coffea_runs`; return their folder."""
     from coffea_runs import write_files
 
     return write_files(tmp_path_factory.mktemp("files"))

@@ -24,7 +24,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """Numbers, fixed-size arrays, jagged collections and strings in baskets of 10, 4 and 6."""
+    """Write a tree of numbers, arrays, collections and strings in baskets of 10, 4 and 6."""
     path = tmp_path_factory.mktemp("trees") / "tree.root"
     jets = ak.types.from_datashape("var * {pt: float32, eta: float32}", highlevel=False)
     array = np.dtype(("f4", (3,)))
@@ -87,7 +87,7 @@ def test_the_uncompressed_size_of_an_unread_basket_is_known_only_of_a_whole_bran
 
 
 class FakeBranch(SimpleNamespace):
-    """A branch that uproot can read but not write."""
+    """A branch of a form that uproot can read but not write."""
 
     num_baskets = 0
 
@@ -96,7 +96,7 @@ def test_a_branch_without_baskets_has_no_bytes():
     assert OverlappingBytes(0, 0, {}).of(FakeBranch(interpretation=None)) == (0, 0)
 
 
-def test_embedded_baskets_are_free_and_count_what_they_hold():
+def test_embedded_baskets_count_only_uncompressed_bytes():
     def embedded(last, offsets):
         return SimpleNamespace(member={"fLast": last}.get, byte_offsets=offsets)
 
@@ -142,7 +142,7 @@ def test_a_split_branch_is_its_parts_and_a_counting_branch_is_not(tree):
 
 @pytest.fixture(scope="module")
 def ntuple(tmp_path_factory):
-    """Numbers, strings, records and nested collections in clusters of 1,000 and 700."""
+    """Write numbers, strings, records and nested collections in clusters of 1,000 and 700."""
     path = tmp_path_factory.mktemp("ntuples") / "ntuple.root"
 
     def events(n):
@@ -163,7 +163,7 @@ def ntuple(tmp_path_factory):
 
 
 def columns_below(ntuple, field_id):
-    """Numbers of the columns of a field and of all fields below it or that it refers to."""
+    """Return the column numbers of a field, of its descendants and of fields it refers to."""
     ids, queue = set(), [field_id]
     while queue:
         number = queue.pop()
@@ -178,7 +178,7 @@ def columns_below(ntuple, field_id):
 
 
 def size_on_disk(ntuple, columns, clusters):
-    """Sum of the sizes in the page lists."""
+    """Return the sum of the sizes in the page lists."""
     bits = uproot.const.rntuple_col_num_to_size_dict
     pages = [
         (page, bits[ntuple.column_records[column].type])
@@ -220,7 +220,7 @@ def test_a_field_of_a_collection_includes_the_collections_offsets(ntuple):
 
 @pytest.fixture(scope="module")
 def parquet(tmp_path_factory):
-    """A table in row groups of 10, with names that begin with other names."""
+    """Write a table in row groups of 10, with names that are prefixes of other names."""
     path = tmp_path_factory.mktemp("parquet") / "table.parquet"
     n = 35
     jets = [[float(k) for k in range(i % 4)] for i in range(n)]
@@ -233,7 +233,7 @@ def parquet(tmp_path_factory):
 
 
 def column(file, name):
-    """Return what is like coffea's wrapper of a Parquet column."""
+    """Return an object like coffea's wrapper of a Parquet column."""
     return SimpleNamespace(source=SimpleNamespace(file=file), column=name)
 
 
@@ -283,7 +283,7 @@ def data_file(name):
 
 
 @pytest.mark.exhaustive
-def test_embedded_baskets_are_free_and_hold_what_they_hold():
+def test_embedded_baskets_of_real_files_count_only_uncompressed_bytes():
     with uproot.open(data_file("nanoAOD_2015_CMS_Open_Data_ttbar.root")) as file:
         events = file["Events"]
         embedded = [

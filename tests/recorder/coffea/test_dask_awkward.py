@@ -94,7 +94,7 @@ def record(client, tmp_path, read_lines):
 
 @pytest.fixture(scope="module")
 def recorded(cluster, folder, tmp_path_factory, read_lines):
-    """The lines of a trace, and what was computed with and without a recorder."""
+    """Return the lines of a trace, and the results with and without a recorder."""
     trace = tmp_path_factory.mktemp("dask-awkward") / "trace.jsonl"
     fileset = {
         "DY": dataset(folder / "a.root", year=2018, path="/store/mc"),

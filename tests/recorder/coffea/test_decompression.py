@@ -31,7 +31,7 @@ def process(events):
 
 @pytest.fixture
 def fileset(tmp_path):
-    """Files of each algorithm, with a branch that takes long to decompress, and another."""
+    """Write files of each algorithm, with one branch that is slow to decompress and another."""
     random = np.random.default_rng(1)
     events = {
         "wide": np.round(random.exponential(30.0, 400_000), 1),

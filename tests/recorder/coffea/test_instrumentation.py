@@ -54,13 +54,13 @@ def leaves_nothing():
 
 @pytest.fixture
 def calls():
-    """Names of the functions that were called through a wrapper."""
+    """Return a list of the functions that are called through a wrapper."""
     return []
 
 
 @pytest.fixture
 def kitchen_file(monkeypatch, tmp_path, calls):
-    """A module that can be imported, with two functions to be patched."""
+    """Write a module with two functions to be patched."""
 
     def wrapper(function, *arguments, **keywords):
         calls.append(function.__name__)
@@ -133,7 +133,7 @@ def test_wrappers_look_like_the_originals_and_are_pickled_by_name(kitchen):
 @pytest.mark.parametrize("first_removed", [0, 1])
 @pytest.mark.usefixtures("kitchen_file")
 def test_copies_of_this_code_share_their_wrappers(calls, first_removed):
-    """A worker with the package installed also has the copy that a recorder sent."""
+    """A worker with the package installed also has the copy in the recorder's pickle."""
     spec = importlib.util.find_spec(instrumentation.__name__)
     copy = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(copy)
@@ -277,7 +277,7 @@ def test_a_class_that_cannot_be_patched_is_left_alone(kitchen_file, calls):
 
 
 class Broken:
-    """A measurement of which everything fails."""
+    """A measurement whose every attribute raises."""
 
     def __getattr__(self, name):
         raise RuntimeError("ours")

@@ -1,4 +1,4 @@
-"""Recordings without a cluster contain what coffea itself counts."""
+"""Recordings without a cluster agree with the counts of coffea itself."""
 
 import gc
 import json
@@ -38,7 +38,7 @@ CHUNKS = [("a.root", 0, 125), ("a.root", 125, 250)]
 
 @pytest.fixture(scope="module", autouse=True)
 def by_value():
-    """The processes of a pool cannot import this file."""
+    """Pickle this module by value, because processes of a pool cannot import it."""
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     yield
     cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
@@ -52,7 +52,7 @@ def nothing_is_left():
 
 @pytest.fixture(autouse=True)
 def spools(tmp_path, monkeypatch):
-    """The folder in which temporary folders are created; at the end nothing is left."""
+    """Redirect temporary folders; check that nothing of the recorder is left at the end."""
     assert nothing_is_left()
     folder = tmp_path / "temporary"
     folder.mkdir()
@@ -86,7 +86,7 @@ class Count(ProcessorABC):
 def run(executor, fileset, processor=count):
     """Run an analysis as any coffea user would."""
     options = {"schema": BaseSchema, "chunksize": 100, "savemetrics": True}
-    # coffea's default cache would keep what it knows of a file between the tests.
+    # coffea's default cache would keep metadata of files between tests.
     runner = Runner(executor=executor, metadata_cache={}, **options)
     return runner(fileset, treename="Events", processor_instance=processor)
 
@@ -99,7 +99,7 @@ def entries_of(chunk):
 
 
 class Forks(ProcessPoolExecutor):
-    """Processes that inherit the listeners of this one. Those of loky start empty."""
+    """A pool of forked processes, which inherit listeners, unlike those of loky."""
 
     def __init__(self, max_workers):
         super().__init__(max_workers, mp_context=multiprocessing.get_context("fork"))
@@ -147,7 +147,7 @@ def test_a_run_of_each_executor(folder, tmp_path, read_lines, name):
         [line for line in lines if line["kind"] == kind]
         for kind in ("chunk", "section", "worker_added")
     )
-    # What coffea reports.
+    # coffea's own report
     measured = [chunk["measured"] for chunk in chunks]
     assert len(chunks) == report["chunks"]
     assert sum(chunk["events"] for chunk in measured) == report["entries"] == 500

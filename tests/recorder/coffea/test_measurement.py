@@ -1,4 +1,4 @@
-"""Measuring a chunk changes nothing about it, whatever fails."""
+"""Measuring a chunk does not change its results, whatever fails."""
 
 import contextlib
 import gc
@@ -56,7 +56,7 @@ def test_arguments_and_result_are_passed_through(listener):
 
 
 class OddError(Exception):
-    """An exception whose repr is anything, or fails."""
+    """An exception whose repr is arbitrary, or raises."""
 
     def __init__(self, text):
         self._text = text
@@ -127,7 +127,7 @@ def test_values_of_the_first_events_that_are_opened(listener, timed, until):
     assert (chunk["events"], chunk["entry_start"], chunk["entry_stop"]) == (40, 10, 50)
     assert ("open_seconds" in chunk) == timed
     assert chunk["read_seconds"] == 0
-    # What is only read has no processing time.
+    # Without processing there is no processing time.
     processing = {"cpu_seconds", "process_seconds"}
     assert processing & chunk.keys() == (processing if until == "processed" else set())
 
@@ -151,7 +151,7 @@ def test_coffeas_own_processing_time_is_preferred(listener):
 
 
 class Unreadable:
-    """A table or branch that raises whenever it is asked."""
+    """A table or branch whose every attribute raises."""
 
     num_baskets = 3  # of a TTree
 
@@ -159,7 +159,7 @@ class Unreadable:
         raise OSError(name)
 
 
-def test_reads_are_summed_and_what_the_file_does_not_provide_is_absent(listener):
+def test_reads_are_summed_and_values_that_the_file_lacks_are_absent(listener):
     def process():
         mapping = open_events(table=Unreadable())
         for name, seconds in (("Jet_pt", 0.5), ("Jet_pt", 0.25), ("MET_pt", 2.0)):
@@ -280,7 +280,7 @@ def test_errors_while_measuring_do_not_reach_the_task(listener, monkeypatch, bro
 
 MUCH = 150_000_000
 
-#: What other threads of the process may free during a measurement.
+#: Memory that other threads of the process may free during a measurement.
 FREED_BY_OTHERS = 30_000_000
 
 
@@ -292,7 +292,7 @@ def test_the_peak_includes_memory_that_was_freed(listener):
             time.sleep(0.01)
         return len(taken)
 
-    gc.collect()  # what other tests left must not be freed during the measurement
+    gc.collect()  # garbage of other tests must not be freed during the measurement
     before = memory_bytes()
     measure(process)
 
@@ -338,7 +338,7 @@ def test_the_sampling_thread_is_restarted(listener, monkeypatch):
 @pytest.mark.parametrize("error", [None, OSError])
 def test_the_file_is_released_when_the_chunk_ends(listener, monkeypatch, request, error):
     monkeypatch.setattr(measurement, "MEMORY_IDLE_SAMPLES", 1_000_000)
-    gc.disable()  # it would find the file in a cycle
+    gc.disable()  # it would collect the file even if it were in a cycle
     request.addfinalizer(gc.enable)
 
     def process(table):

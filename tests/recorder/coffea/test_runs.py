@@ -1,4 +1,4 @@
-"""Recorded coffea runs on a cluster: the trace contains what coffea itself reports."""
+"""Recorded coffea runs on a cluster: the trace agrees with coffea's own report."""
 
 import logging
 import os
@@ -48,7 +48,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 @pytest.fixture(scope="module")
 def cluster():
-    """One worker, so that coffea is imported once, whose threads work at the same time."""
+    """Start one worker with several threads, so that coffea is imported once."""
     options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
     with LocalCluster(n_workers=1, threads_per_worker=4, **options) as cluster:
         yield cluster
@@ -61,7 +61,7 @@ def measured(trace, read_lines):
 
 @pytest.fixture
 def ask(trace):
-    """Query the views of the trace."""
+    """Return a function that queries the views of the trace."""
 
     def ask(sql):
         with roast_analyze.Trace(trace) as opened:
@@ -71,7 +71,7 @@ def ask(trace):
 
 
 def validate(lines):
-    # Their messages name what is wrong.
+    # One validator per kind: the errors of ``oneOf`` do not name the invalid field.
     kinds = {kind["title"]: kind for kind in json_schema()["oneOf"]}
     validators = {name: jsonschema.Draft202012Validator(kind) for name, kind in kinds.items()}
     for line in lines:
@@ -83,14 +83,14 @@ def validate(lines):
 
 @pytest.fixture(scope="module")
 def unrecorded(cluster, folder):
-    """The result that the events of each source have."""
+    """Return the result of an unrecorded run, which is the same for each source."""
     return bins(run_source(cluster, folder, "TTree")[0])
 
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(
     ("chunksize", "n_chunks"),
-    # Of the size of some pieces of the files, smaller and larger.
+    # Chunks as large as some pieces of the files, smaller, and larger.
     [
         (25, 10),
         *(pytest.param(*of, marks=pytest.mark.exhaustive) for of in ((7, 36), (1_000, 1))),
@@ -110,7 +110,7 @@ def test_result_report_and_bytes_of_each_source(
     assert sum(chunk["events"] for chunk in chunks) == report["entries"] == ENTRIES
     assert set(report["columns"]) == set(COLUMNS)
     if source == "Parquet":
-        # Nothing counts them: unknown is not 0.
+        # They are not counted; unknown values are null, not 0.
         assert "bytesread" not in report
         assert not any("bytes_read" in chunk or "requests" in chunk for chunk in chunks)
     else:
@@ -356,7 +356,7 @@ def test_a_chunk_that_kills_too_many_workers(cluster, folder, trace, ask, monkey
 
 
 class Killer(Analysis):
-    """Kills the worker of one dataset's chunk, unless one was killed before."""
+    """Kill the worker of one dataset's chunk, unless one was killed before."""
 
     def __init__(self, marker):
         self.marker = str(marker)
@@ -453,7 +453,7 @@ def twice(name, error=None):
 
 @pytest.fixture(scope="module")
 def lines(cluster, folder, tmp_path_factory, read_lines):
-    """The lines of a coffea run, tracked calls, and tasks that are no chunks."""
+    """Return the lines of a coffea run, tracked calls, and tasks that are not chunks."""
     path = str(folder / "a.root")
     trace = tmp_path_factory.mktemp("sections") / "trace.jsonl"
     with Client(cluster) as client:
@@ -472,7 +472,7 @@ def lines(cluster, folder, tmp_path_factory, read_lines):
 
 
 def requested_bytes(path, branch, start, stop):
-    """Bytes that uproot alone requests to read a branch."""
+    """Return the bytes that uproot itself requests to read a branch."""
     with uproot.open(path, array_cache=None) as file:
         tree = file["Events"]
         before = tree.file.source.num_requested_bytes

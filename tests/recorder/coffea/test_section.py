@@ -79,7 +79,7 @@ def test_nested_sections_lie_within_each_other(listener):
 
     first, second, outer = listener.sections
     assert names(listener) == ["first", "outer", "outer"]
-    # Ends are computed with another clock, which is read a moment later.
+    # Ends are computed from another clock, which is read slightly later.
     moment = 1e-3
     seconds = [fields["stop_t"] - fields["start_t"] for fields in (first, second, outer)]
     assert seconds[0] + seconds[1] <= seconds[2] + 1e-6
@@ -105,7 +105,7 @@ def test_threads_can_use_one_object_concurrently(listener):
         thread.join()
 
     assert {fields["thread"] for fields in listener.sections} == {t.ident for t in threads}
-    # With another thread's clock they could be anything.
+    # With the CPU clock of another thread they would be arbitrary.
     assert all(fields["cpu_seconds"] > 0 for fields in listener.sections)
 
 

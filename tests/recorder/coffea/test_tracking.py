@@ -38,7 +38,7 @@ def read(path, of="root", **options):
 
 
 def total(events):
-    """Sum of a branch."""
+    """Return the sum of a branch."""
     return int(ak.sum(events.weight))
 
 
@@ -276,7 +276,7 @@ def test_a_parquet_file_is_named_by_metadata_only(listener, folder):
 
 
 class Rebuilt(SimpleNamespace):
-    """Events that have no file of coffea's, as another framework may create them."""
+    """Events without a file of coffea, as another framework may create them."""
 
     def __len__(self):
         return 3

@@ -17,7 +17,7 @@ from roast_recorder.scheduler.buffer import (
 
 PLENTY = 10**8
 
-#: A kind of each lane, all of one length.
+#: One kind for each lane, all names of the same length.
 PROFILE, EVENT, GRAPH = "profile", "event__", "graph__"
 
 
@@ -34,7 +34,7 @@ def per_batch(monkeypatch):
 
 @pytest.fixture
 def incompressible(monkeypatch):
-    """Keep the sizes of batches as they are."""
+    """Disable compression, so that batches keep their sizes."""
     monkeypatch.setattr(wire_format, "compress", bytes)
 
 
@@ -62,7 +62,7 @@ def numbers(batches):
 
 
 def losses(batches):
-    """Records, first and last time of each reason and kind."""
+    """Return the records, first and last time of losses by reason and kind."""
     names = ("records", "start_t", "stop_t")
     return {
         (loss["reason"], loss["record_kind"]): tuple(map(loss.get, names))
@@ -112,14 +112,14 @@ def test_a_batch_stays_until_it_is_acknowledged():
     assert buffer.empty
 
 
-def test_anything_that_waits_makes_a_buffer_nonempty():
+def test_any_pending_data_makes_a_buffer_nonempty():
     for wait in (
         lambda buffer: buffer.append(row(1)),
         lambda buffer: buffer.append(row(1, PROFILE)),
         lambda buffer: buffer.transitions.extend(transition(1)),
         lambda buffer: seal(buffer, 1),
     ):
-        for limit in (PLENTY, 1):  # with the latter a loss waits
+        for limit in (PLENTY, 1):  # the latter leaves a loss pending
             buffer = Buffer(limit)
             seal(buffer)
             assert buffer.empty
@@ -147,7 +147,7 @@ def test_rows_are_encoded_and_pulled_in_portions(per_batch, everything):
     assert buffer.empty
 
 
-def test_two_batches_that_were_not_pulled_crowd_a_buffer(per_batch):
+def test_a_buffer_with_two_unpulled_batches_is_crowded(per_batch):
     buffer, crowded = Buffer(PLENTY), []
     for t in (1.0, 2.0):  # rows of many records are encoded sooner
         buffer.append(("worker_sample", t, per_batch - 1, []))
@@ -189,7 +189,7 @@ def test_the_least_valuable_batch_is_dropped_first_and_of_those_the_oldest():
 
 
 @pytest.mark.usefixtures("incompressible")
-def test_no_more_is_dropped_than_must_be():
+def test_no_more_is_dropped_than_necessary():
     small = nbytes_of(row(0, PROFILE))
     buffer = Buffer(10 * small)
     for number in range(10):
@@ -226,7 +226,7 @@ def test_a_batch_that_was_pulled_is_never_dropped_and_makes_room_when_acknowledg
     assert numbers(buffer.pull(received=batches[-1][0])) == [5]
 
 
-def test_batches_are_compressed_when_much_waits_or_when_they_fit_no_other_way():
+def test_batches_are_compressed_when_the_buffer_fills_or_they_would_not_fit():
     payload = "much the same " * 100
     # A sixteenth is just less than two batches.
     limit = 2 * 16 * nbytes_of(row(0, payload=payload)) - 16
@@ -287,7 +287,7 @@ def test_a_loss_is_reported_once(everything):
 
 
 @pytest.mark.usefixtures("incompressible")
-def test_a_loss_comes_after_the_batches_that_wait():
+def test_a_loss_follows_the_pending_batches():
     last = BATCHES_PER_PULL + 1
     buffer = Buffer(last * nbytes_of(row(1)))
     for number in range(last + 1):
@@ -319,7 +319,7 @@ def test_a_record_that_cannot_be_encoded_is_a_loss():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_every_record_arrives_once_or_is_counted_as_lost(seed):
-    """With a slow puller, lost answers and little room; the limit holds all the while."""
+    """With a slow puller, lost answers and little room, the limit is never exceeded."""
     draw = random.Random(seed)
     limit = draw.choice([2_000, 10_000, 50_000])
     buffer, arrived, appended = Buffer(limit), [], Counter()

@@ -1,4 +1,4 @@
-"""Listeners to messages come and go in any order and leave the handler as it was."""
+"""Listeners can be added and removed in any order, and the handler is restored."""
 
 import asyncio
 import functools
@@ -54,7 +54,7 @@ def test_listeners_are_called_before_and_after_their_message_only(waits, fails):
         result = error.args
     assert result == (("w",) if fails else (("comm",), "w"))
     assert calls == [{"address": "w"}, "handled", "after"]
-    assert iscoroutinefunction(called) == waits  # Dask awaits it then
+    assert iscoroutinefunction(called) == waits  # Dask awaits only coroutine functions
     assert handlers["task-erred"] is print
 
 

@@ -1,6 +1,6 @@
-"""The plugin on a real scheduler with simulated workers: what it records and leaves behind.
+"""The plugin on a real scheduler with simulated workers: its records, and its removal.
 
-An independent plugin sees all transitions, which every recording must contain.
+An independent plugin receives all transitions, which every recording must contain.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
 @pytest.fixture(autouse=True)
 def short_timeouts(monkeypatch):
-    """Requests to the simulated workers succeed at once; a missing puller is given up soon."""
+    """Answer requests to simulated workers at once, and shorten the wait for a puller."""
 
     async def run_on(_plugins, _worker, _function):
         return None
@@ -60,7 +60,7 @@ def short_timeouts(monkeypatch):
 
 
 def on_a_scheduler(work):
-    """Return what `work` returns with a scheduler of two workers and a client."""
+    """Run `work` on a scheduler with two workers and a client; return its result."""
 
     async def run():
         async with simulated.simulated_scheduler(len(WORKERS)) as scheduler:
@@ -74,7 +74,7 @@ async def nothing(_scheduler):
 
 
 def recorded(work, before=nothing, **settings):
-    """Records of what `work` does, after what `before` does without the recorder."""
+    """Return the records of `work`; `before` runs first and is not recorded."""
 
     async def run(scheduler):
         await before(scheduler)
@@ -86,7 +86,7 @@ def recorded(work, before=nothing, **settings):
 
 
 class Independent(SchedulerPlugin):
-    """A plugin of anyone's, to check the recorder."""
+    """A minimal plugin, independent of the recorder, to compare with."""
 
     name = "independent"
 
@@ -110,7 +110,7 @@ async def attached(scheduler, **settings):
 
 
 async def pulled(recorder):
-    """Pull to the end; return the records, one of each kind validated, and the ending."""
+    """Pull to the end, validate a record of each kind; return records and ending."""
     records, received, ending = [], 0, ""
     while not ending:
         answer = await recorder.pull(received)
@@ -275,7 +275,7 @@ def test_priorities_and_annotations_of_any_type_are_plain():
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_annotations_that_cannot_be_encoded_cost_no_other_task(exists):
+def test_annotations_that_cannot_be_encoded_do_not_affect_other_tasks(exists):
     def annotation(key):
         return {NoText(): 1} if key == "b" else key
 
@@ -291,7 +291,7 @@ def test_annotations_that_cannot_be_encoded_cost_no_other_task(exists):
 SPANS = {"span": {"name": ("outer", "inner"), "ids": ("id-outer", "id-inner")}}
 OUTSIDE = {("get-data", "network", "seconds"): 0.5, ("gather-dep", "decompress", "bytes"): 7}
 IN_SPAN = {("execute", "id-inner", "work", "compute", "seconds"): 1.5}
-# The same once more, without the span, and what is no fine metric.
+# The same without the span, and a digest that is not a fine metric.
 OTHERS = {("execute", "work", "compute", "seconds"): 1.5, "tick-duration": 0.02}
 
 
@@ -320,7 +320,7 @@ def test_fine_metrics_of_heartbeats():
         assert {type(record["delta"]) for record in found} <= {int, float}
 
 
-def test_detaching_flushes_the_workers_if_anything_needs_that(monkeypatch):
+def test_detaching_flushes_the_workers_if_necessary(monkeypatch):
     async def run_on(plugins, worker, _function):
         beat(plugins._scheduler, worker, OUTSIDE)
 
@@ -354,7 +354,7 @@ def test_a_span_and_its_parent_are_recorded_once(exists):
 # -- the snapshot ---------------------------------------------------------------------------
 
 
-def test_no_task_is_missing_although_others_come_and_go(monkeypatch):
+def test_no_task_is_missing_while_others_are_added_and_forgotten(monkeypatch):
     monkeypatch.setattr(plugin, "TASKS_PER_STEP", 1)
     existing = [f"existing-{number}" for number in range(300)]
     append_graph = RecorderPlugin._append_graph
@@ -457,7 +457,7 @@ def test_nothing_is_left_on_the_scheduler(monkeypatch, end):
     assert after == before
 
 
-def test_a_recorder_stays_while_its_client_is_connected_or_something_pulls(monkeypatch):
+def test_a_recorder_stays_while_its_client_is_connected_or_batches_are_pulled(monkeypatch):
     monkeypatch.setattr(plugin, "ORPHANED_SECONDS", 0.3)
 
     async def work(scheduler):
@@ -544,7 +544,7 @@ ON_SCHEDULER = tuple(
 
 
 def kinds_recorded(*kinds):
-    """Return the optional kinds in the trace of a run that has something of each."""
+    """Return the optional kinds in the trace of a run that produces all of them."""
     chunk = SimpleNamespace(dataset="ttbar", filename="f.root", treename="Events")
 
     async def work(scheduler):

@@ -1,4 +1,4 @@
-"""The pump: a batch is acknowledged when it has been written, and not before."""
+"""The pump: a batch is acknowledged only after it has been written."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ def answer(*numbers, ending=""):
 
 
 class MemoryWriter:
-    """Keeps the numbers of batches, or raises an error."""
+    """A writer that keeps the numbers of batches, or raises an error."""
 
     def __init__(self, error=None):
         self.written = []
@@ -29,7 +29,7 @@ class MemoryWriter:
 
 
 def pumped(answers, writer, received):
-    """How a recording ended of these answers; `received` are the acknowledgements."""
+    """Pump these answers; return the ending. Acknowledgements are added to `received`."""
     remaining = iter(answers)
 
     async def pull(number):

@@ -1,4 +1,4 @@
-"""Batches of rows: one small row in, the record that it must become; odd values survive."""
+"""Batches of rows: rows and the records that they become, odd values included."""
 
 import json
 import marshal
@@ -40,7 +40,7 @@ class Text(str):
 
 
 def through(transitions=(), rows=(), **options):
-    """Records on the other side, all of which the schema declares, and what was lost."""
+    """Encode and decode a batch; return its records, validated, and the lost rows."""
     lost = []
     flat = [value for transition in transitions for value in transition]
     batch = encode(flat, rows, lambda *loss: lost.append(loss), **options)
@@ -197,7 +197,7 @@ def test_records_are_merged_by_time_and_keep_their_order():
 
 
 def test_worker_transitions_are_those_that_dask_passes_to_plugins():
-    """A transition by way of ``released`` is in the log once more, as a whole."""
+    """A transition by way of ``released`` is logged twice: in steps, and as a whole."""
     from distributed import worker_state_machine as machine
 
     seen = []
@@ -243,7 +243,7 @@ def test_a_row_that_cannot_be_read_becomes_a_loss():
     assert first["kind"] == last["kind"] == "client_added"
 
 
-def test_bytes_that_are_no_batch_are_refused():
+def test_bytes_that_are_not_a_batch_are_rejected():
     odd = [marshal.dumps(5), marshal.dumps((1, 2, 3)), marshal.dumps(([], []))[:-1]]
     for content in (b"", b"junk", b"xyz", *odd):
         with pytest.raises(ValueError):  # noqa: PT011 - marshal's own texts differ
@@ -272,7 +272,7 @@ def test_records_are_counted_without_being_decoded():
 # -- odd values -----------------------------------------------------------------------------
 
 
-#: A value, and the same as JSON has it.
+#: Values and their JSON equivalents.
 ODD_VALUES = [
     (None, None),
     (True, True),
@@ -319,7 +319,7 @@ def same_types(one, other):
     return type(one) is type(other)
 
 
-def test_values_become_those_that_json_has():
+def test_values_become_json_values():
     failures = []
     for value, expected in ODD_VALUES:
         found = plain(value)
@@ -344,7 +344,7 @@ def test_packed_records_are_json():
     assert unpack(pack(odd)) == [{"set": "{1}", "name": "lone ?", "nan": None, "inf": [None]}]
 
 
-def test_keys_are_the_texts_that_dask_shows():
+def test_keys_have_the_text_that_dask_displays():
     for key, expected in [
         ("sum-1", "sum-1"),
         ("α", "α"),
@@ -374,7 +374,7 @@ def test_keys_with_numpy_numbers_become_texts():
     assert odd_or_not == [True, True, True, False]
 
 
-def test_an_odd_value_leaves_the_rest_of_the_batch_as_it_was():
+def test_an_odd_value_leaves_the_rest_of_the_batch_unchanged():
     other = (1.0, ("x", 1), "released", "waiting", "s-1")
     odd = (2.0, ("x", ("y", 1)), "processing", "erred", "s-2", "tcp://w", 7, 1, 8,
            Text("int"), PARTS, {"exception": Text("E()"), "cause": "c"})  # fmt: skip
@@ -396,7 +396,7 @@ def test_an_odd_value_leaves_the_rest_of_the_batch_as_it_was():
     assert last["payload"] == {"x": [1, 2]}
 
 
-def test_what_cannot_be_encoded_is_reported_and_the_rest_is_kept():
+def test_rows_that_cannot_be_encoded_are_reported_and_the_rest_is_kept():
     moved = [(t, "k", "a", "b", s) for t, s in enumerate(["s", NoClass(), "s"])]
     payloads = [1, NoClass(), {NoText(): 1}, 5]
 
@@ -406,7 +406,7 @@ def test_what_cannot_be_encoded_is_reported_and_the_rest_is_kept():
     assert sorted(lost) == [("event", 11, 1), ("event", 12, 1), ("transition", 1, 1)]
 
 
-def test_of_a_large_value_the_beginning_is_kept_and_the_rest_is_counted():
+def test_a_large_value_is_truncated_and_the_rest_is_counted():
     doubling = ["leaf"]
     for _ in range(30):
         doubling = [doubling, doubling]
@@ -426,7 +426,7 @@ def test_of_a_large_value_the_beginning_is_kept_and_the_rest_is_counted():
         assert len(payload) < 4_000_000
 
 
-def test_no_depth_of_nesting_costs_other_rows():
+def test_deep_nesting_does_not_affect_other_rows():
     depth, core = 0, 1
     while True:  # the deepest nesting that marshal permits depends on the platform
         try:

@@ -25,7 +25,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 class Recorder(SchedulerPlugin):
-    """As much of a recorder as worker plugins need."""
+    """The part of a recorder that worker plugins need."""
 
     def __init__(self, scheduler, trace_id="t", measures=True):
         self.name = f"test-{trace_id}"
@@ -58,7 +58,7 @@ class Recorder(SchedulerPlugin):
 
 @pytest.fixture
 def record(client, cluster):
-    """Start a recorder; it ends with the test, if not before."""
+    """Return a function that starts a recorder, which ends with the test at the latest."""
     with contextlib.ExitStack() as stack:
 
         def record(*args, **options):
@@ -77,7 +77,7 @@ def end(client, cluster, recorder):
 
 
 def what_is_left(client, cluster):
-    """On the scheduler: of plugins and topics. On workers: of anything."""
+    """Return what recorders left: plugins and topics on the scheduler, all state on workers."""
 
     def on_worker(dask_worker):
         state = sys.modules.get("_roast_recorder_here_1")
@@ -93,7 +93,7 @@ def what_is_left(client, cluster):
 
 
 def chunk(number=0, sections=0, identity=None, delay=0.0):
-    """A task that makes a chunk, and gives the address of its worker."""
+    """Process a chunk in a task; return the address of its worker."""
     from roast_recorder.coffea.measurement import call_measured, current_measurement
 
     worker = get_worker()
@@ -204,7 +204,7 @@ def test_two_recorders_record_the_same_chunks_until_one_ends(record, client, clu
 
 
 def replaced():
-    """Whether uproot's function is another one, in the worker's process."""
+    """Return whether uproot's function is wrapped in the worker's process."""
     from uproot.models.TBasket import Model_TBasket
 
     return hasattr(Model_TBasket.read_members, "__wrapped__")
@@ -246,7 +246,7 @@ def test_registering_does_not_wait_for_a_silent_worker(
     async def stand_still():
         begun.touch()
         while not end.exists():
-            time.sleep(0.01)  # noqa: ASYNC251 - its event loop stands still
+            time.sleep(0.01)  # noqa: ASYNC251 - blocks its event loop
 
     def wait_until(true):
         until = time.monotonic() + 30

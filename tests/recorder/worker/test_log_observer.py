@@ -1,4 +1,4 @@
-"""Workers record all their transfers and transitions, compared with a plugin that does too."""
+"""Workers record all their transfers and transitions, compared with another plugin."""
 
 import logging
 import os
@@ -97,7 +97,7 @@ def client(own_cluster):
 
 
 class Witness(WorkerPlugin):
-    """Record what a worker does, elsewhere than the recorder."""
+    """Record transitions and transfers of a worker by other hooks than the recorder's."""
 
     name = "witness"
 
@@ -139,7 +139,7 @@ def of_kind(lines, kind):
 
 @pytest.fixture(scope="module")
 def shuffled(client, tmp_path_factory, read_lines):
-    """The lines and the witnesses of a shuffle with more transfers than the logs keep."""
+    """Record a shuffle with more transfers than the logs keep; return lines and witnesses."""
 
     def split(part, number):
         return (part, number, b"x" * 100)
@@ -237,14 +237,14 @@ def test_transfers_with_the_client_and_odd_keys(tmp_path, client, read_lines):
 
 
 def replaceable(dask_worker):
-    """Identities and types of what a recording may replace on a worker."""
+    """Return identities and types of the objects that a recording may replace on a worker."""
     heartbeat = dask_worker.periodic_callbacks["heartbeat"].callback
     data = dask_worker.data
     objects = [
         dask_worker.state.log,
         dask_worker.transfer_incoming_log,
         dask_worker.transfer_outgoing_log,
-        # A bound method is created by each access.
+        # Each access creates a new bound method.
         getattr(dask_worker.handlers["update_data"], "__func__", None),
         getattr(heartbeat, "__func__", None),
     ]
@@ -257,7 +257,7 @@ def replaceable(dask_worker):
 
 
 @pytest.mark.cluster
-def test_a_worker_is_changed_only_as_asked_and_restored(tmp_path, client, read_lines):
+def test_a_worker_is_changed_only_as_requested_and_restored(tmp_path, client, read_lines):
     before = client.run(replaceable)
     with roast_recorder.record(
         client, tmp_path / "none.jsonl", measure_chunks=False, kinds=["transition", "task"]
@@ -295,7 +295,7 @@ def test_spills_and_dropped_records(tmp_path, client, read_lines, monkeypatch):
         assert client.submit(len, first, workers=[worker]).result() == 4_000_000
     _, _, callbacks, _ = client.run(replaceable, workers=[worker])[worker]
     before = len(witnessed(client)[worker][0])
-    # Few enough that one heartbeat interval exceeds it on a slow machine, too.
+    # Small enough to be exceeded within a heartbeat interval on a slow machine, too.
     monkeypatch.setattr(log_observer, "MAX_PENDING", 50)
     with roast_recorder.record(client, tmp_path / "drop.jsonl", worker_transitions=True):
         futures = client.map(len, ["a"] * 400, pure=False, workers=[worker])

@@ -1,4 +1,4 @@
-"""Each cycle of Dask's profiler is recorded once, with the counts that Dask has."""
+"""Each cycle of Dask's profiler is recorded once, with Dask's own counts."""
 
 import json
 import os
@@ -28,7 +28,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def tree(count, *children, name="root", line=1, seen=2):
-    """A tree as Dask builds it; `line` is the function's first, `seen` the sampled one."""
+    """Return a tree as Dask builds it, with a function's first line and the sampled one."""
     return {
         "count": count,
         "identifier": "root" if name == "root" else f"{name};m.py;{line}",
@@ -38,7 +38,7 @@ def tree(count, *children, name="root", line=1, seen=2):
 
 
 def reader(cycles, since=0.0):
-    """A reader of a history that grows with the list."""
+    """Return a reader of a history that grows with the list."""
     return ProfileReader(lambda: reversed(cycles), 1.0, 0.01, since)
 
 
@@ -47,7 +47,7 @@ def samples_in(records):
 
 
 def innermost(records):
-    """Number of samples that ended in each function."""
+    """Return the number of samples that ended in each function."""
     found = Counter()
     for tree in (record["tree"] for record in records):
         for cycle in tree["slices"]:
@@ -207,14 +207,14 @@ def spin(seconds):
 
 
 def history(dask_worker):
-    """Number of samples in the closed cycles of the worker's profiler; None if more follow."""
+    """Return the samples in the profiler's closed cycles; None if another cycle is open."""
     if dask_worker.profile_recent["count"]:
         return None
     return sum(tree["count"] for _, tree in dask_worker.profile_history)
 
 
 def worker_profiles(path):
-    """Complete lines of a trace that may still be written."""
+    """Return the workers' profiles in the complete lines of a trace, even during recording."""
     lines = path.read_bytes().rpartition(b"\n")[0].splitlines()
     records = map(json.loads, (line for line in lines if b'"kind":"profile"' in line))
     return [record for record in records if "worker" in record]
@@ -237,7 +237,7 @@ def wait_until(condition):
 @pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_samples_are_those_of_the_workers_histories(own_cluster, tmp_path):
-    """Read at two intervals, of workers that live, that retire and that are killed."""
+    """Two intervals, and workers that stay, that retire and that are killed."""
     paths = {interval: tmp_path / f"{interval}.jsonl" for interval in (0.5, 10.0)}
     with (
         own_cluster(3) as (cluster, client),
@@ -251,7 +251,7 @@ def test_samples_are_those_of_the_workers_histories(own_cluster, tmp_path):
         wait_until(lambda: samples_by_worker(worker_profiles(paths[0.5])) == expected)
         os.kill(killed.pid, signal.SIGKILL)
         client.retire_workers([retired.address])
-        # A retired worker reports while it closes, and the recording must not end before.
+        # A retired worker sends its profiles while it closes; wait for it.
         wait_until(lambda: not psutil.pid_exists(retired.pid))
 
     frequent, rare = map(worker_profiles, paths.values())

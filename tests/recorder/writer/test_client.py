@@ -19,7 +19,7 @@ from roast_recorder.writer.client import MAX_TRIES, Writer
 
 HEADER = {"kind": "header", "t": 0.0, "trace_id": "abc"}
 
-#: Longer than anything here takes on a busy machine.
+#: Longer than any operation here takes on a busy machine.
 TIMEOUT_SECONDS = 60.0
 
 
@@ -48,7 +48,7 @@ def trace(tmp_path):
 
 @pytest.fixture
 def work():
-    """Open a writer, await what a function does with it, and return the writer."""
+    """Open a writer, await a function of it, and return the writer."""
 
     def run(target, do):
         async def main():

@@ -1,4 +1,4 @@
-"""The writing process's work, called in this process: what it does without a client."""
+"""The code of the writing process, called in this process, and the loss of its client."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def begin(target, **order):
 
 
 class Connection:
-    """A connection that delivers these requests, receives some answers, and closes."""
+    """A connection that delivers these requests, accepts some answers, and closes."""
 
     def __init__(self, requests, receives):
         self.requests = list(requests)

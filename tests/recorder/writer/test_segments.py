@@ -77,7 +77,7 @@ def begin(tmp_path, clock):
 
 @pytest.fixture
 def full(monkeypatch):
-    """Make appends fail as on a full disk, while this is not empty."""
+    """Return a list; while it is not empty, appends fail as on a full disk."""
     append, is_full = TraceFile.append, []
 
     def fail(file, data):
@@ -91,7 +91,7 @@ def full(monkeypatch):
 
 @pytest.fixture
 def read(tmp_path, read_lines):
-    """Read the segments of a trace, whose trailers must count their records."""
+    """Read the segments of a trace; check the record counts of their trailers."""
 
     def read(name="trace") -> list[list[dict]]:
         path = tmp_path / name
@@ -397,7 +397,7 @@ def test_a_folder_that_is_unavailable_for_a_while(begin, clock, read, tmp_path):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 256 kB in memory."""
+    """Mount a file system of 256 kB in memory."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "none", disk]
@@ -412,7 +412,7 @@ def small_disk(tmp_path):
 def test_a_trace_on_a_full_disk_ends_with_its_losses_and_trailer(
     begin, small_disk, read_lines, name, resumed
 ):
-    # Small batches, at last, leave no room for a trailer in the last page of the disk.
+    # Finally, small batches leave no room for a trailer in the last page of the disk.
     batches = [
         [
             {"kind": kind, "t": float(n), "topic": os.urandom(50).hex()}
@@ -428,7 +428,9 @@ def test_a_trace_on_a_full_disk_ends_with_its_losses_and_trailer(
             with contextlib.suppress(OSError), (small_disk / "other").open("wb", 0) as other:
                 while True:
                     other.write(b"x" * 4096)
-            if resumed:  # the reserve of the killed process is taken over, not free to others
+            if (
+                resumed
+            ):  # the reserve of the killed process is taken over and not available to others
                 warnings = segments.warnings
                 segments._file._file.close()
                 segments._reserve.close()

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
     Opener = Callable[[tuple[Path, ...]], Session]
 
-#: Most traces that are compared.
+#: Maximum number of traces that are compared.
 TRACE_LIMIT: Final = 24
-#: Most rows of a table of prefixes, datasets or files.
+#: Maximum number of rows of a table of prefixes, datasets or files.
 GROUP_ROWS: Final = 150
-#: Most differing facts that are listed.
+#: Maximum number of differing facts that are listed.
 FACT_ROWS: Final = 200
 
-#: End of the names of columns that contain ratios to the first trace.
+#: Suffix of the names of columns that contain ratios to the first trace.
 RATIO: Final = " times"
 #: Column of the largest difference to the first trace, with its sign.
 DIFFERENCE: Final = "difference_seconds"
@@ -64,7 +64,7 @@ _KEYS: Final = {
     "files": ("filename", "dataset"),
 }
 
-#: Attributes of a run that are compared as they are.
+#: Attributes of a run that are compared without conversion.
 _RUN_TOTALS: Final = (
     "wall_seconds", "busy_seconds", "peak_nthreads", "core_seconds", "core_efficiency", "tasks",
     "events_per_second", "bytes_read", "output_bytes", "peak_memory_bytes", "failures",
@@ -297,7 +297,7 @@ def _compare_groups(view: str, traces: Sequence[TraceTotals]) -> Listing:
 
 
 def _differing_facts(traces: Sequence[TraceTotals]) -> tuple[Listing, int]:
-    """List the facts that differ between the traces that recorded their section, count others.
+    """List the facts that differ between the traces with their section; count the others.
 
     A trace without a section was recorded with other settings, so that a missing package
     does not mean that it was not installed.

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from roast_analyze.figures.layout import TimeAxis
 
-#: Most parts of a bar; all others are one part.
+#: Maximum number of parts of a bar; all others are one part.
 PART_LIMIT: Final = 9
 
 #: Heights: a bar, and everything around them.
 _BAR_PX: Final = 30
 _AROUND_PX: Final = 84
 
-#: Of the quantity, and of the reference line.
+#: Styles of the quantity and of the reference line.
 _STYLES: Final[tuple[dict[str, Any], ...]] = (
     {"line": {"color": palette.RANKED[0], "width": 1.4}, "fill": "tozeroy"},
     {"line": {"color": palette.REFERENCE, "width": 1.4, "shape": "hv", "dash": "dot"}},

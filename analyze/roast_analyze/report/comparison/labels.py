@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-#: Most characters of names that are not abbreviated.
+#: Maximum number of characters of names that are not abbreviated.
 _SHORT: Final = 24
 #: Words and separators of a name.
 _WORDS: Final = re.compile(r"[^\W_]+|[\W_]+")

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from roast_analyze.report.comparison.data import Comparison, TraceTotals
     from roast_analyze.report.tables import Kind, Table
 
-#: Most paths of a trace, and most traces, in a command.
+#: Maximum number of paths of a trace, and of traces, in a command.
 _NAMES: Final = 6
-#: Most reasons in sentences, of several traces.
+#: Maximum number of reasons in sentences, of several traces.
 _REASONS: Final = 12
 
 #: The columns of numbers have ratios to the first trace, except those that are shares, and

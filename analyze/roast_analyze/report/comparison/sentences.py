@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roast_analyze.report.comparison.data import Comparison
     from roast_analyze.report.listing import Listing
 
-#: Most traces that a sentence names.
+#: Maximum number of traces that a sentence names.
 _NAMED: Final = 4
 
 #: A trace's label, a quantity of it, and the text of the quantity.

@@ -41,7 +41,7 @@ METRICS: Final = (
     Metric("wasted_share", "share of the core time without a kept result", is_ratio=False),
 )
 
-#: Column of a run to the name of what can change, the likeliest reasons first.
+#: Column of a run to the name of the fact in it, the likeliest reasons for a change first.
 _FACTS: Final = {
     "git_commit": "commit",
     "git_dirty": "uncommitted changes",
@@ -62,7 +62,7 @@ _FACTS: Final = {
 #: A fact that changes in more than this share of the runs, such as the host of a batch job,
 #: does not explain a change.
 _RARE: Final = 0.1
-#: Most names of a list that a text contains.
+#: Maximum number of names of a list that a text contains.
 _NAMES: Final = 3
 
 
@@ -94,7 +94,7 @@ class FactChange:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a program from one run on."""
+    """A lasting change of a program between two runs."""
 
     program: str
     #: Number of the first run after the change, from 1, and the range in which it lies.
@@ -193,7 +193,7 @@ def _merged(
         shifts = []
         for *_, metric, found in group:
             ends = found.before, found.after
-            # The test was of logarithms of ratios.
+            # The test used logarithms of ratios.
             before, after = map(math.exp, ends) if metric.is_ratio else ends
             shifts.append(Shift(metric, before, after, found.p_value))
         yield Change(

@@ -1,4 +1,4 @@
-"""The data of the page of a store; :func:`query` alone queries it."""
+"""The data of the page of a store, which only :func:`query` queries."""
 
 # ruff: noqa: S608 - every query here is put together from this file's own text
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SLOW_FACTOR: Final = 1.2
 #: Probability that the page shows a file if none is slow; the same for hosts.
 SIGNIFICANCE: Final = 0.01
-#: Most rows of a table; of the table of runs.
+#: Maximum number of rows of a table, and of the table of runs.
 ROW_LIMIT: Final = 200
 RUN_LIMIT: Final = 1000
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.history.changes import Change
 
-#: Most programs with a panel.
+#: Maximum number of programs with a panel.
 PROGRAM_LIMIT: Final = 6
-#: Most points of a panel, and most bars.
+#: Maximum number of points of a panel, and of bars.
 POINT_LIMIT: Final = 80
 
 _HEIGHT_PX: Final = 300
@@ -142,7 +142,7 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
         program = runs.filter(pl.col("program") == change.program).with_row_index("run", 1)
         known = program.filter(pl.col(name).is_not_null())
         unit = float(np.median(known[name])) if shift.metric.is_ratio else 0.01
-        # Of a long history, medians of runs that follow each other.
+        # A long history is drawn as medians of consecutive runs.
         size = math.ceil(known.height / POINT_LIMIT)
         points = (
             known.group_by(pl.int_range(pl.len()) // size)
@@ -200,8 +200,8 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
 def _buckets(runs: pl.DataFrame) -> tuple[float, float, float, pl.Expr]:
     """Return start, end and width of time buckets, and the middle of that of a run.
 
-    There are at most :data:`POINT_LIMIT`. Runs often start at full hours or days, of which each
-    bucket must have the same number.
+    There are at most :data:`POINT_LIMIT`. Runs often start at full hours or days, so each
+    bucket must contain the same number of these.
     """
     first, last = (
         q.as_float(end) or 0.0 for end in (runs["start_t"].min(), runs["start_t"].max())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.history.data import History
 
-#: Most changes in sentences, and with a panel.
+#: Maximum number of changes in sentences, and with a panel.
 _SENTENCES: Final = 8
 _PANELS: Final = 4
 

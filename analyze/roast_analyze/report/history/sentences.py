@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from roast_analyze.report.history.data import History
 
 _NAME_LIMIT: Final = 60
-#: Most facts that a sentence names.
+#: Maximum number of facts that a sentence names.
 _FACTS: Final = 4
 
 

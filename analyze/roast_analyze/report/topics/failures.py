@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-#: Most rows of the tables.
+#: Maximum number of rows of the tables.
 FAILURE_ROWS: Final = 100
 EVENT_ROWS: Final = 100
 TOPIC_ROWS: Final = 300
-#: Most characters of an exception (its beginning), a traceback (its end) and a payload.
+#: Maximum number of characters of an exception (its beginning), of a traceback (its end) and of
+#: a payload.
 EXCEPTION_CHARACTERS: Final = 1000
 TRACEBACK_CHARACTERS: Final = 2000
 PAYLOAD_CHARACTERS: Final = 240

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-#: Most rows of the table.
+#: Maximum number of rows of the table.
 ROWS: Final = 500
 
 _COLUMNS: Final = columns("reason records detail t")

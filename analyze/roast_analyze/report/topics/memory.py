@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-#: Most rows of the table of pairs of workers.
+#: Maximum number of rows of the table of pairs of workers.
 PAIR_ROWS: Final = 20
-#: Most rows of a map of workers; neighboring workers share a row if there are more.
+#: Maximum number of rows of a map of workers; if there are more workers, neighbors share a row.
 MAP_ROWS: Final = 40
 
 _RECORDED: Final = (
@@ -49,7 +49,7 @@ _AROUND_PX: Final = 130
 #: Units: size and name, the largest first.
 _BYTES: Final = ((1024.0**3, "GiB"), (1024.0**2, "MiB"), (1024.0, "KiB"), (1.0, "B"))
 _SECONDS: Final = ((1.0, "s"), (1e-3, "ms"))
-#: Most columns with names below them: plotly would rotate more names.
+#: Maximum number of columns with names below them: plotly would rotate more names.
 _NAMED_COLUMNS: Final = 8
 
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-#: Most rows of the table, and most bars.
+#: Maximum number of rows of the table, and of bars.
 ROWS: Final = 100
 BAR_LIMIT: Final = 30
-#: Name of the spans that Dask makes for work outside of those of the user.
+#: Name of the spans that Dask creates for work outside of the user's spans.
 DEFAULT: Final = "default"
 
 _SPANS: Final = (
@@ -32,7 +32,7 @@ _SPANS: Final = (
     "totals.parent_id, len(totals.path) AS depth, "
     # A span can begin before the time range of the report.
     "idle.start_t + greatest(recording.start_t - idle.start_t, 0) AS start_t, idle.stop_t, "
-    # A worker's clock can be before the scheduler's.
+    # A worker's clock can be behind the scheduler's.
     "CASE WHEN idle.stop_t >= idle.start_t THEN "
     "idle.stop_t - idle.start_t - greatest(recording.start_t - idle.start_t, 0) "
     "END AS wall_seconds, "

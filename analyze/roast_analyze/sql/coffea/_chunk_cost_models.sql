@@ -1,8 +1,8 @@
 -- Needs: _chunks
 -- Cost model of chunks by dataset: fixed time plus time per event, a least-squares line. Chunks
--- that ran while their process warmed up are left out, and after a first fit, outliers. The line
--- is drawn only through sizes that differ by a factor of 2 or more: a line through similar sizes
--- is extrapolated to size 0, where any trend of the run becomes a fixed time.
+-- that ran while their process warmed up are left out, and so are outliers of a first fit. The line
+-- is fitted only to sizes that differ by a factor of 2 or more: if a line through similar sizes
+-- were extrapolated to size 0, any trend of the run would become a fixed time.
 CREATE TABLE _chunk_cost_models AS
 WITH results AS (
     SELECT trace_id, dataset, process, events, compute_seconds AS seconds, is_warming_up

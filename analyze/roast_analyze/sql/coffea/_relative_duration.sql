@@ -42,8 +42,8 @@ numbered AS (
         treename
     FROM expected
 ),
--- The usual ratio in a slot is the median over its files; of an even number the lower one, so
--- that of two files the faster one is the reference. A single file or a few chunks are none.
+-- The usual ratio in a slot is the median over its files, or the lower of the two middle values, so
+-- that the faster one of two files is the reference. A single file or a few chunks are no reference.
 slots AS (
     SELECT
         trace_id,
@@ -131,8 +131,8 @@ noise AS (
     LEFT JOIN workers_2 USING (process)
     GROUP BY ratios.trace_id
 ),
--- The reference is the median; of an even number the lower one, so that of two the faster one
--- is the reference.
+-- The reference is the median, or the lower of the two middle values, so that the faster one of
+-- two is the reference.
 separable AS (
     SELECT
         files.trace_id,

@@ -121,7 +121,7 @@ ORDER BY trace_id, seconds DESC, dataset;
 COMMENT ON VIEW chunk_costs IS 'Cost model of chunks, and recommended chunk size. One row per dataset, highest compute time first. The model is seconds = fixed_seconds + seconds_per_event * events, fitted to the compute times of first results. Left out are failed attempts, results from a checkpoint, and the first chunks of each process, which also import modules. The model ignores memory, which grows with the chunk size, and work of the worker other than computing.';
 COMMENT ON COLUMN chunk_costs.dataset IS 'Dataset name.';
 COMMENT ON COLUMN chunk_costs.chunks IS 'Chunks available for the model.';
-COMMENT ON COLUMN chunk_costs.first_chunks IS 'Chunks left out because their process was warming up: its first chunk, and those that ran beside it.';
+COMMENT ON COLUMN chunk_costs.first_chunks IS 'Chunks left out because their process was warming up: its first chunk, and those that ran at the same time.';
 COMMENT ON COLUMN chunk_costs.outliers IS 'Chunks left out of the fit: residual above 4 standard deviations (estimated from the median) and above 1 % of the median time. If more than a quarter are this far off, all are kept. Null if no line was fitted.';
 COMMENT ON COLUMN chunk_costs.sizes IS 'Number of distinct chunk sizes.';
 COMMENT ON COLUMN chunk_costs.smallest_chunk_events IS 'Events of the smallest chunk. A fit requires sizes that span a factor of 2, with three chunks on either side of the middle.';

@@ -12,7 +12,7 @@ WITH scarce AS (
         uses.tail_seconds + uses.dependencies_seconds AS idle_seconds
     FROM _bucket_uses AS uses
     INNER JOIN _core_time_buckets AS bucket USING (trace_id)
-    -- A few idle threads are usual.
+    -- A few idle threads are normal.
     WHERE uses.tail_seconds + uses.dependencies_seconds >= 0.15 * uses.seconds
 ),
 pieces AS (

@@ -1,8 +1,8 @@
 -- Needs: _run_size, _task_runs, graph_updates
 -- Runs whose client submitted few tasks at a time, and did so long after the last task had ended.
 -- The delay is that of the client between a result and the next submission; a client that only waits
--- for results reacts within milliseconds. Graphs that fill the threads are left out: between them
--- are gaps.
+-- for results reacts within milliseconds. Graphs that fill the threads are left out: the time between
+-- them is a gap.
 CREATE TABLE _slow_submissions AS
 WITH submitted AS (
     SELECT trace_id, t, coalesce(tasks, new_tasks) AS tasks

@@ -46,7 +46,7 @@ items AS (
     UNION ALL
     SELECT trace_id, source, 'run', run, least_offset, most_offset FROM fits
 ),
--- An item counts once, however many of its ranges overlap.
+-- An item counts once, even if several of its ranges overlap.
 begun AS (
     SELECT
         *,

@@ -2,7 +2,7 @@
 -- Computing attempts of workers with a Darshan log. Dask converts times to the scheduler's clock
 -- with a delay that it measures at each heartbeat; the first one can be 0.1 s wrong. An attempt
 -- can neither end after the scheduler received its result nor start before its dispatch. Where
--- attempts that end one after the other break this, they are moved by what they exceed.
+-- consecutive attempts violate this, they are moved by the excess.
 CREATE VIEW _io_runs AS
 WITH bounds AS (
     SELECT

@@ -12,8 +12,8 @@
 --
 -- The scheduler's counts include the innermost function, so there an excess belongs to the node.
 --
--- Paths are lists of node numbers until the last step, which works record by record: joining
--- the large tree of a record would copy it into every row.
+-- Paths are lists of node numbers until the last step, which processes one record at a time:
+-- joining the large tree of a record would copy it into every row.
 CREATE VIEW _counted_stacks AS
 WITH RECURSIVE whole AS MATERIALIZED (
     SELECT record FROM _profiles WHERE is_whole

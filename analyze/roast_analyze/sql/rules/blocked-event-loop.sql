@@ -1,10 +1,10 @@
 -- Event loops of workers are blocked.
--- While its event loop is blocked, a worker neither starts tasks nor reports results, sends data
--- or heartbeats. Threads that compute go on. The cost of a stall is therefore the time in which
--- threads were free, and tasks of the worker waited to begin or their results to be reported.
--- Stalls at the same time as ones of the scheduler only count for the largest saving: the machine
--- was overloaded, or the scheduler was busy with what such stalls held up. Stalls of a worker that
--- writes results to disk belong to rule spilling.
+-- While its event loop is blocked, a worker does not start tasks, report results, or send data and
+-- heartbeats; threads that compute continue. The cost of a stall is therefore the time in which
+-- threads were free while tasks of the worker waited to begin, or their results waited to be
+-- reported. Stalls that overlap with stalls of the scheduler count only for the largest saving: the
+-- machine was overloaded, or the scheduler was busy with work that such stalls had delayed. Stalls
+-- of a worker that writes results to disk belong to rule spilling.
 -- Records: stall
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
@@ -118,7 +118,7 @@ SELECT
     ) AS sentence,
     seconds AS core_seconds,
     0.6 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
-    -- The last results can wait for one worker, and others for its results.
+    -- The last results can depend on one worker, and other workers on its results.
     least(longest_seconds, 1.5 * worst_seconds, run.stop_t - run.start_t) AS wall_seconds_max,
     'Look for plugins, async tasks and callbacks on workers that compute or wait synchronously: move this'
     ' to tasks or threads.' AS change,

@@ -1,17 +1,17 @@
 -- Chunks are so small that their fixed time matters.
--- The fixed time of a chunk is that of the model in view chunk_costs. If it cannot be fitted,
--- since all chunks have the same size, only the part outside of the processor is known: the way of
--- its task to a thread, opening the file, and coffea's own work. The processor's own fixed time is between none and all of
--- its time, and the rule fires only for short chunks, of which a part is known or whose events take
--- longer than columnar code needs for one.
+-- The fixed time of a chunk is that of the model in view chunk_costs. If all chunks have the same
+-- size, the model cannot be fitted, and only the time outside of the processor is known:
+-- dispatching the task, opening the file, and coffea's own work. The fixed time of the processor is
+-- then unknown, between zero and all of its time. The rule therefore applies only to short chunks,
+-- if a part of their fixed time is known or their events take longer than columnar code needs.
 -- Records: chunk
 -- Source: cost model of view chunk_costs; Dask's advice against tasks of less than a second
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
 -- $min_ratio = 1.5: recommended against present chunk size
 -- $short_seconds = 0.4: median time of chunks that are short, if the model is not known
--- $few_events = 2000: events of such chunks, for which calls of numpy and awkward cost more than their data
--- $min_share = 0.05: share of the known fixed time, if the model is not known
--- $slow_event_seconds = 0.001: time of the processor per event that columnar code does not need
+-- $few_events = 2000: largest size of such chunks, in events: calls of numpy and awkward cost more than data
+-- $min_share = 0.05: known fixed time against the time of a chunk, if the model is not known
+-- $slow_event_seconds = 0.001: time of the processor per event, longer than columnar code needs
 -- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
 -- $events_factor = 20: recommended against present chunk size, if the model is not known
 WITH dispatched AS (
@@ -27,7 +27,7 @@ fixed AS (
         sum(compute_seconds) AS seconds,
         count(*) AS chunks,
         median(compute_seconds) AS chunk_seconds,
-        -- Of a slow worker or file, the medians are those of others.
+        -- Medians, so that a slow worker or file does not count.
         median(compute_seconds - process_seconds) FILTER (NOT is_warming_up)
             + coalesce(any_value(dispatched.seconds), 0) / count(*) AS outside_seconds,
         median(process_seconds - coalesce(read_seconds, 0)) FILTER (NOT is_warming_up)

@@ -1,8 +1,8 @@
 -- Times in which the workers waited for the client.
--- Between graphs, the workers have nothing to do. Short gaps are the way to the client and back, which
--- is a part of the others as well. The time before the first graph, and waiting for a graph that is
--- large, are not counted. A client that submits tasks one by one, and works in between, leaves
--- threads idle while a few tasks compute, too. Uses are those of core_time.
+-- Between graphs, the workers have nothing to do. Short gaps are the round trip to the client,
+-- which longer gaps contain as well. The time before the first graph, and the wait for a large
+-- graph, are not counted. A client that submits tasks one by one, and works in between, also leaves
+-- threads idle while a few tasks compute. Uses are those of core_time.
 -- Source: Dask best practices, "Avoid calling compute repeatedly"
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_seconds = 0.5: duration of a gap

@@ -5,12 +5,12 @@
 -- Source: recorded decompression time of chunks; speeds as in ROOT's comparison of algorithms
 -- Documentation: https://root.cern/blog/root-zstd/
 -- $min_read_share = 0.5: share of decompression in the time of reading
--- $lzma_share = 0.9: share of the time of LZMA that ZSTD saves
--- $zlib_share = 0.6: share of the time of ZLIB that ZSTD saves
+-- $lzma_share = 0.9: share of LZMA's decompression time that ZSTD saves
+-- $zlib_share = 0.6: share of ZLIB's decompression time that ZSTD saves
 WITH algorithms AS (
     SELECT
         trace_id,
-        -- Of several algorithms, the slowest one decides.
+        -- Of several algorithms, the slowest one counts.
         CASE
             WHEN contains(compression, 'LZMA') THEN 'LZMA'
             WHEN contains(compression, 'ZLIB') THEN 'ZLIB'

@@ -1,10 +1,11 @@
 -- More workers than the work can use.
--- With fewer threads, times in which more of them are used last longer. The smallest number of
--- workers that lets the run take hardly longer is enough. Times without a graph count neither way.
+-- With fewer threads, periods in which the run used more threads than that take longer. The
+-- recommended number of workers is the smallest one with which the run takes hardly longer. Times
+-- without a graph are not counted.
 -- Source: Sparklens, "ideal number of executors"; Amdahl's law
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
 -- $max_slowdown = 1.05: duration with fewer workers relative to the run
--- $max_share = 0.75: largest share of the threads that is enough
+-- $max_share = 0.75: recommended against present number of threads
 WITH buckets AS (
     SELECT
         trace_id,
@@ -16,7 +17,7 @@ WITH buckets AS (
 times AS (
     SELECT
         trace_id,
-        -- Of the bucket, the part with a graph; all threads are there at most.
+        -- Duration of the part of the bucket with a graph, if all threads are present.
         active_seconds / peak_nthreads AS duration_seconds,
         used_seconds / active_seconds * peak_nthreads AS used_threads,
         peak_nthreads

@@ -1,6 +1,6 @@
 -- A dataset whose events cost more than those of others, by nature.
--- This is not a fault: it is reported so that it is not mistaken for one, and saves nothing. Its cost is
--- that of its events without opening and reading, which have rules of their own.
+-- This is not a problem, and saves nothing: it is reported so that it is not mistaken for one. The
+-- cost is the time of the events without opening and reading, which other rules cover.
 -- Records: chunk
 -- Source: median time per event of chunks, by dataset
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html

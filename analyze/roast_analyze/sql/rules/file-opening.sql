@@ -1,13 +1,14 @@
 -- Opening files dominates.
 -- Every chunk opens its file, and a task for each file reads its number of entries. This takes
--- some requests, whatever the size: with many small files, small chunks or a distant server it
--- dominates. Nothing is known if branches are preloaded, since that is part of opening.
+-- several requests, whatever the size, and dominates with many small files, small chunks or a
+-- distant server. The rule does not apply if branches are preloaded, because preloading is part of
+-- opening.
 -- Records: chunk
 -- Source: recorded opening times of chunks, and tasks that read metadata
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
 -- $min_share = 0.25: opening against the compute time of chunks and metadata tasks
 -- $good_share = 0.05: share that larger files or chunks can reach
--- $branch_seconds = 0.0002: shorter reads of a branch were preloaded
+-- $branch_seconds = 0.0002: mean time to read a branch; in less time, branches were preloaded
 -- $small_file_chunks = 2: chunks of a file with few of them
 WITH chunk AS (
     SELECT
@@ -36,7 +37,7 @@ totals AS (
         chunk.chunks * chunk.open_seconds AS all_open_seconds,
         all_open_seconds + metadata_seconds AS opening_seconds,
         opening_seconds / (chunk.seconds + metadata_seconds) AS share,
-        -- Larger by this factor, opening takes a good share.
+        -- With files or chunks larger by this factor, opening takes $good_share.
         share / (1 - share) / $good_share AS factor,
         chunks <= $small_file_chunks * files AS is_small_files
     FROM chunk

@@ -1,23 +1,24 @@
 -- Threads wait for each other: for the GIL, or for cores.
--- Threads of one worker that compute in Python hold the interpreter's lock (GIL) in turn: the
--- process uses about one core, however many threads it has. Threads that libraries start
--- themselves compete for cores with those of other workers: the process uses more CPU than its
+-- Threads of one worker that compute in Python take turns in holding the interpreter's lock (GIL):
+-- the process uses about one core, however many threads it has. Threads that libraries start
+-- themselves compete for cores with those of other workers: the process uses more CPU time than its
 -- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
--- whenever it does not get the lock. Reading and opening of chunks is not such waiting. A saving of wall
--- time is limited by the cores of the host: if there is only one for each process, waiting for the
--- GIL looks like waiting for a core, and more processes save nothing, so the finding is a remark.
+-- whenever it does not get the lock. The time to open and read chunks is left out. A saving of wall
+-- time is limited by the cores of the host: with only one core per process, waiting for the GIL
+-- cannot be distinguished from waiting for a core, and more processes save nothing, so the finding
+-- is a remark.
 -- Records: worker_sample
 -- Source: CPU time of task threads (fine metrics) and of processes (samples of workers)
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
--- $min_wait_share = 0.35: share of compute time in which threads use no CPU, of which input is left out
--- $min_cores = 0.6: least mean CPU use, in cores, of a process whose threads compute in turn
--- $max_cores = 1.3: most mean CPU use
--- $min_stall_share = 0.1: stalls of the event loop against the time of the run, if CPU use is less
+-- $min_wait_share = 0.35: share of compute time in which threads use no CPU, without opening and reading
+-- $min_cores = 0.6: lowest mean CPU use, in cores, of a process whose threads take turns
+-- $max_cores = 1.3: highest mean CPU use
+-- $min_stall_share = 0.1: stalls of the event loop against the time of the run, if CPU use is lower
 -- $min_task_cpu_share = 0.05: CPU time of tasks against compute time in this case
--- $min_hidden_share = 0.4: share of a process's CPU time that is not of its task threads
+-- $min_hidden_share = 0.4: share of a process's CPU time outside of its task threads
 -- $min_cpu_share = 0.1: CPU time of processes against compute time, if libraries have threads
 -- $entity_share = 0.6: share of the waiting that makes a prefix the entity
--- $own_cores = 0.1: CPU use of a worker besides tasks, in cores, which is left out of this
+-- $own_cores = 0.1: CPU use of a worker apart from its tasks, in cores, which is subtracted
 -- $min_busy_share = 0.5: compute time against thread time in this case; else Dask itself uses the CPU
 WITH threads AS (
     SELECT
@@ -82,7 +83,7 @@ by_worker AS (
         coalesce(stalls.seconds, 0) / presence.seconds AS stall_share,
         greatest(samples.mean_cores - $own_cores, 0) * presence.seconds AS process_cpu_seconds,
         samples.nthreads * presence.seconds AS thread_seconds,
-        -- Processes that can compute at the same time, instead of this one.
+        -- Number of processes that could compute at the same time in place of this one.
         least(coalesce(by_host.worker_cores, samples.nthreads), samples.nthreads) AS processes
     FROM threads
     INNER JOIN samples USING (trace_id, worker)
@@ -123,7 +124,7 @@ judged AS (
         process_cpu_seconds - cpu_seconds >= $min_hidden_share * process_cpu_seconds
         AND process_cpu_seconds >= $min_cpu_share * seconds
         AND seconds >= $min_busy_share * thread_seconds AS has_other_threads,
-        -- As many processes as cores compute at the same time.
+        -- At most one process per core computes at a time.
         CASE
             WHEN is_gil THEN seconds / run.peak_nthreads * (1 - 1 / processes)
             WHEN has_other_threads THEN wait_seconds / run.peak_nthreads

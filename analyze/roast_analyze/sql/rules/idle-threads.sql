@@ -1,10 +1,10 @@
 -- Threads that were idle for one reason, whose cause no other rule identifies.
--- The reason is the use of core_time that took longest, without the start and the end of a client. The
--- prefix is that of the tasks that computed at the time. It is reported only for runs in which no
--- other finding is more than minor.
+-- The reason is the largest idle use in core_time, apart from the time before the first graph and
+-- after the last one. The prefix is that of the tasks that computed at the same time. It is
+-- reported only for runs in which no other finding is more than minor.
 -- Source: view core_time
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
--- $min_share = 0.25: part of the core time
+-- $min_share = 0.25: share of the core time
 WITH reasons (use, reason, change) AS (
     VALUES
     ('transfer', 'waiting for a transfer', 'Move less data between workers.'),

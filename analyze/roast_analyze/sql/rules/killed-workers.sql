@@ -1,9 +1,10 @@
 -- Workers that were killed for their memory, or died.
--- What they computed is lost: the attempts that ran, and results that had to be computed again.
--- Until the nanny has started another worker, its threads are missing, and other workers wait.
+-- The compute time of a killed worker is lost: its running attempts, and results that had to be
+-- computed again. Until the nanny has started another worker, its threads are missing, and other
+-- workers wait.
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
--- $memory_factor = 1.5: recommended memory against that at which a worker was killed
+-- $memory_factor = 1.5: recommended memory against the limit at which a worker was killed
 WITH removed AS (
     SELECT
         trace_id,
@@ -73,7 +74,7 @@ SELECT
     ) AS sentence,
     seconds AS core_seconds,
     0.6 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
-    -- Others wait for what is lost.
+    -- Other workers wait for lost results.
     least(seconds, run.stop_t - run.start_t) AS wall_seconds_max,
     CASE
         WHEN kills > 0 AND limit_bytes IS NOT NULL

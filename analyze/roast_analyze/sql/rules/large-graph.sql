@@ -1,8 +1,8 @@
 -- Graphs with data in them.
--- The client serializes them, the scheduler receives and keeps them, and sends the data again with
--- each task. At least, the way of the graph to the scheduler is saved; at most, also the time in
--- which workers had nothing to do before it arrived, that of sending tasks, as core_time has it, and
--- some for building the first graph.
+-- The client serializes the data, the scheduler receives and keeps it, and sends it again with each
+-- task. The saving is at least the time to send the graph to the scheduler. At most, it also
+-- includes the time in which workers had nothing to do before the graph arrived, the dispatch time
+-- of its tasks in core_time, and some time for building the first graph.
 -- Records: graph_update
 -- Source: distributed's warning "Sending large graph of size", from 10 MB
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
@@ -47,11 +47,11 @@ dispatched AS (
     )
     GROUP BY trace_id
 ),
--- Several graphs can be on their way at once.
+-- Several graphs can be sent at the same time.
 ways AS (
     SELECT
         *,
-        -- The time before the first graph is that of the client's start, too.
+        -- The time before the first graph also includes the start of the client.
         coalesce(least(sent_t, CASE WHEN NOT is_first THEN last_end_t END), t) AS from_t,
         max(t) OVER (
             PARTITION BY trace_id ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING

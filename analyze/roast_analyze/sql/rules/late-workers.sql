@@ -1,9 +1,10 @@
 -- Workers that came after the first task or left before the last one.
--- Their absence counts while the other workers were busy, by core_time. Workers that were killed and replaced,
--- and those that fell silent, have other rules.
+-- The time of an absence counts in proportion to how busy the other workers were, according to
+-- core_time. Other rules cover workers that were killed and replaced, and workers without
+-- heartbeats.
 -- Source: dask-jobqueue and adaptive clusters, where workers wait in a queue; early ends of jobs
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
--- $min_seconds = 1: thread time that was missing
+-- $min_seconds = 1: missing thread time
 WITH work AS (
     SELECT trace_id, min(processing_t) AS start_t, max(end_t) AS stop_t
     FROM _task_runs

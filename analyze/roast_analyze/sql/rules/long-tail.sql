@@ -1,19 +1,19 @@
 -- Long tasks that ran alone, so that threads were idle at the end.
--- Only tasks count that are longer than enough others. If they were ready long before they started,
--- shorter ones could be computed while they run; if not, they can only be split. A task with a single
--- dependency is ready earlier if that had started earlier; a chain of tasks that ran alone is too
--- little parallelism instead. Tasks of slow workers or files, repeated ones, and those of
--- a worker that stood still are left out: their cause is another one. Idle time is that of
--- core_time.
+-- A task counts only if it takes longer than enough others. If it was ready long before it started,
+-- shorter tasks could have been computed while it ran; otherwise it can only be split. A task with
+-- a single dependency would have been ready earlier if the dependency had started earlier. A chain
+-- of tasks that ran alone belongs to rule low-parallelism. Retried tasks, and tasks of slow files,
+-- of slow workers and of workers without heartbeats, are left out, because their cause is a
+-- different one. Idle time is that of core_time.
 -- Records: transition
 -- Source: list scheduling, longest processing time first (Graham 1969); stragglers
 -- Documentation: https://distributed.dask.org/en/stable/priority.html
 -- $min_relative_duration = 2: duration relative to the shorter tasks
--- $min_shorter_share = 0.2: part of the compute time in tasks that are that much shorter
+-- $min_shorter_share = 0.2: share of the compute time in tasks that are that much shorter
 -- $min_tail = 0.5: idle time relative to threads times duration; the end of any run leaves about half
--- $min_ready_share = 0.25: time of being ready relative to the duration
--- $max_attempts = 1000: attempts whose chains are followed, those that cost most
--- $max_steps = 8: tasks of a chain
+-- $min_ready_share = 0.25: time between being ready and starting, relative to the duration
+-- $max_attempts = 1000: attempts with the most idle time, whose dependencies are followed
+-- $max_steps = 8: dependencies that are followed from an attempt
 WITH RECURSIVE typical AS (
     -- Compute time of tasks by duration, in steps of 19 %.
     SELECT

@@ -1,15 +1,15 @@
 -- Tasks that ran alone or nearly so, because the others waited for them.
--- They could not have started earlier, since they waited for their own dependencies or came first. The
--- idle time of the other threads while they ran, as core_time has it, is what independent tasks
--- would use. A task that was ready before belongs to a tail instead, as does one whose only
--- dependency was, unless it is a part of a chain or follows a merge. Chunks are left out, since their
--- number follows from their size, and tasks without dependencies if no other task needs them, or if
--- their client submits them slowly.
+-- They could not have started earlier, because they waited for their own dependencies or came
+-- first. The cost is the idle time of the other threads while they ran, according to core_time:
+-- independent tasks could use it. Tasks that were ready earlier belong to rule long-tail, as do
+-- tasks whose only dependency was, unless they are part of a chain or follow a merge. Chunks are
+-- left out, because their number follows from their size. Tasks without dependencies are left out
+-- if no other task needs them, or if their client submits them slowly.
 -- Records: transition
 -- Source: Sparklens, "critical path"; Dask best practices, "Avoid very large graphs"
 -- Documentation: https://docs.dask.org/en/stable/graph_manipulation.html
 -- $min_inputs = 6: dependencies of a merge
--- $min_steps = 5: tasks in a row that are not the end of a tree
+-- $min_steps = 5: number of tasks; fewer can be the end of a tree
 WITH bound AS (
     SELECT *, dependencies >= $min_inputs AS is_merge
     FROM _bound_attempts AS attempt
@@ -37,10 +37,10 @@ prefixes_of AS (
     FROM bound
     WHERE prefix IS NOT NULL
     GROUP BY trace_id, prefix
-    -- The last merges of a tree with a small fan-in are as they should be.
+    -- The last merges of a tree with a small fan-in are expected.
     HAVING is_merge OR inputs < 2 OR scarce_tasks >= $min_steps
 ),
--- Time of a tree of merges: its work on all threads, and the merges of one path.
+-- Fan-in with the shortest time: the work of the tree on all threads, plus the merges of one path.
 fan_ins AS (
     SELECT
         trace_id,
@@ -108,5 +108,5 @@ SELECT
 FROM prefixes_of
 INNER JOIN _run_size USING (trace_id)
 LEFT JOIN fan_ins USING (trace_id, prefix)
--- Of a chain of several prefixes, the largest ones.
+-- A chain can consist of several prefixes: only the largest ones are reported.
 QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY idle_seconds DESC) <= 3;

@@ -1,6 +1,6 @@
 -- Workers that were paused because of their memory while there was work.
--- A paused worker starts no task. At least, the threads are missing; at most, others wait for the
--- tasks that it holds.
+-- A paused worker starts no task. The saving is at least the time of its threads; at most, it also
+-- includes the time of threads that waited for the tasks of this worker.
 -- Source: distributed.worker.memory.pause; view pauses
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html
 -- $min_seconds = 0.5: time paused

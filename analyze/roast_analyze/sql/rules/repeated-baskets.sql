@@ -1,19 +1,19 @@
 -- Baskets that are read again for every chunk.
--- A basket that spans several chunks is read, decompressed and thrown away by each of them. How
--- often baskets are read is at least the bytes read by the chunks of a file against the size of
--- the file. Where branches with the number of objects are read, such as nJet, it is known
--- better: these have 4 bytes per event.
+-- A basket that spans several chunks is read, decompressed and discarded for each of them. The
+-- number of times that baskets are read is at least the bytes read by the chunks of a file divided
+-- by the size of the file. Branches with the number of objects, such as nJet, determine it more
+-- precisely: they have 4 bytes per event.
 -- Records: chunk
 -- Source: uncompressed sizes of the baskets that chunks read
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#reading-many-baskets
 -- $min_ratio = 2.5: how often baskets are read; up to 2 is usual, since chunks do not end with baskets
 -- $max_chunks = 1000: chunks whose branches are examined
--- $counter_bytes = 4: size of a number of objects
+-- $counter_bytes = 4: size of the number of objects of an event
 WITH counters AS (
     SELECT
         trace_id,
         sum(counter.uncompressed_bytes) / $counter_bytes / sum(events) AS ratio,
-        -- An event whose counter is shorter would seem to be read too seldom.
+        -- With shorter counters, the ratio would be too small.
         min(counter.uncompressed_bytes / events) >= $counter_bytes AS is_counter
     FROM (
         SELECT
@@ -49,7 +49,7 @@ totals AS (
     SELECT
         trace_id,
         greatest(
-            -- Several runs over a file are not a repetition.
+            -- Reading a file in several runs is not a repetition.
             sum(files.nbytes) / nullif(sum(files.file_bytes * files.events / files.file_events), 0),
             any_value(counters.ratio) FILTER (counters.is_counter)
         ) AS ratio,

@@ -1,6 +1,7 @@
 -- Attempts that failed, and were repeated or failed for good.
--- What a failed attempt computed is lost, and its task ends later. At least, all threads share
--- the lost time; at most, the run also waits for the last tasks that were repeated.
+-- The compute time of a failed attempt is lost, and its task ends later. The saving is at least the
+-- lost time divided among all threads; at most, the run also waited for the last tasks that were
+-- retried.
 -- Records: transition
 -- Source: Spark's Dr. Elephant, "job with failed tasks"; recorded outcomes of attempts
 -- Documentation: https://distributed.dask.org/en/stable/resilience.html

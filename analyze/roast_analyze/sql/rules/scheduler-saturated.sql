@@ -1,18 +1,18 @@
 -- A scheduler that could not assign and send tasks as fast as they ended.
--- The event loop of the scheduler takes 20 ms from tick to tick if it has nothing to do, and 100 ms if it
--- is busy for four fifths of the time. What it costs is the time of core_time in which threads waited
--- for tasks that were ready. Without samples of the scheduler, workers may be the cause as well.
--- Long stalls that cover this time are its cause, whatever the scheduler does otherwise: a function
--- that waits blocks the event loop without using CPU.
+-- The event loop of an idle scheduler has an interval of 20 ms from tick to tick; at 100 ms it is
+-- busy for four fifths of the time. The cost is the time in core_time in which threads waited for
+-- tasks that were ready. Without samples of the scheduler, workers may be the cause as well. Long
+-- stalls that cover this time are its cause, whatever else the scheduler does: a function that
+-- waits blocks the event loop without using CPU.
 -- Records: transition
 -- Source: distributed's event_loop_interval; Dask, "Where is the bottleneck of the scheduler"
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
--- $min_share = 0.15: part of the core time in which threads waited for assigned or ready tasks
+-- $min_share = 0.15: share of the core time in which threads waited for assigned or ready tasks
 -- $min_interval_seconds = 0.08: mean time from tick to tick of the event loop
 -- $min_cpu_percent = 80: CPU use of the event loop
--- $max_other_share = 0.1: part of the time of its stalls in which no task ended
+-- $max_other_share = 0.1: share of the time of its stalls in which no task ended
 -- $min_stall_seconds = 0.3: duration of a long stall
--- $min_stall_share = 0.5: part of the waiting that long stalls cover
+-- $min_stall_share = 0.5: share of the waiting time that long stalls cover
 -- $large_graph_bytes = 1e7: size of a graph that keeps the scheduler busy instead
 WITH waited AS (
     SELECT
@@ -33,7 +33,7 @@ work AS (
     FROM _task_runs
     GROUP BY trace_id
 ),
--- A scheduler that tasks keep busy stalls when they end. A process that lacks CPU stalls anyway.
+-- If tasks keep the scheduler busy, it stalls when they end. A process that lacks CPU stalls at any time.
 stalled AS (
     SELECT
         stall.trace_id,
@@ -125,7 +125,7 @@ WHERE seconds >= $min_share * run_core_seconds
             AND CASE
                 WHEN samples > 0
                     THEN interval_seconds >= $min_interval_seconds OR cpu_percent >= $min_cpu_percent
-                -- Without samples: the scheduler had tasks to assign, or each is short.
+                -- Without samples, the scheduler had tasks to assign, or tasks are short.
                 ELSE unassigned_seconds >= 0.2 * seconds OR mean_seconds < 0.1
             END
         )

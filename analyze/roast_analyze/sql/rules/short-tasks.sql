@@ -1,13 +1,14 @@
 -- Tasks that are short against what each costs the scheduler and its worker.
--- Overhead is the time of core_time in which a task was on its way or the scheduler had not assigned
--- it, of short tasks only. Longer tasks share it. At most, all that is not computing is saved, and
--- half of the computing, which is overhead of calls.
+-- Overhead is the time in core_time in which short tasks were dispatched or deserialized, and their
+-- share, by number of tasks, of the time in which threads waited for the scheduler. Longer tasks
+-- have less of it per second. The saving is at most all time other than computing, and half of the compute
+-- time, which is overhead of calls.
 -- Records: transition
 -- Source: Dask best practices, "Avoid very large graphs": each task costs about 1 ms
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $max_seconds = 0.025: mean duration of a task
 -- $min_tasks = 200: number of tasks
--- $min_overhead_share = 0.25: part of the overhead in the time that the tasks took
+-- $min_overhead_share = 0.25: share of overhead in the time of the tasks
 -- $good_seconds = 0.2: duration of a task after the change
 WITH tasks_of AS (
     SELECT

@@ -1,5 +1,5 @@
 -- Workers that stood still: no heartbeat, and no task ended.
--- The threads are lost while it lasts. At most, the run waits for the tasks of the worker.
+-- The threads of the worker are lost for this time. At most, the whole run waited for its tasks.
 -- Records: worker_sample
 -- Source: distributed, worker-ttl; Spark's executor heartbeats
 -- Documentation: https://distributed.dask.org/en/stable/worker-state.html

@@ -1,6 +1,7 @@
 -- Files or chunks that coffea skipped, because they could not be read.
--- With skipbadfiles the run succeeds, and the result lacks their events. The cost is the work
--- that was not done: their share of all chunks' compute time. Doing it takes longer, not shorter.
+-- With skipbadfiles the run succeeds, and the result lacks their events. The cost is the work that
+-- was not done: their share of all chunks' compute time. Processing them makes the run longer, not
+-- shorter.
 -- Source: exceptions that coffea suppressed, see view failures
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/api/coffea.processor.Runner.html
 -- $min_files = 1: number of skipped files
@@ -24,7 +25,7 @@ processed AS (
     SELECT
         trace_id,
         count(DISTINCT filename) AS files,
-        -- Of a file, some chunks can be processed and others skipped.
+        -- Some chunks of a file can be processed and others skipped.
         count(DISTINCT filename) FILTER (
             (trace_id, filename) NOT IN (SELECT (trace_id, filename) FROM skipped)
         ) AS whole_files,

@@ -1,16 +1,16 @@
 -- A file that is slow on every worker.
--- Its chunks take longer than those of other files of the dataset, after the effects of chunk
--- size and worker are removed (column is_slow of view files). If reading explains the
--- difference, the cause is where the file is stored. For a file of few chunks, all of them, or their
--- input alone, have to be much slower than most of other files, on two workers or more. First chunks
--- of workers are only compared with such ones.
+-- Its chunks take longer than those of other files of the dataset, after the effects of chunk size
+-- and worker are removed (column is_slow of view files). If reading explains the difference, the
+-- storage of the file is the cause. In a file with few chunks, each chunk, or the input of each,
+-- must be much slower than most chunks of other files, on at least two workers. First chunks of
+-- workers are compared only with each other.
 -- Records: chunk
 -- Source: Tukey's median polish of chunk durations, see view files
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html
 -- $min_ratio = 1.5: time per event against other files, once the first chunks of workers are left out
 -- $min_chunks = 5: chunks that are compared in this way
--- $few_ratio = 3: time per event of each of fewer chunks, against the upper quartile of other files
--- $min_read_share = 0.5: share of the excess that reading has to explain for a slow storage
+-- $few_ratio = 3: time per event of each chunk of a file with fewer, against the upper quartile of other files
+-- $min_read_share = 0.5: share of the excess time that reading explains if storage is the cause
 WITH io AS (
     SELECT
         trace_id,

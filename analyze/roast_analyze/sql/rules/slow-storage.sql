@@ -1,15 +1,16 @@
 -- Files are read slowly from a server, or by the workers of a host.
--- The rate of a server, and the share of opening and reading, are medians over its files, so that one slow
--- file does not count for its server. It is compared with that of the fastest
--- other server. Hosts are compared if their workers read from the same server, or local files. A single server is slow if reading dominates, at a low rate that is not a matter of
--- latency: requests are large, or reading takes longer than opening, which has as many requests.
+-- The rate of a server, and the share of opening and reading, are medians over its files, so that
+-- one slow file does not count for its server. The rate is compared with that of the fastest other
+-- server. Hosts are compared if their workers read from the same server, or local files. A single
+-- server is slow if reading dominates, at a low rate that latency does not explain: requests are
+-- large, or reading takes longer than opening, which has as many requests.
 -- Records: chunk
 -- Source: recorded bytes, requests and times of chunks
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
 -- $min_ratio = 3: rate of the fastest server against this one
 -- $min_share = 0.15: opening and reading against the compute time of the server's chunks
 -- $min_single_share = 0.4: the same, if there is nothing to compare with
--- $max_rate = 5: MB/s per thread that is slow, if there is nothing to compare with
+-- $max_rate = 5: rate in MB/s per thread, below which reading is slow, if there is nothing to compare with
 -- $min_request_bytes = 100000: mean size of requests, if there is nothing to compare with
 -- $min_read_ratio = 1.5: otherwise, reading against opening
 WITH reads AS (
@@ -29,7 +30,7 @@ WITH reads AS (
     LEFT JOIN _workers AS workers USING (process)
     WHERE chunk.bytes_read > 0 AND NOT chunk.is_warming_up
 ),
--- Each place by itself: servers, and hosts of workers, by server.
+-- Places are servers, and hosts of workers for each server.
 by_place AS (
     SELECT *, server AS place, true AS is_server, NULL AS origin FROM reads WHERE server IS NOT NULL
     UNION ALL
@@ -87,7 +88,7 @@ slow AS (
         places = 1
         -- Local reads are slow on a busy machine, too.
         AND is_server
-        -- The workers of another host read from it fast.
+        -- If workers of another host read from this server fast, their host is the cause.
         AND NOT EXISTS (
             FROM compared AS host
             WHERE host.trace_id = compared.trace_id

@@ -1,7 +1,7 @@
 -- Workers that need longer for the same work.
 -- Attempts are compared with others of the same prefix at the same time, chunks by their events.
--- Without the slowness, all threads share the time that it costs. At most, the threads that were
--- idle while slow workers computed are used as well.
+-- The saving is at least the lost time divided among all threads; at most, threads that were idle
+-- while slow workers computed are used as well.
 -- Source: Spark's Dr. Elephant, "mapper skew"; stragglers in MapReduce (Dean, Ghemawat 2004)
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_relative_duration = 1.5: duration relative to other workers

@@ -1,19 +1,19 @@
 -- Workers write results to disk and read them back.
--- Dask spills results when a worker's memory passes a target. Writing blocks the worker; reading
--- back delays the tasks that need a result. The cost is the time of threads that this took. At most,
--- the threads that waited at the same time are saved as well (the event loop of a worker that writes is
--- blocked), and those that waited for the last tasks.
+-- Dask spills results when a worker's memory exceeds a target. Writing blocks the worker; reading
+-- back delays the tasks that need a result. The cost is the thread time that this took. At most,
+-- the time of threads that waited meanwhile is saved as well (the event loop of a worker that
+-- writes is blocked), and that of threads that waited for the last tasks.
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
 -- $min_seconds = 0.1: thread time
--- $max_unmanaged_share = 0.4: memory that is not of results, against the memory limit
--- $max_stored_share = 0.6: results against the memory limit that Dask keeps without spilling
+-- $max_unmanaged_share = 0.4: unmanaged memory against the memory limit
+-- $max_stored_share = 0.6: results that Dask keeps without spilling, against the memory limit
 WITH disk AS (
     SELECT trace_id, sum(seconds) AS seconds
     FROM _core_time
     LEFT JOIN _worker_memory USING (trace_id, process)
     WHERE use = 'disk'
-        -- Otherwise the cause is the rule unmanaged-memory.
+        -- These belong to rule unmanaged-memory.
         AND NOT coalesce(
             unmanaged_bytes >= $max_unmanaged_share * limit_bytes
             AND stored_bytes < $max_stored_share * limit_bytes,
@@ -61,7 +61,7 @@ SELECT
     format(
         'Writing results to disk and reading them back took {:.1f} s of thread time', disk.seconds
     )
-    -- Samples can miss what was on disk for a short time.
+    -- Samples can miss results that were on disk for a short time.
     || CASE
         WHEN spilled_bytes >= 5e5 THEN format('; results of up to {:.0f} MB were on disk', spilled_bytes / 1e6)
         ELSE ''

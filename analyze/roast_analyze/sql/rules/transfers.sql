@@ -1,12 +1,12 @@
 -- Threads that waited for inputs from other workers.
--- The time is that of core_time: one waiting attempt explains one idle thread. Without transfers, at
--- least half of it is computed; at most, the tail that they leave behind shrinks as well, and tasks
--- compute as fast as on local inputs: data that has arrived is deserialized, and transfers compete
--- with computing for memory and the interpreter. Tasks of a prefix with equally many inputs are
--- compared, by medians.
+-- The time is that of core_time: one waiting attempt explains one idle thread. Without transfers,
+-- threads would compute for at least half of it. At most, the tail that transfers cause is shorter
+-- as well, and tasks compute as fast as with local inputs: received data is deserialized, and
+-- transfers compete with computing for memory and the interpreter. Compute times are compared
+-- between tasks of a prefix with the same number of inputs, by medians.
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
--- $min_share = 0.05: part of the core time
+-- $min_share = 0.05: share of the core time
 -- $min_attempts = 5: attempts with transferred inputs, and with local ones, whose compute times are compared
 -- $min_relative_duration = 1.1: compute time with transferred inputs, relative to local ones
 WITH waited AS (

@@ -1,12 +1,12 @@
 -- Memory that Dask does not manage fills workers.
--- Caches, leaks, fragmentation and data of running tasks are not results, so that Dask can
--- neither spill nor move them. The cost is that of the consequences: workers that are paused, killed,
--- or spill results that would fit into their memory otherwise.
+-- Caches, leaks, fragmentation and data of running tasks are not results, so that Dask can neither
+-- spill nor move them. The cost is that of the consequences: workers that are paused or killed, or
+-- that spill results that would otherwise fit into their memory.
 -- Records: worker_sample
 -- Source: process memory minus managed results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
 -- $min_share = 0.4: unmanaged memory against the memory limit
--- $max_stored_share = 0.6: results against the memory limit that Dask keeps without spilling
+-- $max_stored_share = 0.6: results that Dask keeps without spilling, against the memory limit
 WITH peaks AS (
     SELECT *, stored_bytes < $max_stored_share * limit_bytes AS would_fit
     FROM _worker_memory
@@ -60,7 +60,7 @@ costs AS (
 )
 SELECT
     CASE WHEN names = 1 THEN name END AS entity,
-    -- The data of a task that is too large looks the same.
+    -- Tasks with too much data look the same.
     'medium' AS confidence,
     format(
         'Up to {:.0f} of {:.0f} MB of a worker are not results of tasks. Workers were therefore {}.',
@@ -74,7 +74,7 @@ SELECT
     ) AS sentence,
     seconds AS core_seconds,
     0.4 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
-    -- Others take over the work of a paused worker, and wait for what is lost.
+    -- Other workers take over the work of a paused worker, and wait for lost results.
     least(
         (2 * (paused_seconds + disk_seconds) + tail_seconds) / greatest(run.peak_nthreads, 1)
             + seconds - paused_seconds - disk_seconds,

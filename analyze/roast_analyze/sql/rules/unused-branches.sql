@@ -1,6 +1,6 @@
 -- Branches that are read and not used.
--- coffea reads a branch when the processor uses it, but for those that the fileset lists to
--- preload. Preloaded branches of which no column was used are read for nothing.
+-- coffea reads a branch when the processor uses it, except for branches that the fileset lists to
+-- preload. Reading a preloaded branch is unnecessary if none of its columns is used.
 -- Records: chunk
 -- Source: branches that were read against columns that were used, in the records of chunks
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
@@ -49,7 +49,7 @@ totals AS (
     SELECT
         trace_id,
         sum(compressed_bytes) AS nbytes,
-        -- Preloading is part of opening. Opening also reads metadata: these bytes are known.
+        -- Preloading is part of opening, which also reads metadata: divided by bytes.
         sum(open_seconds * least(compressed_bytes / nullif(bytes_read, 0), 1)) AS seconds
     FROM _chunks
     GROUP BY trace_id

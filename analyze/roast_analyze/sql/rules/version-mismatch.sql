@@ -1,6 +1,6 @@
 -- Package versions differ between scheduler, client and workers.
--- Data and tasks are pickled between them: another version of Python, Dask or of a package with
--- pickled classes can fail, or compute something else. Nothing is known to be saved.
+-- Data and tasks are pickled between them: another version of Python, of Dask or of a package with
+-- pickled classes can fail, or compute something else. The saving is unknown.
 -- Source: recorded packages, see view packages
 -- Documentation: https://distributed.dask.org/en/stable/api.html#distributed.Client.get_versions
 WITH differing AS (
@@ -15,7 +15,7 @@ totals AS (
         count(*) AS packages,
         list(
             package || ' ' || versions
-            -- Those that decide whether tasks can be sent come first.
+            -- Packages that affect whether tasks can be sent come first.
             ORDER BY
                 package NOT IN (
                     'python', 'dask', 'distributed', 'msgpack', 'cloudpickle', 'toolz', 'numpy',

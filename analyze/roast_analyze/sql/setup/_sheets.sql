@@ -1,6 +1,6 @@
 -- Needs: nothing
--- Lists that processes share, each once: section is packages, configuration, config_sources or
--- defaults.
+-- Lists that processes share, without duplicates: section is packages, configuration,
+-- config_sources or defaults.
 CREATE VIEW _sheets AS
 SELECT trace_id, section, name, min_by(value, rowid) AS value
 FROM raw.environment

@@ -58,7 +58,7 @@ steps(step, step_name) AS (
         (4, 'receive on the worker'),
         (5, 'execute and profile')
 ),
--- Of what there is much, records are counted, not rows of views that work something out.
+-- Frequent kinds are counted as records, because computing the rows of their views takes long.
 counts AS (
     SELECT trace_id, 'jobs' AS cell, count(*) AS records FROM jobs GROUP BY trace_id
     UNION ALL

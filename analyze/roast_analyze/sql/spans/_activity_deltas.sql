@@ -1,5 +1,5 @@
 -- Needs: fine_metric_deltas
--- Fine metrics without idle time, and each of them once: Dask reports p2p work inside tasks
+-- Fine metrics without idle time and without duplicates: Dask reports p2p work inside tasks
 -- twice, in context p2p as `foreground`, and in execute with p2p- before the activity. Only the
 -- second one has the task.
 CREATE VIEW _activity_deltas AS

@@ -1,6 +1,6 @@
 -- Needs: _span_ancestry, _task_runs, _tasks, _trace_range, _worker_presence, spans
--- As Span.cumulative_worker_metrics of distributed: the thread time that the cluster offered
--- while a span was active, minus what execute metrics of the span and those below it explain.
+-- As in Span.cumulative_worker_metrics of distributed: the thread time of the cluster while a span
+-- was active, minus the execute metrics of the span and of those below it.
 CREATE VIEW span_idle AS
 WITH own AS (
     SELECT trace_id, span_id, min(t) AS start_t FROM _tasks GROUP BY trace_id, span_id
@@ -71,7 +71,7 @@ COMMENT ON COLUMN span_idle.name IS 'Span name, without the enclosing spans.';
 COMMENT ON COLUMN span_idle.path IS 'Names from the outermost span to this one.';
 COMMENT ON COLUMN span_idle.start_t IS 'First submission of a task of the span, in seconds since the epoch.';
 COMMENT ON COLUMN span_idle.stop_t IS 'End of its last computation, in seconds since the epoch; end of the recording if an attempt has no end.';
-COMMENT ON COLUMN span_idle.thread_seconds IS 'Thread time that the cluster offered from start_t to stop_t. Null if the number of threads is unknown.';
+COMMENT ON COLUMN span_idle.thread_seconds IS 'Thread time of the cluster from start_t to stop_t. Null if the number of threads is unknown.';
 COMMENT ON COLUMN span_idle.known_seconds IS 'Seconds of the fine metrics of its tasks (context execute). Null if none were recorded.';
 COMMENT ON COLUMN span_idle.idle_seconds IS 'thread_seconds - known_seconds, at least 0.';
 COMMENT ON COLUMN span_idle.idle_share IS 'idle_seconds / thread_seconds.';

@@ -16,7 +16,7 @@ WITH hosts AS (
         sum(bytes_read)::BIGINT AS bytes_read,
         count(*) FILTER (is_slow) AS slow_workers,
         count(*) FILTER (removal_reason IS NOT NULL) AS removed_workers,
-        -- Weighed by the chunks from which each value was found.
+        -- Weighted by the number of chunks from which each value was computed.
         sum(relative_duration * chunks)
             / nullif(sum(chunks) FILTER (relative_duration IS NOT NULL), 0) AS relative_duration
     FROM workers

@@ -1,7 +1,8 @@
 -- Needs: _scarce_attempts, _task_runs
 -- Attempts of _scarce_attempts that follow each other: the only dependency of one is the other.
--- Attempts that were ready for a quarter of their duration are left out, and those that take more than
--- ten times as long as the one or two before and after them: no chain would be shorter without these.
+-- Attempts that were ready for a quarter of their duration are left out, and so are those that take
+-- more than ten times as long as the one or two before and after them: their own duration is the
+-- cause, not the chain.
 CREATE VIEW _chained_attempts AS
 WITH bound AS (
     SELECT trace_id, seq, key, dependencies, seconds

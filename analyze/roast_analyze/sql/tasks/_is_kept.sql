@@ -1,3 +1,3 @@
 -- Needs: nothing
--- Whether an attempt computed a result that was kept, by its row of _discarded_results, if any.
+-- Return whether an attempt computed a result that was kept, given its row of _discarded_results, if any.
 CREATE MACRO _is_kept(outcome, discarded_seq) AS outcome = 'memory' AND discarded_seq IS NULL;

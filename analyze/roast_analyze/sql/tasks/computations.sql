@@ -37,7 +37,7 @@ codes AS (
             coalesce(code.computation, begun.computation) AS computation,
             trim(string_split(code.text, chr(10))[code.line_number - code.first_line + 1]) AS line
         FROM _submit_code AS code
-        -- Code recorded by a client belongs to the computation that its graph became part of.
+        -- Code recorded by a client belongs to the computation that contains its graph.
         ASOF INNER JOIN begun
             ON code.trace_id = begun.trace_id AND code.entered_t >= begun.t
     )

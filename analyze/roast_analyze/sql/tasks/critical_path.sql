@@ -7,7 +7,7 @@ COMMENT ON COLUMN critical_path.start_t IS 'Start, in seconds since the epoch.';
 COMMENT ON COLUMN critical_path.stop_t IS 'End, in seconds since the epoch.';
 COMMENT ON COLUMN critical_path.seconds IS 'Duration.';
 COMMENT ON COLUMN critical_path.share IS 'seconds / run.wall_seconds, from 0 to 1.';
-COMMENT ON COLUMN critical_path.cause IS 'compute, deserialize, disk or transfer (of inputs): the attempt did this · dispatch: it was assigned to the worker and on its way, or held up there · scheduler: it was ready and not assigned, its graph was processed, or its result was on its way · worker: the worker had not joined yet, or was paused · retry: the whole attempt failed, or raised Reschedule · recompute: the attempt was lost with its worker, or repeated one whose result was lost · client: the client had not submitted the task, or had its results · unknown: nothing was recorded.';
+COMMENT ON COLUMN critical_path.cause IS 'compute, deserialize, disk or transfer (of inputs): the attempt did this · dispatch: it was being sent to its worker, or was delayed there · scheduler: it was ready and not assigned, its graph was processed, or its result was being sent · worker: the worker had not joined yet, or was paused · retry: the whole attempt failed, or raised Reschedule · recompute: the attempt was lost with its worker, or repeated one whose result was lost · client: the client had not submitted the task, or had its results · unknown: nothing was recorded.';
 COMMENT ON COLUMN critical_path.key IS 'Key of the task that waited or computed. Null for the client.';
 COMMENT ON COLUMN critical_path.prefix IS 'Key prefix.';
 COMMENT ON COLUMN critical_path.attempt IS 'Attempt number within the key, from 1.';

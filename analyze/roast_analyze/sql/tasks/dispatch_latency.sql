@@ -104,7 +104,7 @@ SELECT
 FROM seconds
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW dispatch_latency IS 'Time from task dispatch to the start of its computation. One row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + other_seconds (null counts as 0). Empty unless recorded with worker_transitions=True; latencies has what is known without.';
+COMMENT ON VIEW dispatch_latency IS 'Time from task dispatch to the start of its computation. One row per attempt, as in task_runs. dispatch_latency_seconds = dispatch_seconds + transfer_wait_seconds + queue_seconds + deserialize_seconds + disk_seconds + other_seconds (null counts as 0). Empty unless recorded with worker_transitions=True; latencies has the times that are known without it.';
 COMMENT ON COLUMN dispatch_latency.key IS 'Task key.';
 COMMENT ON COLUMN dispatch_latency.prefix IS 'Key prefix. Null if the task was not recorded.';
 COMMENT ON COLUMN dispatch_latency.attempt IS 'Attempt number within the key, from 1.';

@@ -1,6 +1,6 @@
 -- Needs: _tasks
--- Only changes are recorded, so a desire is followed by a release, by the next desire of a key
--- that Dask has forgotten in the meantime, or by neither.
+-- Only changes are recorded: after a client has requested a key, it releases the key, requests it
+-- again because Dask has forgotten it in the meantime, or does neither.
 CREATE VIEW wanted_keys AS
 WITH changes AS (
     SELECT DISTINCT trace_id, client, change.t, change.action, unnest(change.keys) AS key

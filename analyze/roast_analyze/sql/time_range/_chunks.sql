@@ -1,7 +1,7 @@
 -- Needs: _task_runs, _time_range
 -- Chunk attempts that overlap the range, clipped like task attempts (_task_runs). Values of a
 -- whole attempt (events, bytes, memory) count if it ends in the range. Durations without
--- instants are taken as spread evenly over the compute time.
+-- instants are assumed to be spread evenly over the compute time.
 CREATE TABLE _chunks AS
 WITH placed AS (
     SELECT

@@ -1,3 +1,3 @@
 -- Needs: nothing
--- Roles of keys do not depend on the range.
+-- Summaries of keys do not depend on the range.
 CREATE VIEW _key_summaries AS FROM trace._key_summaries;

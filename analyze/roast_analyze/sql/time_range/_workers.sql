@@ -1,6 +1,6 @@
 -- Needs: _time_range
--- Processes present in the range. A process that joined before joins when the range begins; one
--- that left after did not leave.
+-- Processes present in the range. A process that joined before the range joins at its start; one
+-- that left after the range did not leave.
 CREATE TABLE _workers AS
 SELECT
     worker.* EXCLUDE (trace_id)

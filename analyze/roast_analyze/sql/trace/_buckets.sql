@@ -1,6 +1,6 @@
 -- Needs: _trace_range
 -- Time buckets of a recording, of a given length in seconds or, if null, of 1, 2 or 5 times a
--- power of ten, so that there are more than 150 and at most 400. The last one ends with the
+-- power of ten, chosen so that there are more than 150 and at most 400 buckets. The last one ends with the
 -- recording. One row per trace; a recording of zero length has no buckets.
 CREATE MACRO _buckets(bucket_seconds) AS TABLE
 SELECT

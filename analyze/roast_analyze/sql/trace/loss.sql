@@ -95,7 +95,7 @@ dropped AS (
     GROUP BY trace_id, kind
 ),
 explained AS (
-    -- Records removed with an older segment were written, and no trailer counts them.
+    -- Records that were removed with an older segment had been written, but no trailer counts them.
     SELECT trace_id, record_kind AS kind, sum(records) AS records
     FROM raw.loss
     WHERE NOT starts_with(coalesce(reason, ''), 'an older segment')

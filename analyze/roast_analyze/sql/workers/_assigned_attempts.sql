@@ -1,5 +1,5 @@
 -- Needs: _chunks, _discarded_results, _is_kept, _process_addresses, _task_runs
--- Attempts that were assigned to a worker process, and what became of each.
+-- Attempts that were assigned to a worker process, and the outcome of each.
 CREATE VIEW _assigned_attempts AS
 WITH datasets AS (
     SELECT seq, any_value(dataset) AS dataset FROM _chunks WHERE seq IS NOT NULL GROUP BY seq

@@ -1,6 +1,6 @@
 -- Needs: _chunks, _process_addresses, _task_phases, _task_runs, _task_states, _worker_presence
--- Intervals with an amount: phases of attempts, states of tasks, lifetimes of processes and
--- their threads. Process 0 is the scheduler.
+-- Intervals with an amount: phases of attempts, states of tasks, lifetimes of processes and their
+-- numbers of threads. Process 0 is the scheduler.
 CREATE VIEW _intervals AS
 WITH runs AS (
     SELECT run.end_seq, run.outcome, coalesce(process.process, 0) AS process, run.trace_id

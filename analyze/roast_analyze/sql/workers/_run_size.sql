@@ -1,5 +1,5 @@
 -- Needs: _cluster_size
--- What rules of findings need of the view run, which costs more.
+-- Columns of the view run that rules of findings need; the view itself takes longer to compute.
 CREATE VIEW _run_size AS
 SELECT
     trace_id,

@@ -1,8 +1,9 @@
 -- Needs: _task_runs, _workers
 -- Times without a heartbeat in which a worker process with tasks did not compute either: the process,
 -- its host or the network was stopped. If only its event loop had been blocked, threads would have
--- finished tasks in that time. A task that holds the interpreter's lock takes as long as others of its
--- prefix, not longer by the silence; and while a worker imports modules, none has begun.
+-- finished tasks in that time. If a task had held the interpreter's lock, it would have taken as long as
+-- others of its prefix, but it took longer by the silence. While a worker imports modules, no task has
+-- begun.
 CREATE MACRO _silences(min_seconds) AS TABLE
 WITH heartbeats AS (
     SELECT DISTINCT trace_id, worker, last_seen AS start_t, max(t) OVER heartbeat AS sampled_t
@@ -25,7 +26,7 @@ long AS (
     -- The interval of heartbeats grows with the number of workers.
     QUALIFY stop_t - start_t >= greatest(min_seconds, 5 * median(stop_t - start_t) OVER of_trace)
 ),
--- A mean, which costs less than a median: the stop of one worker matters little in it.
+-- A mean, because a median takes longer, and the silence of one worker changes the mean little.
 usual AS (
     SELECT trace_id, prefix, avg(whole_seconds) AS seconds
     FROM _task_runs

@@ -1,4 +1,4 @@
--- Stalls of the event loops of workers that moved results to or from disk at the same time: the
+-- Stalls of the event loops of workers that spilled results or read them back at the same time: the
 -- amount on disk differs between two samples around a stall.
 CREATE VIEW _spill_stalls AS
 WITH changes AS (

@@ -1,7 +1,7 @@
 -- Needs: _task_runs, _worker_statuses, _workers
 -- Times in which a worker process was paused, leaving, silent or joining. A worker that the scheduler
--- removed after a time without heartbeats was silent since its last one. A worker that joined
--- during the run joins until its first task is dispatched.
+-- removed after a time without heartbeats was silent since its last heartbeat. A worker that joined
+-- during the run counts as joining until its first task is dispatched.
 CREATE VIEW _worker_conditions AS
 SELECT
     process.process,

@@ -1,8 +1,8 @@
 -- Needs: _chunks, _process_addresses, _relative_duration, _task_runs
--- How much slower than others a worker process computed the same work, and what that cost. The
--- time of an attempt is divided by the median of attempts of its prefix that began about then:
+-- Slowness of worker processes compared with others at the same work, and its cost. The time of
+-- an attempt is divided by the median of attempts of its prefix that began at about the same time:
 -- work often changes over a run, and workers come and go. A worker can be slow for one prefix, or
--- for a part of the run: of a slow worker, the row is about the part that cost most. Chunks are
+-- for a part of the run: the row of a slow worker describes the part that cost most. Chunks are
 -- compared by _relative_duration, which accounts for events and files.
 CREATE VIEW _worker_speeds AS
 WITH prefixes_of AS (
@@ -32,7 +32,7 @@ attempts AS (
         AND run.worker = process.worker
         AND run.processing_t >= process.from_t
         AND run.processing_t < process.until_t
-    -- Shorter tasks measure the noise of a machine.
+    -- The durations of shorter tasks are dominated by noise.
     WHERE run.outcome = 'memory' AND run.whole_seconds >= 0.01 AND run.role IS DISTINCT FROM 'chunk'
 ),
 usual AS (
@@ -51,7 +51,7 @@ ratios AS (
     FROM attempts
     INNER JOIN usual USING (trace_id, prefix, slot)
 ),
--- Parts of a process that are tested: all attempts, each prefix, and parts of its time.
+-- Attempts of a process that are tested: all of them, those of each prefix, and those of parts of the run.
 loads AS (
     SELECT
         trace_id,
@@ -62,7 +62,7 @@ loads AS (
     FROM ratios
     GROUP BY trace_id, process
 ),
--- Of a process that is not slower in total, no part costs much.
+-- If a process is not slower in total, none of its parts costs much.
 loaded AS (
     FROM loads
     QUALIFY load > 1.1 * quantile_disc(load, 0.5) OVER (PARTITION BY trace_id)
@@ -104,15 +104,15 @@ compared AS (
         sum(whole_seconds) AS seconds,
         max_by(prefix, whole_seconds) AS prefix,
         median(log_ratio) AS log_ratio,
-        -- Of a few attempts, the spread is too small by chance.
+        -- The spread of a few attempts can be too small by chance.
         1.2533 * 1.4826 * greatest(mad(log_ratio), any_value(spread)) / sqrt(count(*)) AS log_error,
         -- Most of its work is slower, not only the middle of it. Short tasks of another prefix
-        -- need not be: a slow disk or network is that of tasks that read.
+        -- need not be slower: a slow disk or network only affects tasks that read.
         sum(usual_seconds) FILTER (log_ratio > ln(1.2)) / sum(usual_seconds) AS slower_share
     FROM parts
     GROUP BY trace_id, process, part
 ),
--- Slower than the median worker; of an even number the faster one.
+-- Slower than the median worker, or than the faster of the two middle ones.
 relative AS (
     SELECT
         compared.* REPLACE (compared.log_ratio - usual_log_ratio AS log_ratio),

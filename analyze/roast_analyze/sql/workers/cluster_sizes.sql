@@ -26,7 +26,7 @@ SELECT
 FROM sizes
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW cluster_sizes IS 'How many workers the cluster should have had, and had. One row per change of the plan or of the requests. Empty if the recording client was not created from a cluster object, and before trace format 2.4.';
+COMMENT ON VIEW cluster_sizes IS 'Planned, requested and connected workers of the cluster. One row per change of the plan or of the requests. Empty if the recording client was not created from a cluster object, and before trace format 2.4.';
 COMMENT ON COLUMN cluster_sizes.t IS 'Time of the change, in seconds since the epoch; up to 0.5 s late.';
 COMMENT ON COLUMN cluster_sizes.until_t IS 'Time of the next change, in seconds since the epoch. Null for the last.';
 COMMENT ON COLUMN cluster_sizes.planned IS 'Workers that the cluster should have, by scale() or adapt().';

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-#: Most rows of each table.
+#: Maximum number of rows of each table.
 ROWS: Final = 100
-#: Most bars over time, and their lengths. Heartbeats are at least half a second apart.
+#: Maximum number of bars over time, and their possible lengths. Heartbeats are at least half a
+#: second apart.
 MOST_BUCKETS: Final = 60
 BUCKET_SECONDS: Final = (
     1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400,
 )  # fmt: skip
-#: Most activities that the first sentence names, and the least share of all but the first.
+#: Maximum number of activities in the first sentence, and minimum share of all but the first.
 NAMED: Final = 4
 LEAST_NAMED_SHARE: Final = 0.01
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from roast_analyze.figures.layout import TimeAxis
 
-#: Most bars by prefix or worker.
+#: Maximum number of bars by prefix or worker.
 BAR_LIMIT: Final = 20
 #: Activities of failed and cancelled tasks, which have the color of failures.
 _FAILED: Final = ("failed", "cancelled")
-#: Most activities with a part of their own, in tasks and outside of them.
+#: Maximum number of activities with a part of their own, in tasks and outside of them.
 TASK_LIMIT: Final = 6
 OTHER_LIMIT: Final = 4
 #: Smaller shares are not drawn: they would only lengthen the legend.

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-#: Most rows of the tables: chunk attempts, datasets and files, branches.
+#: Maximum number of rows of the tables: chunk attempts, datasets and files, branches.
 CHUNK_ROWS: Final = 200
 GROUP_ROWS: Final = 250
 BRANCH_ROWS: Final = 100
-#: Most branches, slow files and slow workers that sentences name.
+#: Maximum number of branches, slow files and slow workers that sentences name.
 TOP_BRANCHES: Final = 3
 SLOW_ROWS: Final = 5
 

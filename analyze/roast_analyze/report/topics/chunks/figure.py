@@ -14,7 +14,7 @@ from roast_analyze.report.quantities import as_float
 if TYPE_CHECKING:
     from roast_analyze.figures.layout import TimeAxis
 
-#: Most points.
+#: Maximum number of points.
 POINT_LIMIT: Final = 250
 
 _HOVER: Final = (
@@ -43,7 +43,7 @@ def chosen(chunks: pl.DataFrame, limit: int = POINT_LIMIT) -> pl.DataFrame:
     ranked = chunks.sort(
         pl.col("outcome") != "memory", "compute_seconds", descending=True, maintain_order=True
     )
-    # The other half shows what is usual, over the whole run.
+    # The other half is a sample of ordinary attempts over the whole run.
     first, others = ranked.head(limit // 2), ranked.slice(limit // 2)
     every = -(-others.height // (limit - first.height))
     return pl.concat([first, others.gather_every(every)])
@@ -138,7 +138,7 @@ def _points(chunks: pl.DataFrame, name: str, color: str, axis: TimeAxis) -> list
             name=name,
             legendgroup=name,
             showlegend=panel == "x",
-            # Of the trace instead of the markers: browsers paint that much faster.
+            # Opacity of the trace instead of the markers: browsers paint this much faster.
             opacity=0.75,
             marker={
                 "color": color,

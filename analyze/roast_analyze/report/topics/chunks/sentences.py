@@ -1,4 +1,4 @@
-"""Sentences about chunks: how long they took, on what, and what slowed them down."""
+"""Sentences about chunks: their durations, their activities, and causes of slowness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from roast_analyze.report.run import Run
     from roast_analyze.report.topics.chunks import Chunks
 
-#: Most datasets whose cost per chunk a sentence describes.
+#: Maximum number of datasets whose cost per chunk a sentence describes.
 COST_SENTENCES: Final = 4
 
 

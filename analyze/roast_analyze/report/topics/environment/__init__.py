@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-#: Most packages and kinds of jobs that a sentence names.
+#: Maximum number of packages and kinds of jobs that a sentence names.
 PACKAGES_NAMED: Final = 5
 JOBS_NAMED: Final = 3
-#: Most rows of the tables of facts and of the others, and most characters of their values.
+#: Maximum number of rows of the tables of facts and of the others, and of characters of their
+#: values.
 FACT_ROWS: Final = 500
 ROWS: Final = 200
 FACT_CHARACTERS: Final = 240
 VALUE_CHARACTERS: Final = 300
-#: Most facts that a rerun takes into account.
+#: Maximum number of facts that a rerun takes into account.
 FACT_LIMIT: Final = 500
 
 _FACTS_QUERY: Final = (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.run import Run
 
-#: Most characters of a comment and of a value.
+#: Maximum number of characters of a comment and of a value.
 LINE_LIMIT: Final = 200
 
 _PACKAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -42,7 +42,7 @@ class Rerun:
 
 
 def script(rerun: Rerun, run: Run) -> str:
-    """Return the script; empty if nothing is known that it could contain."""
+    """Return the script; empty if the trace does not contain the facts for it."""
     facts = rerun.facts
     versions = dict(facts.get("client versions") or facts.get("scheduler versions") or {})
     python = versions.pop("python", None)
@@ -67,7 +67,7 @@ def script(rerun: Rerun, run: Run) -> str:
     parts = [install, _configure(rerun.configuration), command]
     if not any(parts):
         return ""
-    # What no command can restore is described in comments.
+    # Facts that no command can restore are described in comments.
     comments = []
     if python:
         platform = facts.get("client machine", {}).get("platform")
@@ -96,7 +96,7 @@ def _configure(configuration: Mapping[str, str]) -> str:
     for name, value in configuration.items():
         if not _OPTION.fullmatch(name):
             continue
-        # A shortened value would be a wrong one.
+        # A shortened value would be wrong.
         if value == one_line(value, LINE_LIMIT):
             variable = name.replace(".", "__").replace("-", "_").upper()
             lines.append(f"export DASK_{variable}={shlex.quote(value)}")

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from roast_analyze.report.context import Context
     from roast_analyze.report.topics.profile.flame_graph import Flame
 
-#: Most buckets of time, and most buckets times pairs of worker and prefix: a run with many
-#: such pairs has fewer buckets.
+#: Maximum number of time buckets, and of buckets times pairs of worker and prefix: a run with
+#: many such pairs has fewer buckets.
 PROFILE_BUCKETS: Final = 60
 PROFILE_CELLS: Final = 30_000
-#: Most rows of the tables of functions and of sections.
+#: Maximum number of rows of the tables of functions and of sections.
 FUNCTION_ROWS: Final = 200
 SECTION_ROWS: Final = 100
 #: Samples of workers; without any, those of the scheduler.
@@ -105,7 +105,7 @@ def query(trace: Session) -> Profiles:
     """Query the samples of a run by stack, worker, prefix and bucket."""
     start_t, stop_t, cycle, pairs = trace.rows(_TIME_RANGE)[0]
     if start_t is None:
-        # Yappi's files have no time.
+        # Yappi files contain no times.
         start_t = stop_t = 0.0
     span = max(stop_t - start_t, 1e-9)
     # A bucket shorter than a profile cycle would be followed by empty ones.
@@ -147,7 +147,7 @@ def query(trace: Session) -> Profiles:
 
 def _functions(stacks: pl.Series, parts: pl.DataFrame) -> Listing:
     """List the functions by self time; ``place`` of a part is the number of its stack."""
-    # As the query does, which would take longest because it expands the stacks again.
+    # Equivalent to the query, which would take longer because it expands the stacks again.
     of_workers = pl.col("worker").is_not_null()
     counted = pl.col("samples") + pl.col("ambiguous")
     by_stack = (

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
     from roast_analyze.report.topics.profile import Profiles
 
-#: Most nodes of the tree, most counts of samples, and most characters of names.
+#: Maximum number of nodes of the tree, of counts of samples, and of characters of names.
 MOST_NODES: Final = 600_000
 MOST_COUNTS: Final = 200_000
 MOST_CHARACTERS: Final = 1_500_000
-#: Most workers and prefixes to choose from.
+#: Maximum number of workers and prefixes to choose from.
 MOST_WORKERS: Final = 250
 MOST_PREFIXES: Final = 100
-#: Most Yappi files to choose from.
+#: Maximum number of Yappi files to choose from.
 MOST_LOGS: Final = 50
-#: Most characters of the name of a function, and of its file.
+#: Maximum number of characters of the name of a function, and of its file.
 NAME_CHARACTERS: Final = 100
 FILE_CHARACTERS: Final = 120
 
@@ -102,7 +102,7 @@ def build(
 ) -> Flame:
     """Encode the flame graph of samples of at least one stack.
 
-    ``start_t`` is the zero of times, ``names`` contains the name shown for each worker.
+    ``start_t`` is the origin of times; ``names`` contains the name shown for each worker.
     """
     tree, leaves = build_tree(profiles.stacks["frames"], _SPECIAL)
     parts = (

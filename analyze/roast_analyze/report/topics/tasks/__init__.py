@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-#: Most rows of the tables.
+#: Maximum number of rows of the tables.
 PREFIX_ROWS: Final = 300
 TASK_GROUP_ROWS: Final = 20
 STRAGGLER_ROWS: Final = 15

@@ -11,7 +11,7 @@ from roast_analyze.figures import layout, palette
 from roast_analyze.figures.bars import Part, stacked
 from roast_analyze.figures.labels import label
 
-#: Most prefixes that are drawn.
+#: Maximum number of prefixes that are drawn.
 BAR_LIMIT: Final = 20
 
 #: Activities: column, legend, color (None: that of the prefix), pattern.

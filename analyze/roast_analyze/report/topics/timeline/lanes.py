@@ -32,7 +32,7 @@ OUTCOMES: Final = (
 )  # fmt: skip
 #: Resolution of the share of a bucket that a thread computed.
 STEPS: Final = 1000
-#: Most characters of a key, a name and a file.
+#: Maximum number of characters of a key, a name and a file.
 KEY_CHARACTERS: Final = 120
 NAME_CHARACTERS: Final = 80
 #: A worker that is added within this fraction of the recording, or these seconds, joined
@@ -57,7 +57,7 @@ class Timeline:
     datasets: tuple[Choice, ...]
     #: The prefixes that have a color of their own; without prefixes, the datasets.
     legend: tuple[Choice, ...]
-    #: Signs that are drawn: outcomes, and ``joined``, ``left``, ``worker lost``.
+    #: Marks that are drawn: outcomes, and ``joined``, ``left``, ``worker lost``.
     marks: tuple[str, ...]
     #: Whether transfers, and tasks added up by bucket, are drawn.
     has_transfers: bool
@@ -132,7 +132,7 @@ def build(
     first_t, bucket_seconds = stream.begin_t, 1.0
     if load.height:
         first_t, bucket_seconds = load.select("t", "seconds").row(0)
-    # A row stands for several workers if there are many.
+    # If there are many workers, a row represents several of them.
     map_rows = []
     for part in utilization.partition_by("row", maintain_order=True):
         shares = dict(part.select("bucket", pl.col("share") * 100).iter_rows())
@@ -236,7 +236,7 @@ def _choices(names: list[str | None], colors: Mapping[str | None, str]) -> list[
 
 
 def _several(choices: list[Choice]) -> tuple[Choice, ...]:
-    """Return the entries of a select; with one there is nothing to select."""
+    """Return the entries of a select, or none if there is only one."""
     return tuple(choices) if len(choices) > 1 else ()
 
 

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-#: Most computations, transfers and failed attempts that are returned one by one.
+#: Maximum number of computations, transfers and failed attempts that are returned one by one.
 MOST_BARS: Final = 5_000
 MOST_TRANSFERS: Final = 1_500
 MOST_MARKS: Final = 1_000
-#: Most kinds: combinations of prefix and dataset.
+#: Maximum number of kinds: combinations of prefix and dataset.
 MOST_KINDS: Final = 60
-#: Most workers.
+#: Maximum number of workers.
 MOST_ROWS: Final = 1_000
-#: Most lanes of a worker: one that replaces its threads would have ever more.
+#: Maximum number of lanes of a worker: if its threads are replaced, their number keeps growing.
 MOST_SLOTS: Final = 64
-#: Most sums of seconds by lane, kind and bucket, and most buckets.
+#: Maximum number of sums of seconds by lane, kind and bucket, and of buckets.
 MOST_CELLS: Final = 80_000
 MOST_BUCKETS: Final = 480
 
@@ -121,7 +121,7 @@ class TaskStream:
     bars: pl.DataFrame
     #: seconds of all other computations by lane, kind and cell, the number of a bucket.
     cells: pl.DataFrame
-    #: The same of transfers, which have no kind.
+    #: The same for transfers, which have no kind.
     transfers: pl.DataFrame
     transfer_cells: pl.DataFrame
     #: Failed attempts: lane, kind, t, outcome, key, attempt.

@@ -18,7 +18,7 @@ from roast_analyze.report.topics.workers import sparklines, worker_count
 if TYPE_CHECKING:
     from roast_analyze.report.context import Context
 
-#: Most rows of the table.
+#: Maximum number of rows of the table.
 ROWS: Final = 300
 
 _OVER: Final = "over the run (view worker_samples)"
@@ -109,7 +109,7 @@ def section(context: Context) -> Section:
 
 
 def _sentences(context: Context, recorded_t: float) -> list[str]:
-    """Describe how evenly the work was distributed, and how many workers came and went."""
+    """Describe how evenly the work was distributed, and how many workers joined and left."""
     workers, lost = context.workers, pl.col("lost").fill_null(value=False)
     processes = q.counted(context.run.workers, "worker process", "worker processes")
     text = f"The cluster had {processes}."

@@ -118,7 +118,7 @@ def _sparklines(
         if not values:
             drawn.append(None)
             continue
-        # Samples can be rarer than points: each value is repeated until the next one.
+        # There can be fewer samples than points: each value is repeated until the next one.
         held: list[float | None] = []
         for point in range(max(values) + 1):
             held.append(values.get(point, held[-1] if held else None))

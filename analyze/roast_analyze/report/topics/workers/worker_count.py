@@ -84,7 +84,7 @@ def _changes(workers: pl.DataFrame, axis: TimeAxis, recorded_t: float) -> pl.Dat
         name, threads = label(worker_name(worker)), worker["nthreads"] or 0
         added_t, removed_t = worker["added_t"], worker["removed_t"]
         if added_t is None or added_t <= recorded_t:
-            # It counts from the start, as no change.
+            # Workers that joined before the recording count from its start, without a mark.
             joined.append((axis.start_t, 0, 0, 0, 1, threads, None))
         else:
             joined.append((added_t, 1, 0, 0, 1, threads, name))

@@ -58,7 +58,7 @@ def add(paths: list[Path], scratch: Path, workers: int) -> tuple[Path, float, fl
     """Add traces to a new store; return it, the seconds, and the largest memory (GiB)."""
     from distributed import Client, LocalCluster
 
-    from roast_analyze.store import Store
+    from roast_analyze import Store
 
     store = Store(scratch / f"store-{workers}")
     if workers:
@@ -83,8 +83,7 @@ def add(paths: list[Path], scratch: Path, workers: int) -> tuple[Path, float, fl
 
 
 def main() -> None:
-    from roast_analyze import Trace
-    from roast_analyze.store import Store
+    from roast_analyze import Store, Trace
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)

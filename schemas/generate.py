@@ -292,7 +292,7 @@ def findings_page() -> str:
             [f"`{t.name}`", f"{t.value:g}", t.meaning.replace("|", "\\|")]
             for t in rule.thresholds
         )
-        sections.append(f"## `{rule.id}`\n\n{rule.title}. {text}\n")
+        sections.append(f"## `{rule.id}`\n\n**{rule.title}.** {text}\n")
         if rule.records:
             sections.append(f"It needs records of kind `{rule.records}`.\n")
         sections.append(f"Source: [{rule.source}]({rule.documentation})\n")

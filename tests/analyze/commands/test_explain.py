@@ -29,7 +29,7 @@ def test_a_run(analyze, failed, healthy):
     plain = " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
 
     assert (code, errors) == (0, "")
-    assert plain.startswith("major: Attempts that failed")
+    assert plain.startswith("major: Failed attempts (ValueError)")
     assert "Cost: 3 core-seconds (30 % of the core time). Confidence: high." in plain
     assert "busy computing, attempt failed 3 s 30 %" in plain
     assert "`roast-analyze explain TRACE retries` prints the rule" in plain

@@ -1,4 +1,4 @@
--- Event loops of workers are blocked.
+-- Blocked event loops of workers.
 -- While its event loop is blocked, a worker does not start tasks, report results, or send data and
 -- heartbeats; threads that compute continue. The cost of a stall is therefore the time in which
 -- threads were free while tasks of the worker waited to begin, or their results waited to be

@@ -1,4 +1,4 @@
--- Chunks are too large for the workers.
+-- Chunks too large to keep all threads busy.
 -- At the end of a run, threads are idle while the last chunks are processed. If these chunks are of
 -- ordinary size, and there are few chunks per thread, smaller chunks divide the work more evenly.
 -- Consecutive runs in a trace are judged separately. With the recommended number of chunks, threads

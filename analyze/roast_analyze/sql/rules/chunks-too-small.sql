@@ -1,4 +1,4 @@
--- Chunks are so small that their fixed time matters.
+-- Chunks too small for their fixed cost.
 -- The fixed time of a chunk is that of the model in view chunk_costs. If all chunks have the same
 -- size, the model cannot be fitted, and only the time outside of the processor is known:
 -- dispatching the task, opening the file, and coffea's own work. The fixed time of the processor is

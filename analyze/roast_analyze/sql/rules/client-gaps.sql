@@ -1,4 +1,4 @@
--- Times in which the workers waited for the client.
+-- Workers that waited for the client.
 -- Between graphs, the workers have nothing to do. Short gaps are the round trip to the client,
 -- which longer gaps contain as well. The time before the first graph, and the wait for a large
 -- graph, are not counted. A client that submits tasks one by one, and works in between, also leaves

@@ -1,4 +1,4 @@
--- Decompression takes more time than the rest of reading.
+-- Slow decompression.
 -- The algorithm is chosen when a file is written. LZMA makes the smallest files and decompresses
 -- slowest; ZSTD and LZ4 decompress several times faster.
 -- Records: chunk

@@ -1,4 +1,4 @@
--- A dataset whose events cost more than those of others, by nature.
+-- Dataset with a high cost per event.
 -- This is not a problem, and saves nothing: it is reported so that it is not mistaken for one. The
 -- cost is the time of the events without opening and reading, which other rules cover.
 -- Records: chunk

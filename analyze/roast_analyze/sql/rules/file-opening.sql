@@ -1,4 +1,4 @@
--- Opening files dominates.
+-- Long time to open files.
 -- Every chunk opens its file, and a task for each file reads its number of entries. This takes
 -- several requests, whatever the size, and dominates with many small files, small chunks or a
 -- distant server. The rule does not apply if branches are preloaded, because preloading is part of

@@ -1,4 +1,4 @@
--- Threads wait for each other: for the GIL, or for cores.
+-- Threads waiting for the GIL or for cores.
 -- Threads of one worker that compute in Python take turns in holding the interpreter's lock (GIL):
 -- the process uses about one core, however many threads it has. Threads that libraries start
 -- themselves compete for cores with those of other workers: the process uses more CPU time than its

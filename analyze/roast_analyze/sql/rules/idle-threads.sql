@@ -1,4 +1,4 @@
--- Threads that were idle for one reason, whose cause no other rule identifies.
+-- Idle threads, cause not identified.
 -- The reason is the largest idle use in core_time, apart from the time before the first graph and
 -- after the last one. The prefix is that of the tasks that computed at the same time. It is
 -- reported only for runs in which no other finding is more than minor.

@@ -1,4 +1,4 @@
--- Workers that were killed for their memory, or died.
+-- Workers killed because of memory, or lost.
 -- The compute time of a killed worker is lost: its running attempts, and results that had to be
 -- computed again. Until the nanny has started another worker, its threads are missing, and other
 -- workers wait.

@@ -1,4 +1,4 @@
--- Graphs with data in them.
+-- Large graphs with embedded data.
 -- The client serializes the data, the scheduler receives and keeps it, and sends it again with each
 -- task. The saving is at least the time to send the graph to the scheduler. At most, it also
 -- includes the time in which workers had nothing to do before the graph arrived, the dispatch time

@@ -1,4 +1,4 @@
--- Workers that came after the first task or left before the last one.
+-- Workers that joined late or left early.
 -- The time of an absence counts in proportion to how busy the other workers were, according to
 -- core_time. Other rules cover workers that were killed and replaced, and workers without
 -- heartbeats.

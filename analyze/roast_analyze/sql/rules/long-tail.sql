@@ -1,4 +1,4 @@
--- Long tasks that ran alone, so that threads were idle at the end.
+-- Long tasks that left other threads idle.
 -- A task counts only if it takes longer than enough others. If it was ready long before it started,
 -- shorter tasks could have been computed while it ran; otherwise it can only be split. A task with
 -- a single dependency would have been ready earlier if the dependency had started earlier. A chain

@@ -1,4 +1,4 @@
--- Tasks that ran alone or nearly so, because the others waited for them.
+-- Too little parallelism.
 -- They could not have started earlier, because they waited for their own dependencies or came
 -- first. The cost is the idle time of the other threads while they ran, according to core_time:
 -- independent tasks could use it. Tasks that were ready earlier belong to rule long-tail, as do

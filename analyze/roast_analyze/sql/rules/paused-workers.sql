@@ -1,4 +1,4 @@
--- Workers that were paused because of their memory while there was work.
+-- Workers paused because of memory.
 -- A paused worker starts no task. The saving is at least the time of its threads; at most, it also
 -- includes the time of threads that waited for the tasks of this worker.
 -- Source: distributed.worker.memory.pause; view pauses

@@ -1,4 +1,4 @@
--- Baskets that are read again for every chunk.
+-- Baskets read more than once.
 -- A basket that spans several chunks is read, decompressed and discarded for each of them. The
 -- number of times that baskets are read is at least the bytes read by the chunks of a file divided
 -- by the size of the file. Branches with the number of objects, such as nJet, determine it more

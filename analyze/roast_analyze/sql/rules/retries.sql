@@ -1,4 +1,4 @@
--- Attempts that failed, and were repeated or failed for good.
+-- Failed attempts.
 -- The compute time of a failed attempt is lost, and its task ends later. The saving is at least the
 -- lost time divided among all threads; at most, the run also waited for the last tasks that were
 -- retried.

@@ -1,4 +1,4 @@
--- A scheduler that could not assign and send tasks as fast as they ended.
+-- Saturated scheduler.
 -- The event loop of an idle scheduler has an interval of 20 ms from tick to tick; at 100 ms it is
 -- busy for four fifths of the time. The cost is the time in core_time in which threads waited for
 -- tasks that were ready. Without samples of the scheduler, workers may be the cause as well. Long

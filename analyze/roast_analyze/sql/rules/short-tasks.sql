@@ -1,4 +1,4 @@
--- Tasks that are short against what each costs the scheduler and its worker.
+-- Tasks too short for their overhead.
 -- Overhead is the time in core_time in which short tasks were dispatched or deserialized, and their
 -- share, by number of tasks, of the time in which threads waited for the scheduler. Longer tasks
 -- have less of it per second. The saving is at most all time other than computing, and half of the compute

@@ -1,4 +1,4 @@
--- Workers that stood still: no heartbeat, and no task ended.
+-- Unresponsive workers.
 -- The threads of the worker are lost for this time. At most, the whole run waited for its tasks.
 -- Records: worker_sample
 -- Source: distributed, worker-ttl; Spark's executor heartbeats

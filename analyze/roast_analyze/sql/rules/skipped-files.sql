@@ -1,4 +1,4 @@
--- Files or chunks that coffea skipped, because they could not be read.
+-- Files or chunks skipped by coffea.
 -- With skipbadfiles the run succeeds, and the result lacks their events. The cost is the work that
 -- was not done: their share of all chunks' compute time. Processing them makes the run longer, not
 -- shorter.

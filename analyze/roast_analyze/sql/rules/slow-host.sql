@@ -1,4 +1,4 @@
--- Hosts whose workers need longer for the same work.
+-- Slow hosts.
 -- Attempts are compared with others of the same prefix at the same time, chunks by their events.
 -- A slow host has at least two slow workers and hardly any other.
 -- Source: stragglers in MapReduce (Dean, Ghemawat 2004)

@@ -1,4 +1,4 @@
--- Files are read slowly from a server, or by the workers of a host.
+-- Slow reads from storage.
 -- The rate of a server, and the share of opening and reading, are medians over its files, so that
 -- one slow file does not count for its server. The rate is compared with that of the fastest other
 -- server. Hosts are compared if their workers read from the same server, or local files. A single

@@ -1,4 +1,4 @@
--- Workers that need longer for the same work.
+-- Slow workers.
 -- Attempts are compared with others of the same prefix at the same time, chunks by their events.
 -- The saving is at least the lost time divided among all threads; at most, threads that were idle
 -- while slow workers computed are used as well.

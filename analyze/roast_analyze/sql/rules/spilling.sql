@@ -1,4 +1,4 @@
--- Workers write results to disk and read them back.
+-- Results spilled to disk.
 -- Dask spills results when a worker's memory exceeds a target. Writing blocks the worker; reading
 -- back delays the tasks that need a result. The cost is the thread time that this took. At most,
 -- the time of threads that waited meanwhile is saved as well (the event loop of a worker that

@@ -1,4 +1,4 @@
--- Threads that waited for inputs from other workers.
+-- Threads waiting for inputs from other workers.
 -- The time is that of core_time: one waiting attempt explains one idle thread. Without transfers,
 -- threads would compute for at least half of it. At most, the tail that transfers cause is shorter
 -- as well, and tasks compute as fast as with local inputs: received data is deserialized, and

@@ -1,4 +1,4 @@
--- Memory that Dask does not manage fills workers.
+-- High unmanaged memory.
 -- Caches, leaks, fragmentation and data of running tasks are not results, so that Dask can neither
 -- spill nor move them. The cost is that of the consequences: workers that are paused or killed, or
 -- that spill results that would otherwise fit into their memory.

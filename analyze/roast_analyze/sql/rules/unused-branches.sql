@@ -1,4 +1,4 @@
--- Branches that are read and not used.
+-- Branches that are read but not used.
 -- coffea reads a branch when the processor uses it, except for branches that the fileset lists to
 -- preload. Reading a preloaded branch is unnecessary if none of its columns is used.
 -- Records: chunk

@@ -1,4 +1,4 @@
--- Package versions differ between scheduler, client and workers.
+-- Different package versions.
 -- Data and tasks are pickled between them: another version of Python, of Dask or of a package with
 -- pickled classes can fail, or compute something else. The saving is unknown.
 -- Source: recorded packages, see view packages

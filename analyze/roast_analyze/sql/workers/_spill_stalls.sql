@@ -1,3 +1,4 @@
+-- Needs: nothing
 -- Stalls of the event loops of workers that spilled results or read them back at the same time: the
 -- amount on disk differs between two samples around a stall.
 CREATE VIEW _spill_stalls AS

@@ -156,7 +156,7 @@ def test_attributes_set_later_are_used(listener, path):
 
 def test_a_function_keeps_its_name_and_its_exceptions(listener, path):
     tracked = track(total)
-    assert (tracked.__name__, tracked.__doc__) == ("total", "Sum of a branch.")
+    assert (tracked.__name__, tracked.__doc__) == ("total", "Return the sum of a branch.")
     assert tracked.__wrapped__ is total
     error = ValueError("no jets")
 

@@ -113,6 +113,7 @@ judged AS (
     SELECT
         totals.*,
         run.peak_nthreads,
+        run.stop_t - run.start_t AS wall_seconds,
         cores BETWEEN $min_cores AND $max_cores AS is_one_core,
         nthreads > 1 AND processes > 1.1 AND (
             is_one_core OR (
@@ -160,7 +161,9 @@ SELECT
     END AS sentence,
     saved_seconds * peak_nthreads AS core_seconds,
     0.4 * saved_seconds AS wall_seconds_min,
-    1.6 * saved_seconds AS wall_seconds_max,
+    -- least would ignore that no saving is known.
+    CASE WHEN saved_seconds IS NOT NULL THEN least(1.6 * saved_seconds, wall_seconds) END
+        AS wall_seconds_max,
     CASE
         WHEN is_gil
             THEN format(

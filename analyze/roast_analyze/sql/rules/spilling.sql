@@ -35,13 +35,13 @@ waits AS (
     LEFT JOIN (
         SELECT trace_id, t FROM core_time WHERE use = 'disk' AND seconds > 0
         UNION
-        SELECT bucket.trace_id, bucket.t
-        FROM _bucket_uses AS bucket
-        INNER JOIN _core_time_buckets AS buckets USING (trace_id)
+        SELECT use.trace_id, use.t
+        FROM _bucket_uses AS use
+        INNER JOIN _core_time_buckets AS bucket USING (trace_id)
         INNER JOIN _spill_stalls AS spill
-            ON bucket.trace_id = spill.trace_id
-            AND spill.start_t < bucket.t + buckets.width
-            AND spill.stop_t > bucket.t
+            ON use.trace_id = spill.trace_id
+            AND spill.start_t < use.t + bucket.width
+            AND spill.stop_t > use.t
     ) AS disk USING (trace_id, t)
     GROUP BY uses.trace_id
 ),

@@ -45,6 +45,31 @@ def test_spilling_that_no_sample_shows(apply, worker, task, run, sample):
     assert sentence.endswith("took 4.0 s of thread time.")
 
 
+@pytest.mark.parametrize(("spilled_bytes", "waits"), [(300 * MB, True), (0, False)])
+def test_threads_that_wait_while_a_worker_spills(
+    apply, worker, task, run, sample, spilled_bytes, waits
+):
+    """The second task begins 10 s late, because the event loop of its worker is blocked."""
+    records = [
+        *[worker("w1"), task("a-1"), task("a-2")],
+        *run("a-1", 1.0, 8.0, phases=[("disk-read", 1.0, 5.0), ("compute", 5.0, 8.0)]),
+        *run("a-2", 10.0, 30.0, phases=[("compute", 20.0, 30.0)]),
+        sample(9.0, memory_limit=1000 * MB, spilled_memory=0),
+        sample(21.0, memory_limit=1000 * MB, spilled_memory=spilled_bytes),
+        {
+            "kind": "stall",
+            "t": 20.0,
+            "server_id": "id-w1-0.0",
+            "worker": "w1",
+            "start_t": 10.0,
+            "stop_t": 20.0,
+        },
+    ]
+    [(most,)] = apply("spilling", *records, columns="wall_seconds_max", stop_t=30.0)
+    # One thread reads for 4 s, and waits for 10 s.
+    assert most == pytest.approx(1.1 * (4.0 + 10.0) if waits else 1.3 * 4.0, rel=0.1)
+
+
 def kill(t: float, address: str) -> dict:
     """Return the event of a nanny that kills its worker."""
     payload = {"worker": address, "rss": 960 * MB}

@@ -53,7 +53,7 @@ def test_threads_that_wait_for_the_gil(
                 "high",
                 pytest.approx(150.0),
                 pytest.approx(0.4 * 37.5),
-                pytest.approx(1.6 * 37.5),
+                50.0,
                 "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL.",
             )
         ]

@@ -406,17 +406,20 @@ _BARE: Final = (
     r"|(?<=\w)['\"](?=\w))"
 )
 
+# Until Python 3.11.4, a group that is repeated possessively can match wrongly (gh-106052), so
+# such groups are atomic instead: (?>(?:…)*).
+
 #: Brackets with up to four levels. Of deeper or unclosed ones, 20 lines are replaced.
 _BRACKETS = "(?!)"
 for _ in range(4):
     _BRACKETS = (
-        r"[(\[{](?:[^()\[\]{}\"'\\]++|\\.|\"(?:[^\"\\\n]++|\\.)*+\"|'(?:[^'\\\n]++|\\.)*+'"
-        rf"|[\"'\\]|{_BRACKETS})*+[)\]}}]"
+        r"[(\[{](?>(?:[^()\[\]{}\"'\\]++|\\.|\"(?>(?:[^\"\\\n]++|\\.)*)\""
+        rf"|'(?>(?:[^'\\\n]++|\\.)*)'|[\"'\\]|{_BRACKETS})*)[)\]}}]"
     )
 
 _ALTERNATIVE: Final = r"[ \t]+(?:or|and|if|else)[ \t][^\n\"']{0,200}[\"']"
 _SCHEME: Final = r"(?i:bearer|basic|digest|negotiate|ntlm|token|apikey)(?:[ \t]{1,4}|%20|\+)"
-_LINE: Final = r"(?:[^\n\"'\\]|\\(?![nr\"']))++"
+_LINE: Final = r"(?>(?:[^\n\"'\\]|\\(?![nr\"']))+)"
 
 #: A value. The last group that matched is the secret.
 _VALUE: Final = re.compile(
@@ -425,11 +428,11 @@ _VALUE: Final = re.compile(
     # A string that is part of an expression is replaced up to the end of the line.
     r"|[rRbBuUfF]{0,2}(?P<slashes>\\{0,7})(?P<mark>[\"'])"
     rf"(?:{_SCHEME})?"
-    r"(?P<inside>(?:(?P=slashes){2}\\[\\\"']|(?!(?P=slashes)(?P=mark))[^\n])*+)"
+    r"(?P<inside>(?>(?:(?P=slashes){2}\\[\\\"']|(?!(?P=slashes)(?P=mark))[^\n])*))"
     r"(?:(?P=slashes)(?P=mark)(?P<rest>(?:[ \t]{0,4}(?:[rRbBuUfF]{0,2}[\"']"
-    rf"|[+%][ \t]{{0,4}}[\w\"'])|\.\w{{1,20}}\(|{_ALTERNATIVE})[^\n]*|(?=\w){_BARE}++)?)?"
+    rf"|[+%][ \t]{{0,4}}[\w\"'])|\.\w{{1,20}}\(|{_ALTERNATIVE})[^\n]*|(?=\w)(?>{_BARE}+))?)?"
     rf"|(?i:digest|aws4-hmac-sha256)[ \t]{{1,4}}(?P<credentials>{_LINE})"
-    rf"|(?:{_SCHEME})?(?P<bare>(?:{MARK}|{_BARE}|{_BRACKETS}|[(\[{{](?:[^\n]*\n){{0,19}}[^\n]*)++"
+    rf"|(?:{_SCHEME})?(?P<bare>(?>(?:{MARK}|{_BARE}|{_BRACKETS}|[(\[{{](?:[^\n]*\n){{0,19}}[^\n]*)+)"
     rf"(?:(?:[ \t]{{1,4}}[+%][ \t]{{1,4}}[\w\"']|{_ALTERNATIVE})[^\n]*)?)"
 )
 

@@ -43,7 +43,7 @@ _MEASURE: Final = re.compile(
 
 #: A line of numbers: all of a text, of a file of limits, or of one of HTCondor's ads.
 NUMBER_LINE: Final = re.compile(
-    r"(?:(?P<name>\w+) = |max )?\s*+(?:[+-]?[0-9]++(?:\.[0-9]++)?+(?:[\s,]++|\Z))*+"
+    r"(?:(?P<name>\w+) = |max )?\s*+(?>(?:[+-]?[0-9]++(?>(?:\.[0-9]++)?)(?:[\s,]++|\Z))*)"
 )
 
 #: Counters of Darshan: names of a module and what it counts.

@@ -52,6 +52,10 @@ _COMPRESSION_RATIO: Final = 12
 #: Loading is not faster with more memory than this.
 LOADING_BYTES: Final = 2**30
 
+#: Size of the log of changes at which DuckDB writes the database while it is loaded. With the
+#: default, 16 MiB, it would write the database of many small traces after each of them.
+_CHECKPOINT_BYTES: Final = 2**28
+
 #: Another process can replace a database just before it is opened.
 _ATTEMPTS: Final = 3
 
@@ -72,21 +76,27 @@ def open_database(
     memory_bytes: int,
     listener: Listener,
     keep: bool = True,
+    threads: int | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """Open the database of some traces, with all views and without restrictions.
 
     The connection finds names in that database, :data:`NAME`, and then in an empty one,
     :data:`VIEWS_NAME`. Beyond its memory limit DuckDB spills to disk. Without `keep` the cache
-    is used, but does not keep the tables. Raises TraceError if there is no readable trace.
+    is used, but does not keep the tables. DuckDB's threads are `threads`, or one per core.
+    Raises TraceError if there is no readable trace.
     """
     inputs = find_inputs(names)
     content_bytes = sum(
         segment.nbytes * (1 if segment.compression == "uncompressed" else _COMPRESSION_RATIO)
         for segment in inputs.segments
     )
+    # A database in memory is faster. One that is not kept takes at most half of the memory.
+    largest_in_memory = SMALL_BYTES if keep else memory_bytes // 2
     connection = _connect(memory_bytes)
+    if threads:
+        connection.execute("SET threads = $threads", {"threads": threads})
     try:
-        if content_bytes < SMALL_BYTES:
+        if content_bytes < largest_in_memory:
             _attach(connection, _IN_MEMORY)
             _load(connection, inputs, {}, listener, cache=cache)
         elif not (
@@ -321,7 +331,9 @@ def _load(
         (_copy_all if cache else _create_all)(connection)
     # The loader appends in two lanes. One thread for each lane is faster than two threads for
     # one of them, and makes larger row groups.
+    [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
     connection.execute("SET threads = 1")
+    connection.execute(f"SET GLOBAL checkpoint_threshold = '{_CHECKPOINT_BYTES}B'")
     # Release the memory of each row group as soon as it is full.
     connection.execute("SET GLOBAL write_buffer_row_group_count = 1")
     finished_bytes = 0
@@ -339,7 +351,7 @@ def _load(
             account, progress = load_segment(connection, segment, begin, report)
         accounts.append((segment, account, progress))
         finished_bytes += segment.nbytes
-    connection.execute("RESET threads")
+    connection.execute(f"SET threads = {threads}")
     _check_records(accounts)
     with transaction(connection):
         write_accounts(

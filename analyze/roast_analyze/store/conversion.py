@@ -102,8 +102,13 @@ class Converted:
         )
 
 
-def convert(sources: Sequence[Source], store: Location) -> Converted:
-    """Write the rows of traces that the store does not have to files of its tables."""
+def convert(
+    sources: Sequence[Source], store: Location, threads: int | None = None
+) -> Converted:
+    """Write the rows of traces that the store does not have to files of its tables.
+
+    `threads` limits those of DuckDB; the default is one per core.
+    """
     changed: dict[Source, str] = {}  # with their fingerprints
     done = Converted()
     for source in sources:
@@ -119,14 +124,14 @@ def convert(sources: Sequence[Source], store: Location) -> Converted:
     if not changed:
         return done
     try:
-        return done + _convert(changed, store)
+        return done + _convert(changed, store, threads)
     except (TraceError, duckdb.Error, OSError) as error:
         if len(changed) == 1:
             [source] = changed
             return done + _failed(source, error)
     # One of the traces cannot be read; the others are read alone.
     for source in changed:
-        done += convert([replace(source, known=frozenset())], store)
+        done += convert([replace(source, known=frozenset())], store, threads)
     return done
 
 
@@ -138,17 +143,26 @@ def _failed(source: Source, error: Exception) -> Converted:
 class _UnkeptSession(Session):
     """A session whose tables are not kept in the cache."""
 
+    def __init__(self, *names: Path, threads: int | None) -> None:
+        self._threads = threads
+        super().__init__(*names, memory_limit=MEMORY_LIMIT, views=())
+
     def _open(
         self, paths: Sequence[Path], cache: bool, memory_bytes: int, listener: Listener
     ) -> duckdb.DuckDBPyConnection:
         return open_database(
-            paths, cache=cache, memory_bytes=memory_bytes, listener=listener, keep=False
+            paths,
+            cache=cache,
+            memory_bytes=memory_bytes,
+            listener=listener,
+            keep=False,
+            threads=self._threads,
         )
 
 
-def _convert(digests: Mapping[Source, str], store: Location) -> Converted:
+def _convert(digests: Mapping[Source, str], store: Location, threads: int | None) -> Converted:
     names = [path for source in digests for path in source.paths]
-    with _UnkeptSession(*names, memory_limit=MEMORY_LIMIT, views=()) as trace:
+    with _UnkeptSession(*names, threads=threads) as trace:
         by_path = {str(path): source for source in digests for path in source.files()}
         found = trace.rows(
             "SELECT trace_id, min_by(path, rowid), min(start_t) FROM raw.segments "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from roast_analyze.dask_cluster import Client
     from roast_analyze.open.database import Listener
 
-#: Size of the trace files that one call converts. Their rows share files of the store.
+#: Maximum size of the trace files that one call converts; a larger trace is converted alone.
+#: The traces of a call share files of the store.
 BATCH_BYTES: Final = 16 * 2**20
 
 #: Time between commits, each of which costs a few files per table.
@@ -102,17 +104,26 @@ class Store:
             Traces that cannot be read are listed; all others are added.
         """
         groups, failures = readable_traces([Path(trace) for trace in traces])
-        batches = self._batches(groups)
         result = Added()
+        if not groups:
+            result.failures = tuple(failures)
+            return result
+        sizes = [
+            sum(path.stat().st_size for name in paths for path in segment_paths(name))
+            for paths in groups
+        ]
+        # A cluster can be without workers at first.
+        threads = max(1, sum(client.nthreads().values())) if client else 1
+        batches = in_batches(self._sources(groups, sizes), sizes, threads)
+        # A call takes one thread of its worker.
+        call = partial(convert, store=self._place, threads=1 if client else None)
         waiting = Converted()
         committed_at = monotonic()
         finished = 0
         # A batch whose worker was killed is repeated trace by trace.
         while batches:
             alone: list[list[Source]] = []
-            for batch, converted in call_each(
-                partial(convert, store=self._place), batches, client
-            ):
+            for batch, converted in call_each(call, batches, client):
                 if isinstance(converted, Converted):
                     waiting += converted
                 elif len(batch) > 1:
@@ -240,16 +251,12 @@ class Store:
                 f"{self.path!r} has no trace {missing[0]!r}: see roast-analyze store list"
             )
 
-    def _batches(self, groups: Sequence[tuple[Path, ...]]) -> list[list[Source]]:
-        """Return the traces with the numbers of their additions, small ones together."""
-        if not groups:
-            return []
+    def _sources(
+        self, groups: Sequence[tuple[Path, ...]], sizes: Sequence[int]
+    ) -> list[Source]:
+        """Return the traces with the numbers of their additions."""
         # Numbers are reserved at once, because each reservation is a commit.
         first = self._place.reserve(len(groups))
-        sizes = [
-            sum(path.stat().st_size for name in paths for path in segment_paths(name))
-            for paths in groups
-        ]
         # The fingerprints of traces in the store that have one of the sizes.
         known: dict[int, frozenset[str]] = {}
         table, columns = self._place.open_runs(), ["trace_bytes", "fingerprint"]
@@ -259,15 +266,10 @@ class Store:
             same_size = rows.filter(pl.col("trace_bytes").is_in(sizes))
             by_size = same_size.group_by("trace_bytes").all()
             known = {size: frozenset(digests) for size, digests in by_size.iter_rows()}
-        batches: list[list[Source]] = []
-        room = 0
-        for addition, (paths, nbytes) in enumerate(zip(groups, sizes, strict=True), first):
-            if nbytes > room:
-                batches.append([])
-                room = BATCH_BYTES
-            room -= nbytes
-            batches[-1].append(Source(paths, addition, known.get(nbytes, frozenset())))
-        return batches
+        return [
+            Source(paths, addition, known.get(nbytes, frozenset()))
+            for addition, (paths, nbytes) in enumerate(zip(groups, sizes, strict=True), first)
+        ]
 
     def _commit(self, converted: Converted, result: Added) -> None:
         """Commit what was converted, and count it in the result."""
@@ -297,3 +299,18 @@ class Store:
         self._place.compact_runs()
         result.added += len(chosen)
         result.unchanged += new.num_rows - len(chosen)
+
+
+def in_batches(
+    sources: Sequence[Source], sizes: Sequence[int], threads: int
+) -> list[list[Source]]:
+    """Divide traces into batches of about the same size, the same number for each thread."""
+    total = max(1, sum(sizes))
+    parts = threads * math.ceil(total / threads / BATCH_BYTES)
+    batches: dict[int, list[Source]] = {}
+    begin = 0
+    for source, nbytes in zip(sources, sizes, strict=True):
+        # The part of all bytes that contains the middle of the trace.
+        batches.setdefault(int((begin + nbytes / 2) / total * parts), []).append(source)
+        begin += nbytes
+    return [*batches.values()]

@@ -16,6 +16,7 @@ from roast_analyze.store import delta
 from roast_analyze.store.conversion import Source, convert
 from roast_analyze.store.delta import Location
 from roast_analyze.store.layout import RAW, VIEWS, relation
+from roast_analyze.store.store import in_batches
 
 #: 2026-01-31 and 2026-02-01, UTC.
 JANUARY, FEBRUARY = 1769817600.0, 1769904000.0
@@ -69,6 +70,29 @@ def test_other_readers_need_nothing_of_ours(store, write_run):
     [problem] = store.check()
     assert (problem.table, problem.trace_id) == ("task", "A")
     assert problem.detail == "1 rows instead of 2"
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "threads", "expected"),
+    [
+        # As few batches as their maximum size allows, the same number for each thread.
+        ([2] * 24, 1, [8, 8, 8]),
+        ([2] * 24, 2, [6, 6, 6, 6]),
+        ([2] * 24, 8, [3] * 8),
+        ([2] * 3, 8, [1, 1, 1]),
+        # A trace that is larger than a batch is converted alone.
+        ([100, 8, 8], 1, [1, 2]),
+        ([0, 0], 2, [2]),
+        ([], 2, []),
+    ],
+)
+def test_batches_keep_all_threads_busy(mebibytes, threads, expected):
+    sources = [Source((), number) for number in range(len(mebibytes))]
+
+    batches = in_batches(sources, [size * 2**20 for size in mebibytes], threads)
+
+    assert [len(batch) for batch in batches] == expected
+    assert [source for batch in batches for source in batch] == sources
 
 
 @pytest.mark.exhaustive

@@ -116,7 +116,7 @@ class DerivedTables:
 
     def _names(self, query: str) -> set[str]:
         """Return the empty tables that a query refers to, also by views of the user."""
-        words = _words(query)
+        words = words_of(query)
         if words & _INDIRECT:
             return set(self._empty)
         found: set[str] = set()
@@ -126,16 +126,20 @@ class DerivedTables:
         return self._empty & found
 
     @cached_property
-    def _needs(self) -> dict[str, set[str]]:
+    def users_views(self) -> dict[str, set[str]]:
+        """Words in the definition of each view of the user."""
         # Threads can get here at the same time: since Python 3.12 cached_property has no lock.
         with self._lock, closing(self._connection.cursor()) as cursor:
-            users_views = cursor.execute(
+            found = cursor.execute(
                 "SELECT view_name, sql FROM duckdb_views() "
                 "WHERE database_name = ? AND schema_name = 'main' AND NOT internal",
                 [VIEWS_NAME],
             ).fetchall()
-        found = {name.casefold(): _words(sql) for name, sql in users_views} | needs()
-        return found | {name: set() for name in self._stored}
+        return {name.casefold(): words_of(sql) for name, sql in found}
+
+    @cached_property
+    def _needs(self) -> dict[str, set[str]]:
+        return self.users_views | needs() | {name: set() for name in self._stored}
 
     def _fill(self, names: set[str], trace: Session) -> None:
         with self._lock, closing(self._connection.cursor()) as cursor:
@@ -238,5 +242,6 @@ class DerivedTables:
                 self._empty.discard(name)
 
 
-def _words(text: str) -> set[str]:
+def words_of(text: str) -> set[str]:
+    """Return the words of a query or a definition, in lower case."""
     return set(re.findall(r"\w+", text.casefold()))

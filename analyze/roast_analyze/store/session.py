@@ -20,9 +20,10 @@ import pyarrow as pa
 
 from roast_analyze.errors import MissingExtra
 from roast_analyze.open.database import open_empty_database
+from roast_analyze.open.derived_tables import words_of
 from roast_analyze.open.load import quoted
 from roast_analyze.open.session import Session
-from roast_analyze.open.views import NAME, VIEWS_NAME, definitions, describe_views
+from roast_analyze.open.views import NAME, VIEWS_NAME, definitions
 from roast_analyze.store.layout import (
     ADDITION,
     CATALOG,
@@ -145,7 +146,7 @@ class StoreSession(Session):
     def _names(self, query: str) -> set[str]:
         """Return the words of a query, and those in the views that it refers to."""
         found: set[str] = set()
-        words = _words(query)
+        words = words_of(query)
         # Arguments of these functions can be computed, so every table may be needed.
         if words & _INDIRECT:
             return {*RAW, *VIEWS, *(view.name for view in store_views())}
@@ -157,30 +158,25 @@ class StoreSession(Session):
     @cached_property
     def _defined(self) -> dict[str, set[str]]:
         """Words in the definition of each view and macro."""
-        with self._connect() as connection:
-            users_views = connection.execute(
-                "SELECT view_name, sql FROM duckdb_views() "
-                "WHERE database_name = ? AND schema_name = 'main' AND NOT internal",
-                [VIEWS_NAME],
-            ).fetchall()
         # A stored view needs no other table.
         stored: dict[str, set[str]] = {name: set() for name in self._stored}
-        return _defined_words() | {name: _words(sql) for name, sql in users_views} | stored
+        return _defined_words() | self._derived.users_views | stored
 
     def _replace(
         self, connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]
     ) -> None:
         schema = "raw" if name in RAW else "main"
         expected = connection.execute(
-            "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = ? "
-            "AND schema_name = ? AND table_name = ? ORDER BY column_index",
+            "SELECT column_name, data_type, comment FROM duckdb_columns() "
+            "WHERE database_name = ? AND schema_name = ? AND table_name = ? "
+            "ORDER BY column_index",
             [NAME, schema, name],
         ).fetchall()
         # Files of older versions lack columns that were added since.
         present = connection.sql(f"FROM {self._scan(paths)}").columns
         columns = ", ".join(
             f"{quoted(column) if column in present else 'NULL'}::{type_} AS {quoted(column)}"
-            for column, type_ in expected
+            for column, type_, _ in expected
         )
         place = f"{NAME}.{schema}.{quoted(name)}"
         if name in RAW:
@@ -190,14 +186,17 @@ class StoreSession(Session):
                 f"FROM {self._scan(paths)}"
             )
             return
-        [view] = [view for view in describe_views(connection) if view.name == name]
+        [(comment,)] = connection.execute(
+            "SELECT comment FROM duckdb_views() "
+            "WHERE database_name = ? AND schema_name = ? AND view_name = ?",
+            [NAME, schema, name],
+        ).fetchall()
         connection.execute(
             f"CREATE OR REPLACE VIEW {place} AS SELECT {columns} "  # noqa: S608
             f"FROM {self._scan(paths)} ORDER BY trace_id, {ADDITION}, {RECORD_NUMBER}; "
-            f"COMMENT ON VIEW {place} IS {literal(view.comment)}"
+            f"COMMENT ON VIEW {place} IS {literal(comment)}"
         )
-        comments = {column.name: column.comment for column in view.columns}
-        _comment_columns(connection, place, comments)
+        _comment_columns(connection, place, {column: text for column, _, text in expected})
 
     def _scan(self, paths: Sequence[str], *, with_month: bool = False) -> str:
         """Return the rows of some files that are part of the session."""
@@ -302,22 +301,21 @@ def _text(
 def _comment_columns(
     connection: duckdb.DuckDBPyConnection, place: str, comments: Mapping[str, str]
 ) -> None:
-    for column, comment in comments.items():
-        name = f"{place}.{quoted(column)}"
-        connection.execute(f"COMMENT ON COLUMN {name} IS {literal(comment)}")
+    connection.execute(
+        "; ".join(
+            f"COMMENT ON COLUMN {place}.{quoted(column)} IS {literal(comment)}"
+            for column, comment in comments.items()
+        )
+    )
 
 
 @cache
 def _defined_words() -> dict[str, set[str]]:
     views = {view.name: view.query for view in store_views()}
-    return {name: _words(text) for name, text in (definitions() | views).items()}
+    return {name: words_of(text) for name, text in (definitions() | views).items()}
 
 
 @cache
 def _parser() -> duckdb.DuckDBPyConnection:
     """Return a connection that parses queries; opening one takes longer than parsing."""
     return duckdb.connect()
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.casefold()))

@@ -14,7 +14,7 @@ EXHAUSTIVE := -o norecursedirs=.git -m ""
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage illnesses dask-suite wheel-matrix clean
+.PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-store illnesses dask-suite wheel-matrix clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -115,6 +115,9 @@ campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at rand
 
 campaign-damage: $(VENV)/installed-test  ## cut a trace at every byte, and corrupt it 10,000 times (1 hour)
 	$(BIN)/python benchmarks/damage_campaign.py
+
+campaign-store: $(VENV)/installed-benchmark  ## kill workers and clients that add 1,000 traces to a store (40 minutes)
+	$(BIN)/python benchmarks/store_campaign.py $(or $(FOLDER),.benchmark/store)
 
 illnesses: $(VENV)/installed-test  ## compare the findings of ill and healthy runs with what is wrong in them (45 minutes) [ILLNESS_DIR=roast-illnesses]
 	$(BIN)/python benchmarks/illnesses/record.py $(ILLNESS_DIR)

@@ -717,7 +717,7 @@ def _median_slowdown(group: list[Case]) -> float:
     return statistics.median(found) if found else float("nan")
 
 
-def wrongs(cases: list[Case]) -> list[str]:
+def wrong_cases(cases: list[Case]) -> list[str]:
     """Return the failures as lines of text."""
     found = [f"{case.name}: {wrong} [{case.folder}]" for case in cases for wrong in case.wrong]
     for name in TROUBLES:
@@ -784,7 +784,7 @@ def main() -> int:
         campaign.stall_target(tasks)
     print(f"{time.monotonic() - begin:.0f} s", file=sys.stderr)
     print_tables(campaign.cases)
-    for wrong in (found := wrongs(campaign.cases)):
+    for wrong in (found := wrong_cases(campaign.cases)):
         print(wrong, file=sys.stderr)
     if not found:
         shutil.rmtree(root, ignore_errors=True)

@@ -278,7 +278,7 @@ def _opened(browser: Any) -> Iterator[Any]:
 
 def table(browser: Any, run: Run) -> Iterator[str]:
     """Yield the lines of the table."""
-    told = [totals_of_dask(run.dask_page), totals_of_ours(browser, run.our_page), run.truth]
+    measured = [totals_of_dask(run.dask_page), totals_of_ours(browser, run.our_page), run.truth]
     theirs, ours = shown(browser, run.dask_page), shown(browser, run.our_page)
     helped = shown(browser, run.dask_page, scripts_served=True)
     yield "| | Dask's performance_report | roast's report | the client's count |"
@@ -296,9 +296,9 @@ def table(browser: Any, run: Run) -> Iterator[str]:
         ("charts drawn", theirs.charts, ours.charts, ""),
         ("… if bokeh's scripts were available", helped.charts, ours.charts, ""),
         ("tasks it can count", dask.config.get(STREAM_LENGTH), "all", ""),
-        ("tasks", *(totals.tasks for totals in told)),
-        ("compute time", *(_seconds(totals, run.truth) for totals in told)),
-        ("tasks of each prefix", *(_prefixes(totals, run.truth) for totals in told)),
+        ("tasks", *(totals.tasks for totals in measured)),
+        ("compute time", *(_seconds(totals, run.truth) for totals in measured)),
+        ("tasks of each prefix", *(_prefixes(totals, run.truth) for totals in measured)),
     ]
     for name, *cells in rows:
         yield f"| {name} | " + " | ".join(map(_cell, cells)) + " |"

@@ -149,14 +149,14 @@ async def cost_of_a_tick(workers: int) -> dict[str, float]:
         heartbeat = scheduler.handlers["heartbeat_worker"]
 
         def beat() -> None:
-            told = metrics()
+            reported = metrics()
             spans = {
                 ("execute", "span", "work", name, "seconds"): 0.1
                 for name in ("thread-cpu", "thread-noncpu", "executor", "other")
             }
             for address in addresses:
                 scheduler.handlers["heartbeat_worker"](
-                    address=address, metrics=told, extensions=_Absorbed(spans=spans)
+                    address=address, metrics=reported, extensions=_Absorbed(spans=spans)
                 )
 
         addresses = list(scheduler.workers)

@@ -83,11 +83,11 @@ def worker_of(state: WorkerState) -> Any:
     )
 
 
-def transitions_cost(tasks: int, *, hears: bool) -> tuple[float, int]:
+def transitions_cost(tasks: int, *, recorded: bool) -> tuple[float, int]:
     """Return the CPU seconds of a state machine for some tasks, and its transition count."""
     state = WorkerState(address="tcp://127.0.0.1:1", validate=False)
     logs = None
-    if hears:
+    if recorded:
         logs = LogObserver(worker_of(state), transitions=True, transfers=False)
     gc.collect()
     begun = time.process_time()
@@ -105,11 +105,11 @@ def transitions_cost(tasks: int, *, hears: bool) -> tuple[float, int]:
     return time.process_time() - begun, state.transition_counter
 
 
-def transfers_cost(transfers: int, *, hears: bool) -> float:
+def transfers_cost(transfers: int, *, recorded: bool) -> float:
     """Return the CPU seconds of logging transfers of four results each."""
     worker = worker_of(WorkerState(address="tcp://127.0.0.1:1", validate=False))
     logs = None
-    if hears:
+    if recorded:
         logs = LogObserver(worker, transitions=False, transfers=True)
     gc.collect()
     begun = time.process_time()
@@ -137,7 +137,7 @@ def extra_seconds(measure: Callable[[bool], float], pairs: int) -> tuple[float, 
     for pair in range(pairs + 1):
         order = [True, False]
         random.shuffle(order)
-        found = {hears: measure(hears) for hears in order}
+        found = {recorded: measure(recorded) for recorded in order}
         if pair:  # the first pair fills caches
             alone.append(found[False])
             extra.append(found[True] - found[False])
@@ -198,14 +198,17 @@ def cluster_cost(tasks: int, loops: int, pairs: int) -> tuple[float, list[float]
 def print_by_itself(rounds: int) -> None:
     """Print the first table."""
     tasks = 20_000
-    _, transitions = transitions_cost(1_000, hears=False)
+    _, transitions = transitions_cost(1_000, recorded=False)
     rows = {
         "transition": (
-            extra_seconds(lambda hears: transitions_cost(tasks, hears=hears)[0], rounds),
+            extra_seconds(
+                lambda recorded: transitions_cost(tasks, recorded=recorded)[0],
+                rounds,
+            ),
             transitions / 1_000 * tasks,
         ),
         "transfer": (
-            extra_seconds(lambda hears: transfers_cost(tasks, hears=hears), rounds),
+            extra_seconds(lambda recorded: transfers_cost(tasks, recorded=recorded), rounds),
             tasks,
         ),
     }

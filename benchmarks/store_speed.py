@@ -1,12 +1,13 @@
 """Measure additions to a store and queries of it: ``make benchmark-store``.
 
-    python benchmarks/store_speed.py FOLDER [--traces 24] [--tasks 10000] [--trace-workers 50]
+    python benchmarks/store_speed.py FOLDER [--traces 96] [--tasks 10000] [--trace-workers 50]
+        [--workers 0 1 2]
 
 The folder keeps synthetic traces (see :mod:`synthetic`), created if missing. All times are in
 one table: a trace alone (loading it with its task attempts, in this process, with an empty
-cache), the addition of all traces in this process and on one and two workers of a local
-cluster, and queries. An addition includes neither the start of the cluster nor the imports of
-its workers. Every store is checked afterwards.
+cache), the addition of all traces in this process (0) and on workers of a local cluster, and
+queries of the last store. An addition includes neither the start of the cluster nor the imports
+of its workers. Every store is checked afterwards.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from synthetic import make_trace
+
+#: Traces that are loaded alone.
+ALONE = 24
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
@@ -90,9 +94,10 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--traces", type=int, default=24)
+    parser.add_argument("--traces", type=int, default=96)
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--trace-workers", type=int, default=50)
+    parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
     options = parser.parse_args()
     first, *paths = make_traces(
         options.folder, options.traces + 1, options.tasks, options.trace_workers
@@ -101,10 +106,11 @@ def main() -> None:
     try:
         os.environ["ROAST_CACHE_DIR"] = str(scratch / "cache")
         load(first)  # creates the cached templates of views
-        alone = sum(seconds_of(lambda path=path: load(path)) for path in paths) / len(paths)
+        some = paths[:ALONE]
+        alone = sum(seconds_of(lambda path=path: load(path)) for path in some) / len(some)
         print(f"a trace alone, cold           {alone:8.2f} s a trace   1.00")
         times = {}
-        for workers in (0, 1, 2):
+        for workers in options.workers:
             where = f"{workers} workers" if workers else "this process"
             path, seconds, gib = add(paths, scratch, workers)
             times[workers] = seconds
@@ -112,7 +118,8 @@ def main() -> None:
             print(
                 f"added, {where:22} {each:8.2f} s a trace   {each / alone:.2f}   {gib:.2f} GiB"
             )
-        print(f"two workers against one       {times[1] / times[2]:8.2f} times as fast")
+        if {1, 2} <= times.keys():
+            print(f"two workers against one       {times[1] / times[2]:8.2f} times as fast")
         store = Store(path)
         [newest, *_] = store.runs()["trace_id"]
         query = "SELECT prefix, count(*), sum(compute_seconds) FROM task_runs {} GROUP BY ALL"

@@ -5,19 +5,19 @@ Python computes, and those in SQL that read such tables. The names are views of 
 first. A query refers to a derived table if its text contains the name of the table, or of a
 view that needs it.
 
-If the database of the trace is a file, the rows are written to another file beside it, which
-later sessions attach. It gets its final name when it is complete and is never modified, so
-several processes can fill the same table at the same time.
+If they are kept beside a database, the rows are written to a file, which later sessions attach.
+It gets its final name when it is complete and is never modified, so several processes can fill
+the same table at the same time.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import warnings
 from contextlib import closing, suppress
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import duckdb
@@ -41,6 +41,7 @@ from roast_analyze.open.views import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     import polars as pl
 
@@ -68,6 +69,8 @@ class DerivedTables:
         Returns a context manager that shows the progress of a stage, and yields its listener.
     stored : sequence of str
         Names of views that need no other table.
+    database : Path, optional
+        Path of the database beside which the tables are kept. The default is memory.
     """
 
     def __init__(
@@ -75,14 +78,12 @@ class DerivedTables:
         connection: duckdb.DuckDBPyConnection,
         progress: Callable[[str], AbstractContextManager[Listener]],
         stored: Sequence[str],
+        database: Path | None,
     ) -> None:
         self._connection = connection
         self._progress = progress
         self._stored = stored
-        [(path,)] = connection.execute(
-            "SELECT path FROM duckdb_databases() WHERE database_name = ?", [NAME]
-        ).fetchall()
-        self._database = Path(path) if path else None
+        self._database = database
         self._empty = set(derived_tables())
         self._filling: set[str] = set()
         self._attached: list[Path] = []
@@ -96,7 +97,7 @@ class DerivedTables:
 
     @property
     def folder(self) -> Path | None:
-        """Folder of the files; None if the database of the trace is in memory."""
+        """Folder of the files; None if the tables are in memory."""
         return self._database and self._database.parent
 
     def limit_to_time_range(self, trace: Session) -> None:
@@ -231,6 +232,9 @@ class DerivedTables:
 
     def _attach(self, cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
         """Use the tables of a file."""
+        # The cache removes what was not used for the longest time.
+        with suppress(OSError):
+            os.utime(path)
         alias = f"derived_{len(self._attached)}"
         self._attached.append(path)
         attach_file(cursor, path, alias, read_only=True)

@@ -28,7 +28,7 @@ from roast_analyze.open.load import quoted
 from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.queries import check_query, explain_error
 from roast_analyze.open.time_range import limit_to_time_range
-from roast_analyze.open.views import check_view_name, describe_views
+from roast_analyze.open.views import NAME, check_view_name, describe_views
 from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
@@ -95,7 +95,9 @@ class Session:
         self._safe = not unsafe
         self.time_ranges: tuple[TimeRange, ...] = ()
         try:
-            self._derived = DerivedTables(self._connection, progress, self._stored)
+            self._derived = DerivedTables(
+                self._connection, progress, self._stored, self._database()
+            )
             if start is not None or stop is not None:
                 self._derived.limit_to_time_range(self)
                 with progress("selecting the range") as listener:
@@ -104,8 +106,11 @@ class Session:
                     )
             if self._safe:
                 if folder := self._derived.folder:
+                    [(allowed,)] = self._connection.execute(
+                        "SELECT current_setting('allowed_directories')"
+                    ).fetchall()
                     self._connection.execute(
-                        "SET GLOBAL allowed_directories = ?", [[f"{folder}/"]]
+                        "SET GLOBAL allowed_directories = ?", [[*allowed, f"{folder}/"]]
                     )
                 for statement in _RESTRICTIONS:
                     self._connection.execute(statement)
@@ -125,6 +130,13 @@ class Session:
     ) -> duckdb.DuckDBPyConnection:
         """Open the database with the views; a subclass can open another one."""
         return open_database(paths, cache=cache, memory_bytes=memory_bytes, listener=listener)
+
+    def _database(self) -> Path | None:
+        """Return the path beside which derived tables are kept; None for memory."""
+        [(path,)] = self._connection.execute(
+            "SELECT path FROM duckdb_databases() WHERE database_name = ?", [NAME]
+        ).fetchall()
+        return Path(path) if path else None
 
     def sql(
         self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import duckdb
 import pyarrow as pa
+import xxhash
 
 from roast_analyze.errors import MissingExtra
+from roast_analyze.open.cache import cache_folder
 from roast_analyze.open.database import open_empty_database
 from roast_analyze.open.derived_tables import words_of
 from roast_analyze.open.load import quoted
 from roast_analyze.open.session import Session
-from roast_analyze.open.views import NAME, VIEWS_NAME, definitions
+from roast_analyze.open.views import NAME, VIEWS_NAME, definitions, definitions_digest
 from roast_analyze.store.layout import (
     ADDITION,
     CATALOG,
@@ -74,7 +76,8 @@ class StoreSession(Session):
         self.key = key
         self._place = place
         _, trace_ids = key
-        self._additions = place.read_runs([ADDITION], trace_ids, runs)
+        additions = place.read_runs([ADDITION, "fingerprint"], trace_ids, runs)
+        self._additions = additions.select([ADDITION])
         # A few traces are a condition of the scan, which skips files and row groups without
         # them.
         self._listed = (
@@ -82,6 +85,12 @@ class StoreSession(Session):
             if trace_ids is not None and len(trace_ids) <= _LISTED_TRACES
             else None
         )
+        # The digests, because another store can have been at this place.
+        self._content = [
+            definitions_digest(),
+            place.uri,
+            sorted(additions.to_pylist(), key=str),
+        ]
         self._runs = runs
         # Queries can come from several threads; filling tables runs queries, too.
         self._attaching = threading.RLock()
@@ -142,6 +151,13 @@ class StoreSession(Session):
                 raise MissingExtra(f"cannot query {uri!r}: {error}") from None
         connection.execute("SET GLOBAL allowed_directories = ?", [[f"{self._place.uri}/"]])
         return connection
+
+    def _database(self) -> Path | None:
+        """Return a path in the cache for a few traces, whose files cannot change."""
+        if self._listed is None:
+            return None
+        key = json.dumps(self._content)
+        return cache_folder() / xxhash.xxh3_128_hexdigest(key.encode()) / "store.duckdb"
 
     def _names(self, query: str) -> set[str]:
         """Return the words of a query, and those in the views that it refers to."""

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from roast_analyze import Trace
+from roast_analyze import Store, Trace
 from roast_analyze.errors import QueryError
 from roast_analyze.store.session import named_traces
 
@@ -31,6 +31,27 @@ def test_views_of_some_and_of_all_traces(store, write_run, tmp_path):
     [(_, plan)] = store.sql(query).fetchall()
     assert "Total Files Read: 1" in plan
     assert len(set(re.findall(r"[0-9a-f]{32}\.parquet", plan))) == 1
+
+
+def test_derived_tables_of_a_trace_are_kept(store, write_run, tmp_path, monkeypatch):
+    monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "cache"))
+    store.add([write_run("A"), write_run("B")])
+    query = "SELECT seconds FROM critical_path WHERE trace_id = 'A'"
+    seconds = store.sql(query).fetchall()
+
+    kept = [*tmp_path.glob("cache/*/*.tables")]
+    again = Store(store.path).sql(query).fetchall()
+
+    assert again == seconds
+    assert kept
+    assert [*tmp_path.glob("cache/*/*.tables")] == kept
+    # The same trace with other contents is not mistaken for it.
+    store.add([write_run("A", tasks=5, name="longer.jsonl")])
+    [(total,)] = store.sql(
+        "SELECT sum(seconds) FROM critical_path WHERE trace_id = 'A'"
+    ).fetchall()
+    assert total == pytest.approx(100.0)
+    assert len(store.sql("FROM tasks WHERE trace_id = 'A'").fetchall()) == 5
 
 
 def test_traces_that_all_rows_of_a_query_belong_to():

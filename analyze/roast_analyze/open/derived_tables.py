@@ -84,6 +84,8 @@ class DerivedTables:
         self._progress = progress
         self._stored = stored
         self._database = database
+        #: Words in the definition of each view of the user.
+        self.users_views: dict[str, set[str]] = {}
         self._empty = set(derived_tables())
         self._filling: set[str] = set()
         self._attached: list[Path] = []
@@ -126,17 +128,14 @@ class DerivedTables:
             words = set().union(*(self._needs.get(word, set()) for word in words)) - found
         return self._empty & found
 
-    @cached_property
-    def users_views(self) -> dict[str, set[str]]:
-        """Words in the definition of each view of the user."""
-        # Threads can get here at the same time: since Python 3.12 cached_property has no lock.
-        with self._lock, closing(self._connection.cursor()) as cursor:
-            found = cursor.execute(
-                "SELECT view_name, sql FROM duckdb_views() "
-                "WHERE database_name = ? AND schema_name = 'main' AND NOT internal",
-                [VIEWS_NAME],
-            ).fetchall()
-        return {name.casefold(): words_of(sql) for name, sql in found}
+    def read_users_views(self) -> None:
+        """Read the definitions of the views that the user has created."""
+        found = self._connection.execute(
+            "SELECT view_name, sql FROM duckdb_views() "
+            "WHERE database_name = ? AND schema_name = 'main' AND NOT internal",
+            [VIEWS_NAME],
+        ).fetchall()
+        self.users_views = {name.casefold(): words_of(sql) for name, sql in found}
 
     @cached_property
     def _needs(self) -> dict[str, set[str]]:

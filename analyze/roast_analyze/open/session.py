@@ -114,7 +114,10 @@ class Session:
                     )
                 for statement in _RESTRICTIONS:
                     self._connection.execute(statement)
-            self._user_views = user_views.create(self._connection, views, safe=self._safe)
+            created = user_views.create(self._connection, views, safe=self._safe)
+            self._user_views = tuple(name for name in created if not name.startswith("_"))
+            if created:
+                self._derived.read_users_views()
             [(self._search_path,)] = self._connection.execute(
                 "SELECT current_setting('search_path')"
             ).fetchall()

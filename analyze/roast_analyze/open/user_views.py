@@ -52,7 +52,7 @@ def create(
     *,
     safe: bool,
 ) -> tuple[str, ...]:
-    """Create the views of some folders and return the names of the public ones.
+    """Create the views of some folders and return their names.
 
     The default folders are those of :data:`VARIABLE`, or ``roast/views`` in the user's
     configuration folder; broken files in them are skipped with a warning. In a folder that was
@@ -81,7 +81,7 @@ def create(
         if folders is not None:
             raise problem
         warnings.warn(f"skipped: {problem}", ViewSkipped, stacklevel=3)
-    return tuple(sorted(name for name in created if not name.startswith("_")))
+    return tuple(sorted(created))
 
 
 def _read(folders: list[Path]) -> tuple[list[_File], list[BrokenView]]:

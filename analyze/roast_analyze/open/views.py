@@ -147,6 +147,13 @@ def definitions() -> dict[str, str]:
     return {d.name: re.sub("--.*", "", d.sql.partition(_COMMENT)[0]) for d in _definitions()}
 
 
+def comment_statements(view: str) -> str:
+    """Return the statements that comment a view and its columns."""
+    [sql] = [d.sql for d in _definitions() if d.name == view]
+    _, comment, rest = sql.partition(_COMMENT)
+    return comment + rest
+
+
 def needs() -> dict[str, set[str]]:
     """Return the names that each file below ``sql/``, and each macro in it, needs."""
     found = {name: {d.name} for d in _definitions() for name in _MACRO.findall(d.sql)}
@@ -174,13 +181,12 @@ def create_time_range_views(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(cut[_RAW + table].sql if _RAW + table in cut else whole)
     for name in computed_tables():
         connection.execute(view_of_table("main", name, FILLED))
-    definitions = {d.name: d for d in _definitions()}
+    names = {d.name for d in _definitions()}
     for definition in _time_range_definitions():
         connection.execute(definition.sql)
-        if definition.name in cut and definition.name in definitions:
+        if definition.name in cut and definition.name in names:
             # A file of `time_range` has no comments: those of the view that it replaces apply.
-            _, comment, rest = definitions[definition.name].sql.partition(_COMMENT)
-            connection.execute(comment + rest)
+            connection.execute(comment_statements(definition.name))
 
 
 def time_range_tables() -> dict[str, str]:

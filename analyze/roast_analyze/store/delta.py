@@ -42,6 +42,9 @@ _PAUSE_SECONDS: Final = 0.1
 #: Files of ``runs`` beyond which they are merged.
 _RUNS_FILES: Final = 10
 
+#: Commits between checkpoints of a table's log: a reader opens the commits after the last one.
+_CHECKPOINT_COMMITS: Final = 10
+
 #: Application id under which Delta Lake records how many additions were numbered.
 _NUMBERS: Final = "roast.additions"
 
@@ -150,6 +153,7 @@ class Location:
                     mode="ignore",
                     partition_by=[MONTH],
                     description=(schema.metadata or {}).get(b"comment", b"").decode(),
+                    configuration={"delta.checkpointInterval": str(_CHECKPOINT_COMMITS)},
                     storage_options=self.options,
                 )
             table = deltalake.DeltaTable(self.table(name), storage_options=self.options)

@@ -25,7 +25,13 @@ from roast_analyze.open.database import open_empty_database
 from roast_analyze.open.derived_tables import words_of
 from roast_analyze.open.load import quoted
 from roast_analyze.open.session import Session
-from roast_analyze.open.views import NAME, VIEWS_NAME, definitions, definitions_digest
+from roast_analyze.open.views import (
+    NAME,
+    VIEWS_NAME,
+    comment_statements,
+    definitions,
+    definitions_digest,
+)
 from roast_analyze.store.layout import (
     ADDITION,
     CATALOG,
@@ -183,16 +189,15 @@ class StoreSession(Session):
     ) -> None:
         schema = "raw" if name in RAW else "main"
         expected = connection.execute(
-            "SELECT column_name, data_type, comment FROM duckdb_columns() "
-            "WHERE database_name = ? AND schema_name = ? AND table_name = ? "
-            "ORDER BY column_index",
+            "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = ? "
+            "AND schema_name = ? AND table_name = ? ORDER BY column_index",
             [NAME, schema, name],
         ).fetchall()
         # Files of older versions lack columns that were added since.
         present = connection.sql(f"FROM {self._scan(paths)}").columns
         columns = ", ".join(
             f"{quoted(column) if column in present else 'NULL'}::{type_} AS {quoted(column)}"
-            for column, type_, _ in expected
+            for column, type_ in expected
         )
         place = f"{NAME}.{schema}.{quoted(name)}"
         if name in RAW:
@@ -202,17 +207,11 @@ class StoreSession(Session):
                 f"FROM {self._scan(paths)}"
             )
             return
-        [(comment,)] = connection.execute(
-            "SELECT comment FROM duckdb_views() "
-            "WHERE database_name = ? AND schema_name = ? AND view_name = ?",
-            [NAME, schema, name],
-        ).fetchall()
         connection.execute(
             f"CREATE OR REPLACE VIEW {place} AS SELECT {columns} "  # noqa: S608
             f"FROM {self._scan(paths)} ORDER BY trace_id, {ADDITION}, {RECORD_NUMBER}; "
-            f"COMMENT ON VIEW {place} IS {literal(comment)}"
+            + comment_statements(name)
         )
-        _comment_columns(connection, place, {column: text for column, _, text in expected})
 
     def _scan(self, paths: Sequence[str], *, with_month: bool = False) -> str:
         """Return the rows of some files that are part of the session."""

@@ -96,7 +96,7 @@ def workers_of(pid: int) -> list[int]:
 
 @contextmanager
 def started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a module of Python, and end it with its child processes."""
+    """Start a module of Python, and kill it with its child processes at the end."""
     command = [sys.executable, "-m", *arguments]
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -134,7 +134,7 @@ class Campaign:
             for worker in self._draw.sample(workers_of(client.pid), 1):
                 os.kill(worker, signal.SIGKILL)
             self._wait(client)
-            self._report(f"client killed, {' '.join(where)}", client.poll())
+        self._report(f"client killed, {' '.join(where)}", client.returncode)
 
     def add(self, *where: str, clients: int = 1, victim: int | None = None) -> None:
         """Add all traces by some clients at once, and kill a process in the middle."""

@@ -1,13 +1,15 @@
 """Measure additions to a store and queries of it: ``make benchmark-store``.
 
     python benchmarks/store_speed.py FOLDER [--traces 96] [--tasks 10000] [--trace-workers 50]
-        [--workers 0 1 2]
+        [--workers 0 1 2] [--bind]
 
 The folder keeps synthetic traces (see :mod:`synthetic`), created if missing. All times are in
 one table: a trace alone (loading it with its task attempts, in this process, with an empty
 cache), the addition of all traces in this process (0) and on workers of a local cluster, and
 queries of the last store. An addition includes neither the start of the cluster nor the imports
-of its workers. Every store is checked afterwards.
+of its workers. With ``--bind`` each worker has one core, as in a job of a batch system; without
+it, a call also uses other cores, because it decompresses ahead of loading. Every store is
+checked afterwards.
 """
 
 from __future__ import annotations
@@ -61,7 +63,15 @@ def peak_bytes() -> int:
     return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
-def add(paths: list[Path], scratch: Path, workers: int) -> tuple[Path, float, float]:
+def bind(core: int) -> None:
+    """Bind all threads of this process to a core."""
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), {core})
+
+
+def add(
+    paths: list[Path], scratch: Path, workers: int, *, bound: bool
+) -> tuple[Path, float, float]:
     """Add traces to a new store; return it, the seconds, and the largest memory (GiB)."""
     from distributed import Client, LocalCluster
 
@@ -80,6 +90,8 @@ def add(paths: list[Path], scratch: Path, workers: int) -> tuple[Path, float, fl
             Client(cluster) as client,
         ):
             client.run(lambda: __import__("roast_analyze.store.conversion"))
+            for core, worker in enumerate(client.nthreads() if bound else ()):
+                client.run(bind, core, workers=[worker])
             seconds = seconds_of(lambda: store.add(paths, client=client))
             memory = max(client.run(peak_bytes).values())
     else:
@@ -98,6 +110,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--trace-workers", type=int, default=50)
     parser.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--bind", action="store_true", help="give each worker one core")
     options = parser.parse_args()
     first, *paths = make_traces(
         options.folder, options.traces + 1, options.tasks, options.trace_workers
@@ -112,7 +125,7 @@ def main() -> None:
         times = {}
         for workers in options.workers:
             where = f"{workers} workers" if workers else "this process"
-            path, seconds, gib = add(paths, scratch, workers)
+            path, seconds, gib = add(paths, scratch, workers, bound=options.bind)
             times[workers] = seconds
             each = seconds / len(paths)
             print(

@@ -8,9 +8,11 @@ read, the others are computed. A file is not opened before a query refers to its
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -160,10 +162,14 @@ class StoreSession(Session):
 
     def _database(self) -> Path | None:
         """Return a path in the cache for a few traces, whose files cannot change."""
-        if self._listed is None:
+        folder = cache_folder()
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+        # Without a cache the tables stay in memory.
+        if self._listed is None or not os.access(folder, os.W_OK):
             return None
         key = json.dumps(self._content)
-        return cache_folder() / xxhash.xxh3_128_hexdigest(key.encode()) / "store.duckdb"
+        return folder / xxhash.xxh3_128_hexdigest(key.encode()) / "store.duckdb"
 
     def _names(self, query: str) -> set[str]:
         """Return the words of a query, and those in the views that it refers to."""

@@ -1,6 +1,7 @@
 """Queries of a store: the views of a trace, views over runs, and the files that are read."""
 
 import re
+import warnings
 
 import pytest
 
@@ -52,6 +53,18 @@ def test_derived_tables_of_a_trace_are_kept(store, write_run, tmp_path, monkeypa
     ).fetchall()
     assert total == pytest.approx(100.0)
     assert len(store.sql("FROM tasks WHERE trace_id = 'A'").fetchall()) == 5
+
+
+def test_a_stored_trace_needs_no_cache(store, write_run, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    store.add([write_run("A")])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows = store.sql("FROM critical_path WHERE trace_id = 'A'").fetchall()
+
+    assert rows
 
 
 def test_traces_that_all_rows_of_a_query_belong_to():

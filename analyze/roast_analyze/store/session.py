@@ -123,7 +123,11 @@ class StoreSession(Session):
                         f"FROM {self._scan(files, with_month=True)} "
                         f"ORDER BY start_t, trace_id; {histories[name].statements}"
                     )
-                    _comment_columns(connection, f"{NAME}.main.{name}", CATALOG)
+                    for column, comment in CATALOG.items():
+                        connection.execute(
+                            f"COMMENT ON COLUMN {NAME}.main.{name}.{column} "
+                            f"IS {literal(comment)}"
+                        )
                 elif name == RUNS:
                     # Before the first addition the table has no file to read the columns from.
                     connection.register("_rows", pa.schema(self._runs.schema()).empty_table())
@@ -317,17 +321,6 @@ def _text(
     elif name.isdecimal():
         found = parameters[int(name) - 1]
     return found if isinstance(found, str) else None
-
-
-def _comment_columns(
-    connection: duckdb.DuckDBPyConnection, place: str, comments: Mapping[str, str]
-) -> None:
-    connection.execute(
-        "; ".join(
-            f"COMMENT ON COLUMN {place}.{quoted(column)} IS {literal(comment)}"
-            for column, comment in comments.items()
-        )
-    )
 
 
 @cache

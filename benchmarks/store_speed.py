@@ -8,8 +8,7 @@ one table: a trace alone (loading it with its task attempts, in this process, wi
 cache), the addition of all traces in this process (0) and on workers of a local cluster, and
 queries of the last store. An addition includes neither the start of the cluster nor the imports
 of its workers. With ``--bind`` each worker has one core, as in a job of a batch system; without
-it, a call also uses other cores, because it decompresses ahead of loading. Every store is
-checked afterwards.
+it, a call can use more than one. Every store is checked afterwards.
 """
 
 from __future__ import annotations

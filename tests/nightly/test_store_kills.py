@@ -32,9 +32,10 @@ def traces(tmp_path) -> list[Path]:
     return paths
 
 
-def children(pid: int) -> list[int]:
-    """Return the worker processes of a local cluster."""
-    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
+def workers_of(pid: int) -> list[int]:
+    """Return the worker processes of a local cluster, without multiprocessing's own process."""
+    command = ["pgrep", "-P", str(pid), "-f", "spawn_main"]
+    found = subprocess.run(command, capture_output=True, text=True)
     return [int(word) for word in found.stdout.split()]
 
 
@@ -50,8 +51,8 @@ def test_killed_clients_and_workers(traces, tmp_path, seed):
         try:
             client.wait(draw.uniform(10, 25))
         except subprocess.TimeoutExpired:
-            for pid in [*draw.sample(children(client.pid), 1), client.pid]:
-                os.kill(pid, signal.SIGKILL)
+            os.kill(draw.choice(workers_of(client.pid)), signal.SIGKILL)
+            client.kill()
             client.wait()
 
     # Two clients at once finish what the killed ones began.

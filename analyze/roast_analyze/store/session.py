@@ -84,8 +84,7 @@ class StoreSession(Session):
         self.key = key
         self._place = place
         _, trace_ids = key
-        additions = place.read_runs([ADDITION, "fingerprint"], trace_ids, runs)
-        self._additions = additions.select([ADDITION])
+        self._additions = place.read_runs([ADDITION, "fingerprint"], trace_ids, runs)
         # A few traces are a condition of the scan, which skips files and row groups without
         # them.
         self._listed = (
@@ -93,12 +92,6 @@ class StoreSession(Session):
             if trace_ids is not None and len(trace_ids) <= _LISTED_TRACES
             else None
         )
-        # The digests, because another store can have been at this place.
-        self._content = [
-            definitions_digest(),
-            place.uri,
-            sorted(additions.to_pylist(), key=str),
-        ]
         self._runs = runs
         # Queries can come from several threads; filling tables runs queries, too.
         self._attaching = threading.RLock()
@@ -149,7 +142,7 @@ class StoreSession(Session):
         listener: Listener,  # noqa: ARG002 - nothing is read yet
     ) -> duckdb.DuckDBPyConnection:
         connection = open_empty_database(cache=cache, memory_bytes=memory_bytes)
-        connection.register("_rows", self._additions)
+        connection.register("_rows", self._additions.select([ADDITION]))
         connection.execute(f"CREATE TABLE {_ADDITIONS} AS FROM _rows")
         connection.unregister("_rows")
         if not self._place.is_local:
@@ -172,7 +165,9 @@ class StoreSession(Session):
         # Without a cache the tables stay in memory.
         if self._listed is None or not os.access(folder, os.W_OK):
             return None
-        key = json.dumps(self._content)
+        # With the digests of the files, because another store can have been at this place.
+        additions = sorted(self._additions.to_pylist(), key=str)
+        key = json.dumps([definitions_digest(), self._place.uri, additions])
         return folder / xxhash.xxh3_128_hexdigest(key.encode()) / "store.duckdb"
 
     def _names(self, query: str) -> set[str]:

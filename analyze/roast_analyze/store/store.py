@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from roast_analyze.dask_cluster import Client
     from roast_analyze.open.database import Listener
 
-#: Maximum size of the trace files that one call converts; a larger trace is converted alone.
-#: The traces of a call share files of the store.
+#: Size of the trace files that one call converts, which it exceeds by at most one trace. The
+#: traces of a call share files of the store.
 BATCH_BYTES: Final = 16 * 2**20
 
 #: Time between commits, each of which costs a few files per table.
@@ -304,7 +304,10 @@ class Store:
 def in_batches(
     sources: Sequence[Source], sizes: Sequence[int], threads: int
 ) -> list[list[Source]]:
-    """Divide traces into batches of about the same size, the same number for each thread."""
+    """Divide traces into batches of about the same size.
+
+    If there are enough traces, each thread has the same number of batches.
+    """
     total = max(1, sum(sizes))
     parts = threads * math.ceil(total / threads / BATCH_BYTES)
     batches: dict[int, list[Source]] = {}

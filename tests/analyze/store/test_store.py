@@ -75,12 +75,13 @@ def test_other_readers_need_nothing_of_ours(store, write_run):
 @pytest.mark.parametrize(
     ("mebibytes", "threads", "expected"),
     [
-        # As few batches as their maximum size allows, the same number for each thread.
+        # As few batches as their size allows, the same number for each thread.
         ([2] * 24, 1, [8, 8, 8]),
         ([2] * 24, 2, [6, 6, 6, 6]),
         ([2] * 24, 8, [3] * 8),
         ([2] * 3, 8, [1, 1, 1]),
-        # A trace that is larger than a batch is converted alone.
+        # A batch exceeds its size by at most one trace.
+        ([10] * 4, 1, [1, 2, 1]),
         ([100, 8, 8], 1, [1, 2]),
         ([0, 0], 2, [2]),
         ([], 2, []),

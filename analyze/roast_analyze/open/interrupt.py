@@ -41,7 +41,7 @@ def exit_on_interrupt() -> Iterator[None]:
             if number[0] == signal.SIGINT and not ended.wait(GRACE_SECONDS):
                 os._exit(INTERRUPTED)
 
-    watcher = threading.Thread(target=watch, daemon=True)
+    watcher = threading.Thread(target=watch, name="roast-interrupt", daemon=True)
     watcher.start()
     try:
         yield

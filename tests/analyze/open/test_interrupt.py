@@ -32,19 +32,24 @@ def test_a_process_is_ended_only_after_the_grace_period(seconds, code, out):
     assert (done.returncode, done.stdout, done.stderr) == (code, out, "")
 
 
+def watchers():
+    return [thread for thread in threading.enumerate() if thread.name == "roast-interrupt"]
+
+
 def test_the_watching_thread_ends_with_the_block():
-    threads = []
+    with exit_on_interrupt():
+        assert len(watchers()) == 1
+    assert watchers() == []
+
+
+def test_a_thread_that_cannot_handle_signals_is_not_watched():
+    found = []
 
     def work():
         with exit_on_interrupt():
-            threads.append(threading.active_count())
+            found.append(watchers())
 
-    before = threading.active_count()
-    work()
-    assert threads == [before + 1]
-    assert threading.active_count() == before
-    # Other threads than the main one cannot handle signals.
     other = threading.Thread(target=work)
     other.start()
     other.join()
-    assert threads == [before + 1, before + 1]
+    assert found == [[]]

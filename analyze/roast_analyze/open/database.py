@@ -123,18 +123,14 @@ def open_database(
 def open_empty_database(*, cache: bool, memory_bytes: int) -> duckdb.DuckDBPyConnection:
     """Open a database in memory with all tables and views, which are empty."""
     connection = _connect(memory_bytes)
-    if cache:
-        _attach(connection, _IN_MEMORY)
-        _copy_all(connection)
-    else:
-        attach_empty(connection)
+    attach_empty(connection, cache=cache)
     return connection
 
 
-def attach_empty(connection: duckdb.DuckDBPyConnection) -> None:
+def attach_empty(connection: duckdb.DuckDBPyConnection, *, cache: bool = False) -> None:
     """Attach a database in memory, and create all tables and views."""
     _attach(connection, _IN_MEMORY)
-    _create_all(connection)
+    _create_all(connection, cache=cache)
 
 
 def as_trace_error(error: Exception) -> TraceError:
@@ -157,28 +153,19 @@ def documented_views() -> list[View]:
         return describe_views(connection)
 
 
-def _create_all(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create all tables and views."""
+def _create_all(connection: duckdb.DuckDBPyConnection, *, cache: bool) -> None:
+    """Create all tables and views, with `cache` as copies of empty ones."""
+    if cache and copy_template(connection, "empty", NAME, attach_empty):
+        return
     create_tables(connection)
     create_views(connection)
-
-
-def _copy_all(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create all tables and views as copies."""
-
-    def create(new: duckdb.DuckDBPyConnection, path: Path) -> None:
-        _attach(new, path)
-        _create_all(new)
-
-    if not copy_template(connection, "empty", NAME, create):
-        _create_all(connection)
 
 
 def copy_template(
     connection: duckdb.DuckDBPyConnection,
     template: str,
     name: str,
-    create: Callable[[duckdb.DuckDBPyConnection, Path], None],
+    create: Callable[[duckdb.DuckDBPyConnection], None],
 ) -> bool:
     """Copy a database without rows from the cache: twenty times faster than creating it.
 
@@ -191,7 +178,8 @@ def copy_template(
     name : str
         Name of the database.
     create : callable
-        Creates the database with that name in a file, if the cache does not have it.
+        Attaches a database with that name in memory and creates its content, if the cache
+        does not have it.
 
     Returns
     -------
@@ -203,9 +191,12 @@ def copy_template(
         if not file.exists():
             with unfinished(file.parent) as draft:
                 with _connect(limit_bytes(None)) as new:
-                    create(new, draft)
+                    # In a file, each statement would be written to the log of changes.
+                    create(new)
+                    attach_file(new, draft, _TEMPLATE)
+                    new.execute(f"COPY FROM DATABASE {name} TO {_TEMPLATE}")
                     # Closing would write the file too, but without an error on a full disk.
-                    new.execute(f"CHECKPOINT {name}")
+                    new.execute(f"CHECKPOINT {_TEMPLATE}")
                 draft.replace(file)
         attach_file(connection, file, _TEMPLATE, read_only=True)
         try:
@@ -328,7 +319,7 @@ def _load(
 ) -> list[tuple[Segment, Account, Progress]]:
     """Load what the database lacks."""
     if not known:
-        (_copy_all if cache else _create_all)(connection)
+        _create_all(connection, cache=cache)
     # The loader appends in two lanes. One thread for each lane is faster than two threads for
     # one of them, and makes larger row groups.
     [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()

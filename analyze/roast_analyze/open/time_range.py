@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roast_analyze.errors import TraceError
-from roast_analyze.open.database import attach_empty, attach_file, copy_template
+from roast_analyze.open.database import attach_empty, copy_template
 from roast_analyze.open.time_parsing import parse_time
 from roast_analyze.open.views import (
     NAME,
@@ -28,8 +28,6 @@ from roast_analyze.open.views import (
 )
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import duckdb
 
     from roast_analyze.open.database import Listener
@@ -115,9 +113,8 @@ def limit_to_time_range(
     """
     runs = connection.execute(_RUNS).fetchall()
     ends = {run[0]: parse_range(start, stop, *run[1:]) for run in runs}
-    connection.execute(f"ATTACH ':memory:' AS {RANGE_NAME}")
-    connection.execute(f"SET search_path = '{RANGE_NAME},{VIEWS_NAME}'")
-    if not (cache and copy_template(connection, "time_range", RANGE_NAME, _create_template)):
+    _attach_range(connection)
+    if not (cache and copy_template(connection, "time_range", RANGE_NAME, _attach_empty_range)):
         create_time_range_views(connection)
     for trace_id, range_ends in ends.items():
         connection.execute("INSERT INTO _time_range VALUES (?, ?, ?)", [trace_id, *range_ends])
@@ -148,11 +145,15 @@ def limit_to_time_range(
     return tuple(ranges)
 
 
-def _create_template(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+def _attach_empty_range(connection: duckdb.DuckDBPyConnection) -> None:
     attach_empty(connection)
-    attach_file(connection, path, RANGE_NAME)
-    connection.execute(f"SET search_path = '{RANGE_NAME},{VIEWS_NAME}'")
+    _attach_range(connection)
     create_time_range_views(connection)
+
+
+def _attach_range(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute(f"ATTACH ':memory:' AS {RANGE_NAME}")
+    connection.execute(f"SET search_path = '{RANGE_NAME},{VIEWS_NAME}'")
 
 
 def parse_range(

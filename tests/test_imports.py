@@ -126,6 +126,8 @@ UNWANTED = {
     "roast_recorder": HEAVY | {"pyarrow", "rich", "uproot", "awkward"},
     "roast_recorder.api": {"distributed"},
     "roast_analyze": HEAVY | {"distributed", "dask"},
+    # A query of a cached trace needs none of them.
+    "roast_analyze.open.session": {"numpy", "polars", "pyarrow"},
 }
 
 

@@ -178,7 +178,7 @@ def _stdout() -> Any:
 
 def _writable_columns(relation: DuckDBPyRelation) -> DuckDBPyRelation:
     """Make the names of columns unique, and convert times with a zone to text."""
-    from roast_analyze.open.load import quoted
+    from roast_analyze.open.tables import quoted
 
     columns: dict[str, str] = {}
     for i, (name, type_) in enumerate(zip(relation.columns, relation.types, strict=True), 1):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +28,28 @@ def print_recent() -> None:
     """Print the newest traces in the working directory; raise TraceError without one."""
     from roast_analyze.commands.terminal import print_out, table
 
-    rows = list(islice(_newest_first(Path()), SHOWN))
+    found = []
+    for path in Path().iterdir():
+        if path.name.startswith(".") or not (path.is_dir() or path.name.endswith(SUFFIXES)):
+            continue
+        try:
+            files = segment_paths(path)
+            states = [file.stat() for file in files]
+        except (TraceError, OSError):
+            continue  # not a trace, or just removed
+        nbytes = sum(state.st_size for state in states)
+        found.append((max(state.st_mtime for state in states), path, nbytes, files[0]))
+    rows: list[tuple[Path, str, str]] = []
+    for changed_t, path, nbytes, first in sorted(found, reverse=True):
+        if len(rows) == SHOWN:
+            break
+        try:
+            is_trace = read_segment(first, first).schema_version is not None
+        except TraceError:
+            continue
+        if is_trace:  # its first file begins with a header
+            changed = f"{datetime.fromtimestamp(changed_t):%F %R}"
+            rows.append((path, byte_size(nbytes), changed))
     if not rows:
         raise TraceError(
             "no trace given, and none is in this folder: roast-analyze TRACE; to record one: "
@@ -41,25 +60,3 @@ def print_recent() -> None:
     columns = ["trace", ">size", "last change"]
     print_out(table(columns, rows, "Newest traces in this folder"), "")
     print_out(table(["command", "result"], commands))
-
-
-def _newest_first(folder: Path) -> Iterator[tuple[Path, str, str]]:
-    """Yield the path, the size and the last change of each trace in a folder."""
-    found = []
-    for path in folder.iterdir():
-        if path.name.startswith(".") or not (path.is_dir() or path.name.endswith(SUFFIXES)):
-            continue
-        try:
-            files = segment_paths(path)
-            states = [file.stat() for file in files]
-        except (TraceError, OSError):
-            continue  # not a trace, or just removed
-        nbytes = sum(state.st_size for state in states)
-        found.append((max(state.st_mtime for state in states), path, nbytes, files[0]))
-    for changed_t, path, nbytes, first in sorted(found, reverse=True):
-        try:
-            is_trace = read_segment(first, first).schema_version is not None
-        except TraceError:
-            continue
-        if is_trace:  # its first file begins with a header
-            yield path, byte_size(nbytes), f"{datetime.fromtimestamp(changed_t):%F %R}"

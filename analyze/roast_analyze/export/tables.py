@@ -16,7 +16,7 @@ import duckdb
 from roast_analyze.errors import NotWritable, first_paragraph
 from roast_analyze.export.files import replacing
 from roast_analyze.export.scope import MOVES_PREFIX, Condition, batches
-from roast_analyze.open.load import quoted, transaction
+from roast_analyze.open.tables import quoted, transaction
 
 if TYPE_CHECKING:
     import pyarrow as pa

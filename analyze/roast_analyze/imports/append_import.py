@@ -27,9 +27,9 @@ import orjson
 import zstandard
 
 from roast_analyze.errors import NotATrace, NotWritable, TraceError
-from roast_analyze.open.block_reader import MAX_LINE_BYTES
 from roast_analyze.open.decompress import SUFFIX, Content, open_for_content
 from roast_analyze.open.discover import find_inputs
+from roast_analyze.open.lines import MAX_LINE_BYTES
 from roast_analyze.open.session import Session
 
 if TYPE_CHECKING:

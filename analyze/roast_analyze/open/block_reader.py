@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from roast_analyze.open.lines import MAX_LINE_BYTES, OPENINGS
 from roast_schemas.describe import kinds
 
 if TYPE_CHECKING:
@@ -21,16 +22,10 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.decompress import Piece
 
-#: No record is longer than this, and DuckDB parses no longer line.
-MAX_LINE_BYTES: Final = 16 * 2**20
-
 #: Minimum size of a block. Larger blocks make larger row groups, and take more memory.
 BLOCK_BYTES: Final = 64 * 2**20
 
 _NEWLINE, _CARRIAGE_RETURN = b"\n\r"
-
-#: Bytes before the kind, as written by the recorder and by Python's json.
-OPENINGS: Final = (b'{"kind":"', b'{"kind": "')
 
 #: Number of bytes of its name that identify a kind.
 _NAME_BYTES: Final = 16

@@ -24,8 +24,8 @@ import platformdirs
 import xxhash
 
 from roast_analyze.errors import TraceError
+from roast_analyze.open.account import Account, Progress  # noqa: TC001 - types of fields
 from roast_analyze.open.discover import Identity
-from roast_analyze.open.load import Account, Progress  # noqa: TC001 - types of fields
 from roast_analyze.open.views import definitions_digest
 
 if TYPE_CHECKING:

@@ -21,24 +21,19 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, TraceError, first_paragraph
+from roast_analyze.open.account import Progress
 from roast_analyze.open.cache import Entry, Loaded, cache_folder, template_path, unfinished
 from roast_analyze.open.discover import find_inputs
-from roast_analyze.open.load import (
-    Progress,
-    create_tables,
-    load_segment,
-    transaction,
-    write_accounts,
-)
 from roast_analyze.open.memory_limit import limit_bytes
+from roast_analyze.open.tables import create_tables, transaction, write_accounts
 from roast_analyze.open.views import NAME, VIEWS_NAME, create_views, describe_views
 from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from roast_analyze.open.account import Account
     from roast_analyze.open.discover import Identity, Inputs, Segment
-    from roast_analyze.open.load import Account
     from roast_analyze.open.views import View
 
 #: Observer of opening a trace: called with the current stage and its finished share.
@@ -318,6 +313,9 @@ def _load(
     cache: bool,
 ) -> list[tuple[Segment, Account, Progress]]:
     """Load what the database lacks."""
+    # Imported here, because numpy takes long to import.
+    from roast_analyze.open.load import load_segment
+
     if not known:
         _create_all(connection, cache=cache)
     # The loader appends in two lanes. One thread for each lane is faster than two threads for

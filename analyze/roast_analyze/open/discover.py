@@ -21,7 +21,6 @@ from roast_analyze.errors import (
     TraceError,
     TraceNotFound,
 )
-from roast_analyze.open.block_reader import OPENINGS
 from roast_analyze.open.damage import Damage
 from roast_analyze.open.decompress import (
     MAGIC,
@@ -30,6 +29,7 @@ from roast_analyze.open.decompress import (
     detect_compression,
     open_for_content,
 )
+from roast_analyze.open.lines import OPENINGS
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.documentation import docs
 

@@ -2,11 +2,7 @@
 
 :func:`load_segment` appends the records of one file to one table per kind in the schema
 ``raw``, in the order of the file, which ``rowid`` preserves. Everything that is not loaded is
-counted: an :class:`Account` contains what was read and what could not be read, and
-:func:`write_accounts` writes it to ``raw.segments`` and ``raw.damage``.
-
-The table of a kind has the fields declared in :mod:`roast_schemas.records`, except ``kind``,
-and then ``segment`` and ``trace_id``.
+counted in an :class:`~roast_analyze.open.account.Account`.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -24,9 +20,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import duckdb
 import orjson
 
-from roast_analyze.errors import INSTALL_COMMAND, NotATrace, first_paragraph
+from roast_analyze.errors import NotATrace, first_paragraph
+from roast_analyze.open.account import Account, Progress, required_names
 from roast_analyze.open.block_reader import (
-    MAX_LINE_BYTES,
     GroupedLines,
     Lines,
     each_line,
@@ -34,23 +30,19 @@ from roast_analyze.open.block_reader import (
     read_blocks,
     select_lines,
 )
-from roast_analyze.open.checksum import Checksum
-from roast_analyze.open.damage import Damage
-from roast_analyze.open.decompress import Breaks, Content, open_for_content
-from roast_analyze.open.discover import CURRENT_VERSION, version_numbers
-from roast_schemas import SCHEMA_VERSION
+from roast_analyze.open.decompress import Content, open_for_content
+from roast_analyze.open.tables import OWN_COLUMNS, field_names, quoted, transaction
 from roast_schemas.describe import duckdb_columns, kinds
 from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
+    from roast_analyze.open.checksum import Checksum
+    from roast_analyze.open.decompress import Breaks
     from roast_analyze.open.discover import Identity, Segment
 
 _Item = TypeVar("_Item")
-
-#: Unknown kinds beyond this number are counted together.
-LISTED_UNKNOWN_KINDS: Final = 20
 
 #: Errors of DuckDB that a line of a file can cause.
 _LINE_ERRORS: Final = (duckdb.DataError, duckdb.InvalidInputException)
@@ -58,134 +50,11 @@ _LINE_ERRORS: Final = (duckdb.DataError, duckdb.InvalidInputException)
 #: Two thirds of the records of a trace have this kind.
 _MOST_FREQUENT: Final = "transition"
 
-#: Keys dominate the text of a trace and repeat a few times; without a fixed method DuckDB would
-#: try every compression on each row group.
-_COMPRESSED: Final = {"key": "USING COMPRESSION zstd"}
-
 #: Temporary table for lines of mixed kinds.
 _STAGED: Final = "staged"
 
-#: First schema version whose trailers contain a checksum.
-_CHECKSUM_VERSION: Final = (2, 1)
-
 #: Size of a write to a file for DuckDB.
 _WRITE_BYTES: Final = 2**20
-
-#: Columns of the tables that are not fields of a record.
-_OWN_COLUMNS: Final = ("kind", "segment", "trace_id")
-
-_TABLES: Final = """
-CREATE SCHEMA raw;
-CREATE TABLE raw.segments (
-    path VARCHAR, has_header BOOLEAN, has_trailer BOOLEAN, records BIGINT,
-    records_by_kind MAP(VARCHAR, BIGINT), unreadable BIGINT, start_t DOUBLE, stop_t DOUBLE,
-    segment BIGINT, trace_id VARCHAR
-);
-CREATE TABLE raw.damage (
-    reason VARCHAR, records BIGINT, detail VARCHAR, segment BIGINT, trace_id VARCHAR
-);
-"""
-
-
-@dataclass
-class Account:
-    """What was read of a segment, and what could not be read."""
-
-    lines: int = 0  # not counting blank ones
-    records_by_kind: dict[str, int] = field(default_factory=dict)  # known kinds and others
-    incomplete: dict[str, int] = field(default_factory=dict)  # those without a required field
-    unreadable: int = 0  # lines that are not a JSON object, or have no kind
-    first_unreadable: int | None = None  # number of such a line, from 1
-    last_unreadable: int | None = None
-    too_long: int = 0  # lines longer than any record
-    breaks: Breaks = field(default_factory=Breaks)
-    checksum: Checksum = field(default_factory=Checksum)  # of everything that was read
-
-    @property
-    def complete_records(self) -> int:
-        """Number of records of known kinds with all required fields."""
-        known = sum(n for kind, n in self.records_by_kind.items() if kind in kinds())
-        return known - sum(self.incomplete.values())
-
-    def damage(self, header: str | None) -> Iterator[Damage]:
-        """Yield the damage of the segment; `header` is the schema version of its header."""
-        version = version_numbers(header)
-        if found := list(self._content_damage()):
-            yield from found  # a checksum would add nothing
-        elif self.checksum.matches is False:
-            detail = "the checksum in the trailer does not match: any value may have changed"
-            yield Damage("changed content", None, detail)
-        elif (
-            self.checksum.matches is None
-            and "trailer" in self.records_by_kind
-            and version
-            and version >= _CHECKSUM_VERSION
-        ):
-            detail = "the trailer has no checksum: any value may have changed"
-            yield Damage("changed content", None, detail)
-        yield from self.checksum.import_damage()
-        if header is None:
-            yield Damage("no header", None, "the recorder's version and settings are unknown")
-        elif version is None:
-            yield Damage("unknown schema version", None, f"{header[:100]!r} is not a version")
-        elif version[0] < CURRENT_VERSION[0]:
-            detail = f"version {header} read as {SCHEMA_VERSION}: renamed fields are missing"
-            yield Damage("older schema version", None, detail)
-        elif version > CURRENT_VERSION:
-            detail = f"version {header} read as {SCHEMA_VERSION}; upgrade: {INSTALL_COMMAND}"
-            yield Damage("newer schema version", None, detail)
-
-    def _content_damage(self) -> Iterator[Damage]:
-        yield from self.breaks.damage()
-        if self.too_long:
-            detail = f"longer than {MAX_LINE_BYTES // 2**20} MiB, the limit of a record"
-            yield Damage("overlong lines", self.too_long, detail)
-        unreadable = self.unreadable
-        if unreadable and self.last_unreadable == self.lines:
-            detail = f"line {self.last_unreadable}; the file was cut off there"
-            yield Damage("last line unreadable", 1, detail)
-            unreadable -= 1
-        if unreadable:
-            detail = f"the first is line {self.first_unreadable}, not counting blank lines"
-            yield Damage("unreadable lines", unreadable, detail)
-        unknown = sorted(
-            ((kind, n) for kind, n in self.records_by_kind.items() if kind not in kinds()),
-            key=lambda item: (-item[1], item[0]),
-        )
-        for kind, records in unknown[:LISTED_UNKNOWN_KINDS]:
-            yield Damage("unknown kind", records, f"kind '{kind[:100]}'")
-        if rest := unknown[LISTED_UNKNOWN_KINDS:]:
-            yield Damage("unknown kind", sum(n for _, n in rest), f"{len(rest)} more kinds")
-        for kind, records in sorted(self.incomplete.items()):
-            detail = f"kind {kind!r} needs {', '.join(_required(kind))}"
-            yield Damage("incomplete records", records, detail)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a segment was read, to continue when it has grown."""
-
-    offset: int = 0  # in the file, where reading can continue
-    account: Account = field(default_factory=Account)  # of everything before `offset`
-    #: Number of rows loaded from after `offset`, from a line or frame that was cut. With any of
-    #: them reading cannot continue: they would be loaded twice, and deleting rows would change
-    #: the rowid of others.
-    rows_after: int = 0
-    digest: str | None = None  # of the file, as in Content
-
-
-def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create the empty tables for :func:`load_segment`."""
-    connection.execute(_TABLES)
-    for kind in kinds():
-        columns = ", ".join(
-            f"{quoted(name)} {duckdb_columns()[name]} {_COMPRESSED.get(name, '')}"
-            for name in _field_names(kind)
-            if name not in _OWN_COLUMNS
-        )
-        connection.execute(
-            f"CREATE TABLE raw.{quoted(kind)} ({columns}, segment BIGINT, trace_id VARCHAR)"
-        )
 
 
 def load_segment(
@@ -212,75 +81,6 @@ def load_segment(
             f"cannot read {str(segment.path)!r}: {first_paragraph(error)} "
             f"{docs('reference/trace-format')}"
         ) from None
-
-
-def write_accounts(
-    connection: duckdb.DuckDBPyConnection,
-    accounts: Iterable[tuple[Segment, Account]],
-    left_out: Iterable[tuple[Damage, str, int | None]],
-) -> None:
-    """Rewrite ``raw.segments`` and ``raw.damage``, after all segments are loaded."""
-    # A segment that has grown can be complete now.
-    connection.execute("DELETE FROM raw.segments; DELETE FROM raw.damage")
-    accounts = list(accounts)
-    present = set().union(*(account.records_by_kind for _, account in accounts))
-    tables = " UNION ALL ".join(
-        f"SELECT trace_id, segment, min(t) AS start_t, max(t) AS stop_t "  # noqa: S608
-        f"FROM raw.{quoted(kind)} GROUP BY ALL"
-        for kind in kinds()
-        if kind in present
-    )
-    extents = {}
-    if tables:
-        rows = connection.execute(
-            f"SELECT trace_id, segment, min(start_t), max(stop_t) FROM ({tables}) GROUP BY ALL"  # noqa: S608
-        ).fetchall()
-        extents = {(trace_id, number): extent for trace_id, number, *extent in rows}
-    damage: list[tuple[Damage, str, int | None]] = []
-    for segment, account in accounts:
-        trace_id, number = segment.identity
-        counts = account.records_by_kind
-        known = {kind: n for kind, n in counts.items() if kind in kinds()}
-        connection.execute(
-            "INSERT INTO raw.segments VALUES (?, ?, ?, ?, map(?, ?), ?, ?, ?, ?, ?)",
-            [
-                str(segment.path),
-                segment.schema_version is not None,
-                "trailer" in known,
-                sum(known.values()),
-                list(counts),
-                list(counts.values()),
-                account.unreadable,
-                *extents.get((trace_id, number), (None, None)),
-                number,
-                trace_id,
-            ],
-        )
-        found = account.damage(segment.schema_version)
-        damage += ((one, trace_id, number) for one in found)
-    for one, trace_id, place in (*damage, *left_out):
-        connection.execute(
-            "INSERT INTO raw.damage VALUES (?, ?, ?, ?, ?)", [*one, place, trace_id]
-        )
-
-
-def quoted(name: str) -> str:
-    """Return a name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-@contextmanager
-def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Run the block in one transaction; each statement alone would wait for the disk."""
-    connection.begin()
-    try:
-        yield
-    except BaseException:
-        # DuckDB has already ended a transaction in which a statement failed.
-        with suppress(duckdb.Error):
-            connection.rollback()
-        raise
-    connection.commit()
 
 
 def _load(
@@ -483,11 +283,11 @@ class _Lane:
         """Append the complete records of a kind among some lines; return their number."""
         if not lines.nbytes:
             return 0
-        return self.insert(kind, *self._write(lines, _field_names(kind)))
+        return self.insert(kind, *self._write(lines, field_names(kind)))
 
     def insert(self, kind: str, table: str, parameters: dict[str, object] | None = None) -> int:
         """Append the complete records of a kind in a table; return their number."""
-        columns = [quoted(name) for name in _field_names(kind) if name not in _OWN_COLUMNS]
+        columns = [quoted(name) for name in field_names(kind) if name not in OWN_COLUMNS]
         inserted: int = self.connection.execute(
             # The names are those of the schema, not of the file.
             f"INSERT INTO raw.{quoted(kind)} "  # noqa: S608
@@ -500,7 +300,7 @@ class _Lane:
     @contextmanager
     def staged(self, lines: Lines) -> Iterator[list[tuple[str, int]]]:
         """Copy lines of any kind into a temporary table; yield the number of each kind."""
-        names = {name for kind in kinds() for name in _field_names(kind)}
+        names = {name for kind in kinds() for name in field_names(kind)}
         table, parameters = self._write(lines, sorted(names))
         self.connection.execute(f"CREATE TEMP TABLE {_STAGED} AS FROM {table}", parameters)
         yield self.connection.execute(
@@ -540,15 +340,7 @@ def _is_record(line: bytes) -> bool:
     return isinstance(record, dict) and isinstance(record.get("kind"), str)
 
 
-def _required(kind: str) -> list[str]:
-    return [field.name for field in kinds()[kind].fields if field.required]
-
-
 def _is_complete(kind: str) -> str:
     # JSON has no infinity, but DuckDB reads 1e999 as one.
-    conditions = (f"{quoted(name)} IS NOT NULL" for name in _required(kind))
+    conditions = (f"{quoted(name)} IS NOT NULL" for name in required_names(kind))
     return " AND ".join([*conditions, "isfinite(t)"])
-
-
-def _field_names(kind: str) -> list[str]:
-    return [field.name for field in kinds()[kind].fields]

@@ -24,9 +24,9 @@ from roast_analyze.errors import NoRoom, NotATrace, QueryError, TraceNotFound, f
 from roast_analyze.open import user_views
 from roast_analyze.open.database import open_database
 from roast_analyze.open.derived_tables import DerivedTables
-from roast_analyze.open.load import quoted
 from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.queries import check_query, explain_error
+from roast_analyze.open.tables import quoted
 from roast_analyze.open.time_range import limit_to_time_range
 from roast_analyze.open.views import NAME, check_view_name, describe_views
 from roast_schemas.documentation import docs

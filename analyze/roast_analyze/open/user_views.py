@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import duckdb
 
 from roast_analyze.errors import BrokenView, ViewSkipped
-from roast_analyze.open.load import quoted
 from roast_analyze.open.queries import BEFORE, explain_error, is_query, missing_table
+from roast_analyze.open.tables import quoted
 from roast_analyze.open.views import VIEWS_NAME, describe_views
 
 if TYPE_CHECKING:

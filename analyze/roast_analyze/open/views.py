@@ -62,7 +62,16 @@ _COMMENT = "COMMENT ON "
 _MACRO = re.compile(r"^CREATE MACRO (\w+)", re.MULTILINE)
 
 #: The modules that load a trace into tables; the cache depends on their text.
-_LOADERS = ("checksum.py", "decompress.py", "block_reader.py", "load.py", "views.py")
+_LOADERS = (
+    "lines.py",
+    "checksum.py",
+    "decompress.py",
+    "block_reader.py",
+    "account.py",
+    "tables.py",
+    "load.py",
+    "views.py",
+)
 _COMPUTING = ("algorithms", "computed", "sql/computed", "sql/rules", "sql/time_range")
 
 

@@ -26,8 +26,8 @@ import xxhash
 from roast_analyze.errors import TraceError, first_paragraph
 from roast_analyze.open.database import open_database
 from roast_analyze.open.discover import TraceFailure, segment_paths
-from roast_analyze.open.load import quoted
 from roast_analyze.open.session import Session
+from roast_analyze.open.tables import quoted
 from roast_analyze.store.delta import DataFile, Location
 from roast_analyze.store.layout import (
     ADDITION,

@@ -25,8 +25,8 @@ from roast_analyze.errors import MissingExtra
 from roast_analyze.open.cache import cache_folder
 from roast_analyze.open.database import open_empty_database
 from roast_analyze.open.derived_tables import words_of
-from roast_analyze.open.load import quoted
 from roast_analyze.open.session import Session
+from roast_analyze.open.tables import quoted
 from roast_analyze.open.views import (
     NAME,
     VIEWS_NAME,

@@ -10,7 +10,7 @@ import zstandard
 
 from roast_analyze import Trace
 from roast_analyze.errors import CacheNotUsed, TraceError
-from roast_analyze.open import cache, database
+from roast_analyze.open import cache, database, load
 
 QUERIES = (
     "SELECT key, attempt, outcome FROM task_runs ORDER BY ALL",
@@ -44,13 +44,13 @@ def records(task, run):
 def read_bytes(monkeypatch):
     """Return a list of the numbers of bytes that are parsed."""
     read = []
-    load = database.load_segment
+    original = load.load_segment
 
     def counted(connection, segment, begin, report):
         read.append(segment.nbytes - begin.offset)
-        return load(connection, segment, begin, report)
+        return original(connection, segment, begin, report)
 
-    monkeypatch.setattr(database, "load_segment", counted)
+    monkeypatch.setattr(load, "load_segment", counted)
     return read
 
 

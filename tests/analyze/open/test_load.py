@@ -12,7 +12,7 @@ import zstandard
 
 from roast_analyze import Trace
 from roast_analyze.errors import NotATrace, SchemaTooNew
-from roast_analyze.open import block_reader, decompress, load
+from roast_analyze.open import account, block_reader, decompress, load, tables
 from roast_analyze.open.discover import Identity, read_segment
 from roast_schemas import SCHEMA_VERSION
 from sealing import sealed
@@ -103,11 +103,11 @@ def test_a_repeated_kind_in_a_line_loads_one_record(write_trace, task):
 
 def test_segments_are_loaded_into_tables_of_the_declared_types(write_trace, task):
     with duckdb.connect() as connection:
-        load.create_tables(connection)
+        tables.create_tables(connection)
         for number in (1, 2):
             path = write_trace(task(f"a-{number}"), name=f"{number}.jsonl")
             segment = replace(read_segment(path, path), identity=Identity("mine", number))
-            load.load_segment(connection, segment, load.Progress(), lambda _: None)
+            load.load_segment(connection, segment, account.Progress(), lambda _: None)
 
         assert connection.sql("SELECT key, segment, trace_id FROM raw.task").fetchall() == [
             ("a-1", 1, "mine"),

@@ -163,27 +163,23 @@ def path(values: Sequence[float | None], top: float, step: int) -> str:
         else None
         for number, value in enumerate(values)
     ]
-    pieces = groupby(points, key=lambda point: point is not None)
-    return "".join(
-        _piece(list(filter(None, piece))) for has_values, piece in pieces if has_values
-    )
-
-
-def _piece(points: list[tuple[int, int]]) -> str:
-    """Return the path of a curve without gaps."""
     # A page has hundreds of curves, so every character counts: coordinates are whole pixels,
     # steps are relative, and a horizontal line is one step.
-    (x, y), *others = points
-    if not others:
-        return f"M{x} {y}h0"  # a dot
-    steps = [f"M{x} {y}"]
-    for height, level in groupby(others, key=lambda point: point[1]):
-        rights = [right for right, _ in level]
-        if height != y:
-            down = height - y
-            steps.append(f"l{rights[0] - x}{down}" if down < 0 else f"l{rights[0] - x} {down}")
-            x, y = rights[0], height
-        if rights[-1] > x:
-            steps.append(f"h{rights[-1] - x}")
-            x = rights[-1]
+    steps = []
+    for has_values, piece in groupby(points, key=lambda point: point is not None):
+        if not has_values:
+            continue
+        (x, y), *others = filter(None, piece)
+        steps.append(f"M{x} {y}")
+        if not others:
+            steps.append("h0")  # a dot
+        for height, level in groupby(others, key=lambda point: point[1]):
+            rights = [right for right, _ in level]
+            if down := height - y:
+                separator = "" if down < 0 else " "
+                steps.append(f"l{rights[0] - x}{separator}{down}")
+                x, y = rights[0], height
+            if rights[-1] > x:
+                steps.append(f"h{rights[-1] - x}")
+                x = rights[-1]
     return "".join(steps)

@@ -16,7 +16,7 @@ import duckdb
 from roast_analyze.errors import NotWritable, first_paragraph
 from roast_analyze.export.files import replacing
 from roast_analyze.export.scope import MOVES_PREFIX, Condition, batches
-from roast_analyze.open.tables import quoted, transaction
+from roast_analyze.open.tables import literal, quoted, transaction
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,7 +77,14 @@ def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
                 # A commit per table would wait for the disk.
                 with transaction(database):
                     for view in trace.views():
-                        _create_table(database, view)
+                        name = quoted(view.name)
+                        columns = ", ".join(f"{quoted(c.name)} {c.type}" for c in view.columns)
+                        database.execute(f"CREATE TABLE {name} ({columns})")
+                        comments = {f"TABLE {name}": view.comment} | {
+                            f"COLUMN {name}.{quoted(c.name)}": c.comment for c in view.columns
+                        }
+                        for place, comment in comments.items():
+                            database.execute(f"COMMENT ON {place} IS {literal(comment)}")
                 for view in trace.views():
                     database.register("_rows", _rows_of(trace, scope, view))
                     database.execute(f"INSERT INTO {quoted(view.name)} FROM _rows")
@@ -132,15 +139,3 @@ def _with_comments(schema: pa.Schema, view: View) -> pa.Schema:
     return pa.schema(
         fields, metadata={"comment": view.comment, "column_comments": json.dumps(comments)}
     )
-
-
-def _create_table(database: duckdb.DuckDBPyConnection, view: View) -> None:
-    name = quoted(view.name)
-    columns = ", ".join(f"{quoted(column.name)} {column.type}" for column in view.columns)
-    database.execute(f"CREATE TABLE {name} ({columns})")
-    comments = {f"TABLE {name}": view.comment} | {
-        f"COLUMN {name}.{quoted(column.name)}": column.comment for column in view.columns
-    }
-    for place, comment in comments.items():
-        escaped = comment.replace("'", "''")
-        database.execute(f"COMMENT ON {place} IS '{escaped}'")

@@ -25,7 +25,7 @@ from roast_analyze.open.account import Progress
 from roast_analyze.open.cache import Entry, Loaded, cache_folder, template_path, unfinished
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.memory_limit import limit_bytes
-from roast_analyze.open.tables import create_tables, transaction, write_accounts
+from roast_analyze.open.tables import create_tables, literal, transaction, write_accounts
 from roast_analyze.open.views import NAME, VIEWS_NAME, create_views, describe_views
 from roast_schemas.documentation import docs
 
@@ -232,11 +232,7 @@ def attach_file(
 ) -> None:
     """Attach a database under a name; several processes can do so only with `read_only`."""
     options = " (READ_ONLY)" if read_only else ""
-    connection.execute(f"ATTACH {_literal(path)} AS {name}{options}")
-
-
-def _literal(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
+    connection.execute(f"ATTACH {literal(str(path))} AS {name}{options}")
 
 
 def _attach_cached(

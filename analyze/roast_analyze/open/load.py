@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import duckdb
-import orjson
 
 from roast_analyze.errors import NotATrace, first_paragraph
 from roast_analyze.open.account import Account, Progress, required_names
@@ -31,6 +30,7 @@ from roast_analyze.open.block_reader import (
     select_lines,
 )
 from roast_analyze.open.decompress import Content, open_for_content
+from roast_analyze.open.lines import parse_record
 from roast_analyze.open.tables import OWN_COLUMNS, field_names, quoted, transaction
 from roast_schemas.describe import duckdb_columns, kinds
 from roast_schemas.documentation import docs
@@ -192,7 +192,7 @@ class _Loader:
             if kind is None:
                 lines = select_lines(lines, [bool(line.strip()) for line in each_line(lines)])
             if self._check_each_line:
-                readable = [_is_record(line) for line in each_line(lines)]
+                readable = [parse_record(line) is not None for line in each_line(lines)]
                 for number, kept in zip(lines.numbers.tolist(), readable, strict=True):
                     if not kept:
                         self._count_unreadable(number)
@@ -330,14 +330,6 @@ class _Lane:
 def _add(counts: dict[str, int], kind: str, count: int) -> None:
     if count:
         counts[kind] = counts.get(kind, 0) + count
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return False
-    return isinstance(record, dict) and isinstance(record.get("kind"), str)
 
 
 def _is_complete(kind: str) -> str:

@@ -20,7 +20,7 @@ import duckdb
 
 from roast_analyze.errors import BrokenView, ViewSkipped
 from roast_analyze.open.queries import BEFORE, explain_error, is_query, missing_table
-from roast_analyze.open.tables import quoted
+from roast_analyze.open.tables import literal, quoted
 from roast_analyze.open.views import VIEWS_NAME, describe_views
 
 if TYPE_CHECKING:
@@ -200,10 +200,9 @@ class _Creator:
             lines = (line.strip() for line in file.text.splitlines())
             header = takewhile(lambda line: not line or line.startswith("--"), lines)
             comment = " ".join(filter(None, (line.lstrip("-").strip() for line in header)))
-            literal = "'" + comment.replace("'", "''") + "'"
             # On a separate line, because a query can begin with a comment.
             yield f"CREATE VIEW {quoted(name)} AS\n{file.text}", name
-            yield f"COMMENT ON VIEW {quoted(name)} IS {literal}", None
+            yield f"COMMENT ON VIEW {quoted(name)} IS {literal(comment)}", None
             return
         names: set[str] = set()
         for statement in statements:

@@ -29,7 +29,7 @@ from roast_analyze.open.block_reader import group_lines, read_blocks
 from roast_analyze.open.checksum import Checksum
 from roast_analyze.open.decompress import SUFFIX, Content, open_for_content
 from roast_analyze.open.discover import SUFFIXES, Segment, read_segment, segment_paths
-from roast_analyze.open.lines import MAX_LINE_BYTES
+from roast_analyze.open.lines import MAX_LINE_BYTES, parse_record
 from roast_analyze.output_paths import refuse_to_overwrite, writing
 from roast_analyze.scrub.pseudonyms import Dictionary, open_dictionary
 from roast_analyze.scrub.records import Scrubber, contents_of, kept_texts, texts_in
@@ -189,12 +189,7 @@ def _parse(line: bytes | None) -> dict[str, Any] | None:
     """Return the record of a line, or None if it has none."""
     if line is None or len(line) > MAX_LINE_BYTES:
         return None
-    try:
-        record = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return None
-    is_record = isinstance(record, dict) and isinstance(record.get("kind"), str)
-    return record if is_record else None
+    return parse_record(line)
 
 
 def _read_words(

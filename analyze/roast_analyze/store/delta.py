@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import pyarrow as pa
 
 from roast_analyze.errors import MissingExtra, NotAStore
-from roast_analyze.store.layout import ADDITION, MONTH, RUNS, literal
+from roast_analyze.open.tables import literal
+from roast_analyze.store.layout import ADDITION, MONTH, RUNS
 
 try:
     import deltalake

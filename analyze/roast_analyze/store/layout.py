@@ -93,8 +93,3 @@ def column_comment(table: str, column: str, of_the_trace: Mapping[str, str]) -> 
     """Return the comment of a column of a stored table."""
     own = CATALOG if table == RUNS else _COMMENTS
     return own.get(column) or of_the_trace.get(column, "")
-
-
-def literal(text: str) -> str:
-    """Return a text in SQL."""
-    return "'" + text.replace("'", "''") + "'"

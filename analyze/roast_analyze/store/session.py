@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -26,7 +26,7 @@ from roast_analyze.open.cache import cache_folder
 from roast_analyze.open.database import open_empty_database
 from roast_analyze.open.derived_tables import words_of
 from roast_analyze.open.session import Session
-from roast_analyze.open.tables import quoted
+from roast_analyze.open.tables import literal, quoted
 from roast_analyze.open.views import (
     NAME,
     VIEWS_NAME,
@@ -42,7 +42,6 @@ from roast_analyze.store.layout import (
     RECORD_NUMBER,
     RUNS,
     VIEWS,
-    literal,
     store_views,
 )
 
@@ -177,17 +176,13 @@ class StoreSession(Session):
         # Arguments of these functions can be computed, so every table may be needed.
         if words & _INDIRECT:
             return {*RAW, *VIEWS, *(view.name for view in store_views())}
-        while words:
-            found |= words
-            words = set().union(*(self._defined.get(word, set()) for word in words)) - found
-        return found
-
-    @cached_property
-    def _defined(self) -> dict[str, set[str]]:
-        """Words in the definition of each view and macro."""
         # A stored view needs no other table.
         stored: dict[str, set[str]] = {name: set() for name in self._stored}
-        return _defined_words() | self._derived.users_views | stored
+        defined = _defined_words() | self._derived.users_views | stored
+        while words:
+            found |= words
+            words = set().union(*(defined.get(word, set()) for word in words)) - found
+        return found
 
     def _replace(
         self, connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]
@@ -320,6 +315,7 @@ def _text(
 
 @cache
 def _defined_words() -> dict[str, set[str]]:
+    """Return the words in the definition of each view and macro."""
     views = {view.name: view.query for view in store_views()}
     return {name: words_of(text) for name, text in (definitions() | views).items()}
 

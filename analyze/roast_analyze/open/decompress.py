@@ -89,17 +89,9 @@ class Content:
 
     def __iter__(self) -> Iterator[Piece]:
         self.file.seek(self.start)
-        return self._plain() if self.compression == "uncompressed" else self._frames()
-
-    def _plain(self) -> Iterator[Piece]:
-        offset = self.start
-        while data := self.file.read(min(_PLAIN_BYTES, self.stop - offset)):
-            self._add_to_digest(offset, data)
-            text = data if offset else data.removeprefix(_BYTE_ORDER_MARK)
-            offset += len(data)
-            yield Piece(text, offset)
-
-    def _frames(self) -> Iterator[Piece]:
+        if self.compression == "uncompressed":
+            yield from self._plain()
+            return
         while (begin := self.file.tell()) < self.stop:
             end = yield from self._frame()
             if end == "complete":
@@ -112,6 +104,14 @@ class Content:
                 if self.breaks.first_damaged_at is None:
                     self.breaks.first_damaged_at = begin
             self.file.seek(self.stop if following is None else following)
+
+    def _plain(self) -> Iterator[Piece]:
+        offset = self.start
+        while data := self.file.read(min(_PLAIN_BYTES, self.stop - offset)):
+            self._add_to_digest(offset, data)
+            text = data if offset else data.removeprefix(_BYTE_ORDER_MARK)
+            offset += len(data)
+            yield Piece(text, offset)
 
     def _frame(self) -> Generator[Piece, None, str]:
         """Decompress one frame; return whether it is complete, cut or broken."""

@@ -209,18 +209,15 @@ def _find_place(text: str, query: str, lines_before: int) -> tuple[int, int | No
     width = len(margin) - len(f"LINE {number}: ") - 3 * is_cut
     if line.count(part) != 1 or width < 0:
         return index + 1, None, line
-    return index + 1, line.index(part) + _index_at_width(part, width) + 1, line
-
-
-def _index_at_width(text: str, width: int) -> int:
-    """Return the index of the character at a display width, as DuckDB measures it."""
-    taken = 0
-    for index, character in enumerate(text):
+    # The error is at a display width, as DuckDB measures it.
+    taken, before = 0, len(part)
+    for position, character in enumerate(part):
         own = _width(character) if character.isprintable() else 0
         if taken >= width and own:
-            return index
+            before = position
+            break
         taken += own
-    return len(text)
+    return index + 1, line.index(part) + before + 1, line
 
 
 def _width(character: str) -> int:

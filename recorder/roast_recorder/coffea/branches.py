@@ -114,7 +114,17 @@ class OverlappingBytes:
             end = starts[-1] + clusters[-1].num_entries if clusters else 0
             self._pieces = self._overlapping(starts, end)
         records = ntuple.column_records
-        columns = _column_numbers(field) if self._pieces else []
+        # A field can refer to another one, and the offsets of a collection serve many fields.
+        # Only the form with which uproot reads the field lists all: ``column-<number>``.
+        columns: set[int] = set()
+        queue = [field.to_akform()[0]] if self._pieces else []
+        while queue:
+            form = queue.pop()
+            key = getattr(form, "form_key", None)
+            if key is not None and key.startswith("column-"):
+                columns.add(int(key.split("-")[1]))
+            inner = getattr(form, "contents", None) or [getattr(form, "content", None)]
+            queue += [content for content in inner if content is not None]
         compressed = uncompressed = 0
         for cluster in self._pieces:
             stored = ntuple.page_link_list[cluster]
@@ -152,22 +162,6 @@ def _sum(values: Iterable[int | None]) -> int | None:
     """Return the sum, or None if any value is unknown."""
     sizes = list(values)
     return None if None in sizes else sum(size or 0 for size in sizes)
-
-
-def _column_numbers(field: Any) -> list[int]:
-    """Return the numbers of the columns that uproot reads for a field."""
-    # A field can refer to another one, and the offsets of a collection serve many fields.
-    # Only the form with which uproot reads the field lists all: ``column-<number>``.
-    numbers: set[int] = set()
-    queue = [field.to_akform()[0]]
-    while queue:
-        form = queue.pop()
-        key = getattr(form, "form_key", None)
-        if key is not None and key.startswith("column-"):
-            numbers.add(int(key.split("-")[1]))
-        inner = getattr(form, "contents", None) or [getattr(form, "content", None)]
-        queue += [content for content in inner if content is not None]
-    return sorted(numbers)
 
 
 def _parquet_file(table: Any) -> Any:

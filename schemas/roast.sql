@@ -1346,71 +1346,71 @@ COMMENT ON COLUMN imports.source IS 'Identity of the file: the first 16 hexadeci
 COMMENT ON COLUMN imports.segment IS 'Segment that contains the imported records.';
 COMMENT ON COLUMN imports.trace_id IS 'Trace identity.';
 
--- Profile records, with a check of their trees: a parent comes before its children, every node
--- but the root has a function, and each node of a slice exists, occurs once and has its parent
--- in the slice. Sizes are bounded so that sums do not overflow.
-CREATE OR REPLACE VIEW _profiles AS
+-- Profile records with a malformed tree. In a correct tree, a parent comes before its children,
+-- every node but the root has a function, and each node of a slice exists, occurs once and has its
+-- parent in the slice. Sizes are bounded so that sums do not overflow.
+CREATE OR REPLACE TABLE _damaged_profiles AS
 SELECT
     rowid AS record,
     t,
     segment,
-    trace_id,
-    coalesce(
-        len(tree.node_frames) = len(tree.parents)
-        AND list_count(tree.frames) = len(tree.frames)
-        AND list_bool_and(list_transform(
-            tree.parents,
-            lambda parent, place: CASE
-                WHEN place = 1 THEN parent IS NULL
-                ELSE coalesce(parent BETWEEN 0 AND place - 2, false)
-            END
-        ))
-        AND list_bool_and(list_transform(
-            tree.node_frames,
-            lambda frame, place: place = 1
-            OR coalesce(frame BETWEEN 0 AND len(tree.frames) - 1, false)
-        ))
-        AND coalesce(
-            list_bool_and(list_transform(
-                tree.slices,
-                lambda slice: coalesce(
-                    len(slice.counts) = len(slice.nodes)
-                    AND list_unique(slice.nodes) = len(slice.nodes)
-                    AND list_count(slice.counts) = len(slice.counts)
-                    AND (
-                        slice.innermost IS NULL
-                        OR (
-                            len(slice.innermost) = len(slice.nodes)
-                            AND list_count(slice.innermost) = len(slice.innermost)
-                            AND list_min(slice.innermost) >= 0
-                            AND list_max(slice.innermost) < 1000000000
-                        )
+    trace_id
+FROM raw.profile
+WHERE NOT coalesce(
+    len(tree.node_frames) = len(tree.parents)
+    AND list_count(tree.frames) = len(tree.frames)
+    AND list_bool_and(list_transform(
+        tree.parents,
+        lambda parent, place: CASE
+            WHEN place = 1 THEN parent IS NULL
+            ELSE coalesce(parent BETWEEN 0 AND place - 2, false)
+        END
+    ))
+    AND list_bool_and(list_transform(
+        tree.node_frames,
+        lambda frame, place: place = 1
+        OR coalesce(frame BETWEEN 0 AND len(tree.frames) - 1, false)
+    ))
+    AND coalesce(
+        list_bool_and(list_transform(
+            tree.slices,
+            lambda slice: coalesce(
+                len(slice.counts) = len(slice.nodes)
+                AND list_unique(slice.nodes) = len(slice.nodes)
+                AND list_count(slice.counts) = len(slice.counts)
+                AND (
+                    slice.innermost IS NULL
+                    OR (
+                        len(slice.innermost) = len(slice.nodes)
+                        AND list_count(slice.innermost) = len(slice.innermost)
+                        AND list_min(slice.innermost) >= 0
+                        AND list_max(slice.innermost) < 1000000000
                     )
-                    AND coalesce(
-                        list_min(slice.nodes) >= 0
-                        AND list_max(slice.nodes) < len(tree.parents)
-                        AND list_min(slice.counts) >= 0
-                        AND list_max(slice.counts) < 1000000000
-                        AND list_has_all(
-                            slice.nodes,
-                            list_filter(
-                                list_select(
-                                    tree.parents,
-                                    list_transform(slice.nodes, lambda node: coalesce(node + 1, 0))
-                                ),
-                                lambda parent: parent IS NOT NULL
-                            )
-                        ),
-                        len(slice.nodes) = 0
-                    ),
-                    false
                 )
-            )),
-            true
-        ),
-        false
-    ) AS is_whole
-FROM raw.profile;
+                AND coalesce(
+                    list_min(slice.nodes) >= 0
+                    AND list_max(slice.nodes) < len(tree.parents)
+                    AND list_min(slice.counts) >= 0
+                    AND list_max(slice.counts) < 1000000000
+                    AND list_has_all(
+                        slice.nodes,
+                        list_filter(
+                            list_select(
+                                tree.parents,
+                                list_transform(slice.nodes, lambda node: coalesce(node + 1, 0))
+                            ),
+                            lambda parent: parent IS NOT NULL
+                        )
+                    ),
+                    len(slice.nodes) = 0
+                ),
+                false
+            )
+        )),
+        true
+    ),
+    false
+);
 
 CREATE OR REPLACE VIEW trace_info AS
 SELECT
@@ -2293,16 +2293,13 @@ COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
 -- Paths are lists of node numbers until the last step, which processes one record at a time:
 -- joining the large tree of a record would copy it into every row.
 CREATE OR REPLACE VIEW _counted_stacks AS
-WITH RECURSIVE whole AS MATERIALIZED (
-    SELECT record FROM _profiles WHERE is_whole
-),
-nodes AS MATERIALIZED (
+WITH RECURSIVE nodes AS MATERIALIZED (
     SELECT
         profile.rowid AS record,
         unnest(range(len(tree.parents))) AS node,
         unnest(tree.parents) AS parent
     FROM raw.profile AS profile
-    WHERE profile.rowid IN (SELECT record FROM whole)
+    WHERE profile.rowid NOT IN (SELECT record FROM _damaged_profiles)
 ),
 paths AS (
     SELECT record, node, []::BIGINT[] AS path
@@ -2323,7 +2320,7 @@ slices AS (
         unnest(range(len(tree.slices))) + 1 AS slice,
         unnest(tree.slices) AS cycle
     FROM raw.profile AS profile
-    WHERE profile.rowid IN (SELECT record FROM whole)
+    WHERE profile.rowid NOT IN (SELECT record FROM _damaged_profiles)
 ),
 counts AS (
     SELECT
@@ -6866,8 +6863,7 @@ everything AS (
         max(t),
         trace_id,
         segment
-    FROM _profiles
-    WHERE NOT is_whole
+    FROM _damaged_profiles
     GROUP BY trace_id, segment
     UNION ALL
     SELECT

@@ -4,24 +4,3 @@ A module of this package queries a trace and returns the rows of one table, comp
 :mod:`roast_analyze.algorithms`. ``sql/computed`` declares the tables, and other files below
 ``sql`` make views of them.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
-
-from roast_analyze.computed import core_time, critical_path, findings, task_slack
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import polars as pl
-
-    from roast_analyze.open.session import Session
-
-#: Function that returns the rows of each table, by its name.
-TABLES: Final[Mapping[str, Callable[[Session], pl.DataFrame]]] = {
-    "_core_time": core_time.query,
-    "_critical_path": critical_path.query,
-    "_findings": findings.query,
-    "_task_slack": task_slack.query,
-}

@@ -174,7 +174,7 @@ class DerivedTables:
             rows = trace.sql(query).pl()
         else:
             # Imported here, because Polars and numpy take long to import.
-            from roast_analyze.computed import TABLES
+            from roast_analyze.computed.tables import TABLES
 
             rows = TABLES[name](trace)
         self._create(cursor, {name}, listener, rows)

@@ -87,16 +87,17 @@ class Change(NamedTuple):
 
 def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
     """Return the findings of the first trace, the largest saving first."""
+    # Not a frame, because importing Polars takes long.
     rows = trace.sql(
         "SELECT id, severity, confidence, entity, sentence, change, evidence, documentation, "
         "findings.core_seconds, core_share, run.wall_seconds AS run_seconds, wall_share, "
         "wall_seconds_min, wall_seconds_max FROM findings INNER JOIN run USING (trace_id) "
         "WHERE trace_id = (SELECT min(trace_id) FROM run) ORDER BY rank"
-    ).pl()
+    ).to_dicts()
     titles = {rule.id: rule.title for rule in rules()}
     found = []
     # Texts contain names of the trace.
-    for row in rows.head(rows.height if limit is None else limit).iter_rows(named=True):
+    for row in rows[:limit]:
         texts = {name: visible(row[name] or "") for name in ("entity", "sentence", "change")}
         # A worker is often a number, which would read as a count.
         if texts["entity"].isdecimal():

@@ -6,7 +6,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from roast_analyze import Trace, computed
+from roast_analyze import Trace
+from roast_analyze.computed import core_time, tables
 from roast_analyze.errors import CacheNotUsed
 from roast_analyze.open import derived_tables
 
@@ -16,8 +17,8 @@ COUNT = "SELECT count(*) > 0 FROM core_time"
 @pytest.fixture
 def calls(monkeypatch):
     """Count the computations of core_time."""
-    counted = Mock(side_effect=computed.TABLES["_core_time"])
-    monkeypatch.setattr(computed, "TABLES", {**computed.TABLES, "_core_time": counted})
+    counted = Mock(side_effect=tables.TABLES["_core_time"])
+    monkeypatch.setattr(tables, "TABLES", {**tables.TABLES, "_core_time": counted})
     return counted
 
 
@@ -76,9 +77,9 @@ def test_a_table_that_is_computed_from_another_one_of_the_query(path, monkeypatc
 
     def compute(trace):
         rows.extend(trace.rows("SELECT count(*) FROM task_slack"))
-        return computed.core_time.query(trace)
+        return core_time.query(trace)
 
-    monkeypatch.setattr(computed, "TABLES", {**computed.TABLES, "_core_time": compute})
+    monkeypatch.setattr(tables, "TABLES", {**tables.TABLES, "_core_time": compute})
     Trace(path).rows("SELECT * FROM core_time, task_slack")
     assert rows == [(1,)]
 

@@ -1,4 +1,4 @@
--- Needs: _profiles
+-- Needs: _damaged_profiles
 -- Dask counts a sample in every function of a stack except the innermost one. The recorder
 -- adds which one was innermost, except in the profiling cycle in which recording began. In that
 -- cycle the count of a node minus those of its children (its excess) are samples in which one
@@ -15,16 +15,13 @@
 -- Paths are lists of node numbers until the last step, which processes one record at a time:
 -- joining the large tree of a record would copy it into every row.
 CREATE VIEW _counted_stacks AS
-WITH RECURSIVE whole AS MATERIALIZED (
-    SELECT record FROM _profiles WHERE is_whole
-),
-nodes AS MATERIALIZED (
+WITH RECURSIVE nodes AS MATERIALIZED (
     SELECT
         profile.rowid AS record,
         unnest(range(len(tree.parents))) AS node,
         unnest(tree.parents) AS parent
     FROM raw.profile AS profile
-    WHERE profile.rowid IN (SELECT record FROM whole)
+    WHERE profile.rowid NOT IN (SELECT record FROM _damaged_profiles)
 ),
 paths AS (
     SELECT record, node, []::BIGINT[] AS path
@@ -45,7 +42,7 @@ slices AS (
         unnest(range(len(tree.slices))) + 1 AS slice,
         unnest(tree.slices) AS cycle
     FROM raw.profile AS profile
-    WHERE profile.rowid IN (SELECT record FROM whole)
+    WHERE profile.rowid NOT IN (SELECT record FROM _damaged_profiles)
 ),
 counts AS (
     SELECT

@@ -1,4 +1,4 @@
--- Needs: _io_jobs, _profiles
+-- Needs: _damaged_profiles, _io_jobs
 -- Losses come from four sources: the reader (raw.damage), the recorder (records of kind loss,
 -- repeated as sums in the trailer), the trailer's record counts and imported logs. A line that cannot be read
 -- is also missing from the trailer's count, so it is subtracted there.
@@ -166,8 +166,7 @@ everything AS (
         max(t),
         trace_id,
         segment
-    FROM _profiles
-    WHERE NOT is_whole
+    FROM _damaged_profiles
     GROUP BY trace_id, segment
     UNION ALL
     SELECT

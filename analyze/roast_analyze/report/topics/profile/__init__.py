@@ -45,8 +45,7 @@ _FUNCTIONS_QUERY: Final = (
 _TIME_RANGE: Final = (
     "WITH slices AS (SELECT worker, prefix, unnest(tree.slices) AS slice FROM raw.profile "
     "AS it "
-    "SEMI JOIN (SELECT record FROM _profiles WHERE is_whole) AS whole "
-    "ON it.rowid = whole.record) "
+    "ANTI JOIN _damaged_profiles AS damaged ON it.rowid = damaged.record) "
     "SELECT min(slice.start_t), max(slice.stop_t), median(slice.stop_t - slice.start_t), "
     "count(DISTINCT (worker, prefix)) FROM slices "
     "WHERE list_sum(slice.counts) + coalesce(list_sum(slice.innermost), 0) > 0"

@@ -1,0 +1,22 @@
+"""Functions that return the rows of the tables computed in Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.computed import core_time, critical_path, findings, task_slack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import polars as pl
+
+    from roast_analyze.open.session import Session
+
+#: Function that returns the rows of each table, by its name.
+TABLES: Final[Mapping[str, Callable[[Session], pl.DataFrame]]] = {
+    "_core_time": core_time.query,
+    "_critical_path": critical_path.query,
+    "_findings": findings.query,
+    "_task_slack": task_slack.query,
+}

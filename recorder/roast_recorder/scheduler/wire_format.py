@@ -82,16 +82,10 @@ def encode(
         return marshal.dumps((transitions, sound), MARSHAL_VERSION)
     kept: tuple[list[Any], list[Row]] = [], []
     for row in all_rows(transitions, sound):
-        for copy in (tuple, _rebuilt):
-            with contextlib.suppress(Exception):
-                encodable: Row = copy(row)
-                # As deep as in a batch, because marshal limits the depth of nesting.
-                marshal.dumps(([], [encodable]), MARSHAL_VERSION)
-                break
-        else:
+        encodable = _encodable(row)
+        if encodable is None:
             lose(*row[:3])
-            continue
-        if row[0] == "transition":
+        elif row[0] == "transition":
             kept[0].extend(encodable[3])
         else:
             kept[1].append(encodable)
@@ -103,6 +97,17 @@ def _with_text_keys(row: Row) -> Row:
         return row
     key, prefix, group, dependencies, *others = row[3]
     return (*row[:3], (str(key), prefix, group, list(map(str, dependencies)), *others))
+
+
+def _encodable(row: Row) -> Row | None:
+    """Return a row, or else a copy of it, that marshal can encode; None if it cannot."""
+    for copy in (tuple, _rebuilt):
+        with contextlib.suppress(Exception):
+            candidate: Row = copy(row)
+            # As deep as in a batch, because marshal limits the depth of nesting.
+            marshal.dumps(([], [candidate]), MARSHAL_VERSION)
+            return candidate
+    return None
 
 
 def _rebuilt(value: Any) -> Any:

@@ -44,14 +44,13 @@ async def main() -> None:
             await recorder.start()
             seen = await work(scheduler, recorder, options.transitions)
         first, second = halves(seen)
-        size = recorder._writer.nbytes
-    dropped = recorder._writer.state.dropped_by_kind.total()
-    written = recorder._writer.records_by_kind["transition"]
+    state = recorder._writer.state
+    written, dropped = state.records_by_kind["transition"], state.dropped_by_kind.total()
     print("| transitions | written | dropped | trace | peak of 1st half | of 2nd half |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: |")
     print(
-        f"| {options.transitions:,} | {written:,} | {dropped:,} | {size / 2**20:.0f} MiB | "
-        f"{max(first) / 2**20:.1f} MiB | {max(second) / 2**20:.1f} MiB |"
+        f"| {options.transitions:,} | {written:,} | {dropped:,} | "
+        f"{state.nbytes / 2**20:.0f} MiB | {max(first) / 2**20:.1f} MiB | {max(second) / 2**20:.1f} MiB |"
     )
 
 

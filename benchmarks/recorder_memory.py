@@ -50,7 +50,8 @@ async def main() -> None:
     print("| ---: | ---: | ---: | ---: | ---: | ---: |")
     print(
         f"| {options.transitions:,} | {written:,} | {dropped:,} | "
-        f"{state.nbytes / 2**20:.0f} MiB | {max(first) / 2**20:.1f} MiB | {max(second) / 2**20:.1f} MiB |"
+        f"{state.nbytes / 2**20:.0f} MiB | "
+        f"{max(first) / 2**20:.1f} MiB | {max(second) / 2**20:.1f} MiB |"
     )
 
 

@@ -228,7 +228,8 @@ def _search(page: Any, box: str) -> Iterator[Input]:
 
 
 def _sort(page: Any, table: str) -> Iterator[Input]:
-    for heading in page.locator(f"{table} th button").all()[:SORTED_COLUMNS]:
+    # Columns in which all rows have the same value are hidden.
+    for heading in page.locator(f"{table} th button:visible").all()[:SORTED_COLUMNS]:
         # Scroll first, so that scrolling is not measured.
         heading.scroll_into_view_if_needed()
         yield Input("click", heading.click)

@@ -22,7 +22,7 @@ import duckdb
 
 from roast_analyze.errors import NoRoom, NotATrace, QueryError, TraceNotFound, first_paragraph
 from roast_analyze.open import user_views
-from roast_analyze.open.database import open_database
+from roast_analyze.open.database import as_trace_error, open_database
 from roast_analyze.open.derived_tables import DerivedTables
 from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.queries import check_query, explain_error
@@ -194,6 +194,8 @@ class Session:
         ------
         QueryError
             As for :meth:`sql`, and if the result cannot be computed.
+        NoRoom
+            If it takes more memory than the limit.
         """
         return self._run(
             query,
@@ -216,6 +218,8 @@ class Session:
             if self._safe:
                 connection.execute("BEGIN TRANSACTION READ ONLY")
             return run(connection)
+        except duckdb.OutOfMemoryException as error:
+            raise as_trace_error(error) from None
         except duckdb.Error as error:
             raise self.explain(error, query) from None
 

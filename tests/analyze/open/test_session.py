@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.errors import QueryError
+from roast_analyze.errors import NoRoom, QueryError
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +37,17 @@ def error_of(trace, query, parameters=None) -> str:
 
 
 # -- errors ------------------------------------------------------------------------------
+
+
+def test_too_little_memory_names_the_option(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"kind":"task","t":1.0,"key":"a-1","prefix":"a"}\n')
+    with (
+        Trace(path, memory_limit="128MiB") as trace,
+        pytest.raises(NoRoom, match=r"^out of memory .*: allow more with --memory-limit"),
+    ):
+        trace.rows("SELECT list(i) FROM range(30_000_000) AS numbers(i)")
+
 
 NO_KYE = (
     'Binder Error: Referenced column "kye" not found in FROM clause! '

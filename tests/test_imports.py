@@ -126,8 +126,9 @@ UNWANTED = {
     "roast_recorder": HEAVY | {"pyarrow", "rich", "uproot", "awkward"},
     "roast_recorder.api": {"distributed"},
     "roast_analyze": HEAVY | {"distributed", "dask"},
-    # A query of a cached trace needs none of them.
+    # A query and a summary of a cached trace need none of them.
     "roast_analyze.open.session": {"numpy", "polars", "pyarrow"},
+    "roast_analyze.commands.summary_tables": {"numpy", "polars", "pyarrow"},
 }
 
 

@@ -167,6 +167,8 @@ class Session:
             If it is not one query, if parameters are missing or unused, or if DuckDB refuses
             it. Errors while the result is computed are ``duckdb.Error``; :meth:`explain`
             converts them.
+        NoRoom
+            If a table that the query needs takes more memory than the limit.
         """
         relation = self._run(
             query,

@@ -220,24 +220,7 @@ class Writer:
     # -- in the thread -------------------------------------------------------------------
 
     def _start(self, resume: State | None = None) -> None:
-        # The packages may come from paths that another interpreter does not search.
-        paths = [
-            str(Path(package.__path__[0]).parent) for package in (roast_recorder, roast_schemas)
-        ]
-        ours, theirs = multiprocessing.Pipe()
-        descriptor = theirs.fileno()
-        program = _PROGRAM.format(paths=paths, descriptor=descriptor)
-        with theirs:
-            process = subprocess.Popen(  # noqa: S603 - this interpreter and this package
-                # -P: modules in the working folder must not shadow the standard library.
-                [sys.executable, "-P", "-c", program],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[descriptor],
-                # In another session, neither Ctrl-C nor a closed terminal ends it.
-                start_new_session=True,
-            )
-        self._process, self._connection = process, ours
+        self._process, self._connection = _spawn()
         if not self._exchange("open", {**self._order, "resume": resume}):
             code = _exit_code(self._process)
             raise OSError(f"the writing process ended at once (exit code {code})")
@@ -315,6 +298,26 @@ class Writer:
             self._connection.close()
         process, self._process, self._connection = self._process, None, None
         return process
+
+
+def _spawn() -> tuple[subprocess.Popen[bytes], Connection]:
+    # The packages may come from paths that another interpreter does not search.
+    paths = [
+        str(Path(package.__path__[0]).parent) for package in (roast_recorder, roast_schemas)
+    ]
+    ours, theirs = multiprocessing.Pipe()
+    descriptor = theirs.fileno()
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603 - this interpreter and this package
+            # -P: modules in the working folder must not shadow the standard library.
+            [sys.executable, "-P", "-c", _PROGRAM.format(paths=paths, descriptor=descriptor)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[descriptor],
+            # In another session, neither Ctrl-C nor a closed terminal ends it.
+            start_new_session=True,
+        )
+    return process, ours
 
 
 def _exit_code(process: subprocess.Popen[bytes]) -> int:

@@ -144,7 +144,7 @@ def test_a_hanging_disk_does_not_hang_the_end(trace, work, monkeypatch, caplog):
     spawned = []
 
     async def do(writer):
-        monkeypatch.setattr(client.subprocess, "Popen", lambda *_, **__: spawned.append(1))
+        monkeypatch.setattr(client, "_spawn", lambda: spawned.append(1))
         writer._process.send_signal(signal.SIGSTOP)
 
     writer = work(trace, do)

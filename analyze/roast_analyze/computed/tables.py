@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.computed import core_time, critical_path, findings, task_slack
+from roast_analyze.computed import chain_waits, core_time, critical_path, findings, task_slack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 #: Function that returns the rows of each table, by its name.
 TABLES: Final[Mapping[str, Callable[[Session], pl.DataFrame]]] = {
+    "_chain_waits": chain_waits.query,
     "_core_time": core_time.query,
     "_critical_path": critical_path.query,
     "_findings": findings.query,

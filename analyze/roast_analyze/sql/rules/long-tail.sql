@@ -12,9 +12,7 @@
 -- $min_shorter_share = 0.2: share of the compute time in tasks that are that much shorter
 -- $min_tail = 0.5: idle time relative to threads times duration; the end of any run leaves about half
 -- $min_ready_share = 0.25: time between being ready and starting, relative to the duration
--- $max_attempts = 1000: attempts with the most idle time, whose dependencies are followed
--- $max_steps = 8: dependencies that are followed from an attempt
-WITH RECURSIVE typical AS (
+WITH typical AS (
     -- Compute time of tasks by duration, in steps of 19 %.
     SELECT
         trace_id,
@@ -37,61 +35,16 @@ slow_files AS (
         AND chunk.filename = speed.filename
     WHERE speed.process IS NULL AND speed.is_slow
 ),
-links AS (
-    SELECT
-        seq AS last_seq,
-        seq,
-        key,
-        trace_id,
-        0 AS steps
-    FROM _scarce_attempts
-    WHERE dependencies = 1 AND seq NOT IN (SELECT seq FROM _chained_attempts)
-    QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY idle_seconds DESC) <= $max_attempts
-    UNION ALL
-    SELECT
-        links.last_seq,
-        before.seq,
-        before.key,
-        before.trace_id,
-        links.steps + 1
-    FROM links
-    INNER JOIN _task_runs AS run USING (seq)
-    INNER JOIN raw.task AS task ON run.submission = task.rowid
-    INNER JOIN _task_runs AS before
-        ON run.trace_id = before.trace_id
-        AND task.dependencies[1] = before.key
-        AND before.outcome = 'memory'
-        AND before.seq < run.seq
-    WHERE links.steps < $max_steps AND len(task.dependencies) = 1
-),
-waits AS (
-    SELECT
-        links.last_seq,
-        links.seq,
-        any_value(run.compute_start_t) - least(any_value(run.processing_t), max(held.t)) AS seconds
-    FROM links
-    INNER JOIN _task_runs AS run USING (seq)
-    LEFT JOIN raw.transition AS held
-        ON links.trace_id = held.trace_id
-        AND links.key = held.key
-        AND held.rowid < links.seq
-        AND held.finish IN ('queued', 'no-worker')
-    WHERE links.steps > 0
-    GROUP BY ALL
-),
-chains AS (
-    SELECT last_seq AS seq, sum(seconds) AS before_seconds FROM waits GROUP BY last_seq
-),
 long AS (
     SELECT
         attempt.* REPLACE (
-            attempt.ready_seconds + coalesce(chains.before_seconds, 0) AS ready_seconds
+            attempt.ready_seconds + coalesce(chain.before_seconds, 0) AS ready_seconds
         ),
-        attempt.ready_seconds + coalesce(chains.before_seconds, 0)
+        attempt.ready_seconds + coalesce(chain.before_seconds, 0)
             >= $min_ready_share * attempt.seconds AS is_late,
         floor(4 * log2(attempt.seconds / $min_relative_duration)) AS step
     FROM _unexplained_attempts AS attempt
-    LEFT JOIN chains USING (seq)
+    LEFT JOIN _chain_waits AS chain USING (seq)
     WHERE attempt.seconds > 0
         AND (is_late OR attempt.seq NOT IN (SELECT seq FROM _bound_attempts))
         AND attempt.seq NOT IN (SELECT seq FROM slow_files WHERE seq IS NOT NULL)

@@ -40,7 +40,8 @@ WITH waits AS (
     SELECT
         link.last_seq,
         run.seq,
-        any_value(run.compute_start_t) - least(any_value(run.processing_t), max(held.t)) AS seconds
+        any_value(run.compute_start_t)
+            - least(any_value(run.processing_t), max(held.t)) AS seconds
     FROM (
         SELECT unnest($last_seqs::BIGINT[]) AS last_seq, unnest($seqs::BIGINT[]) AS seq
     ) AS link

@@ -14,6 +14,9 @@ from roast_analyze.algorithms.task_states import STATES, task_states
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
+#: Transitions of about two million attempts, for which computing takes less than 1 GB.
+_TRANSITIONS_PER_QUERY: Final = 10_000_000
+
 _RUNS: Final = (
     "SELECT trace_id, start_t, extent, width FROM _core_time_buckets ORDER BY trace_id"
 )
@@ -42,11 +45,24 @@ FROM (
 )
 """
 
-_ATTEMPTS: Final = f"""
-WITH attempts AS MATERIALIZED (
-    FROM _assigned_attempts WHERE trace_id = $trace_id
+#: Boundaries of ranges of the transitions that end attempts. The first range is never empty.
+_RANGES: Final = """
+SELECT unnest(range(first_seq, last_seq + 1, $size)) AS begin
+FROM (
+    SELECT coalesce(min(end_seq), 0) AS first_seq, coalesce(max(end_seq), 0) AS last_seq
+    FROM _task_runs
+    WHERE trace_id = $trace_id
+)
+"""
+
+_ATTEMPTS: Final = """
+WITH works AS (
+    SELECT
+        unnest($prefixes::VARCHAR[]) AS prefix,
+        unnest($datasets::VARCHAR[]) AS dataset,
+        unnest($span_ids::VARCHAR[]) AS span_id,
+        unnest(range(len($prefixes))) AS work
 ),
-works AS MATERIALIZED ({_WORKS}),
 silences AS (
     SELECT process, min(start_t) AS silent_t
     FROM _worker_conditions
@@ -62,14 +78,19 @@ SELECT
     attempts.execute_start_t - $start_t AS execute_start_t,
     attempts.end_t - $start_t AS end_t,
     silences.silent_t - $start_t AS silent_t
-FROM attempts
+FROM _assigned_attempts AS attempts
 -- Nulls are equal here.
 INNER JOIN works
     ON attempts.prefix IS NOT DISTINCT FROM works.prefix
     AND attempts.dataset IS NOT DISTINCT FROM works.dataset
     AND attempts.span_id IS NOT DISTINCT FROM works.span_id
 LEFT JOIN silences USING (process)
-"""  # noqa: S608 - text from above
+WHERE attempts.trace_id = $trace_id
+    AND (
+        attempts.end_seq >= $begin AND attempts.end_seq < $begin + $size
+        OR $is_first AND attempts.end_seq IS NULL
+    )
+"""
 
 _PHASES: Final = """
 SELECT
@@ -81,36 +102,45 @@ SELECT
     start_t - $start_t AS start,
     stop_t - $start_t AS stop
 FROM _task_phases
+WHERE end_seq >= $begin AND end_seq < $begin + $size
 """
 
 #: Changes of the states of tasks in the scheduler's order, after the initial states of tasks
 #: that existed when recording began. Hashes of keys are much faster to sort than their texts.
 _CHANGES: Final = """
 SELECT
-    hash(key || $salt) AS key,
+    key,
     (coalesce(list_position($states, state), len($states) + 1) - 1)::UTINYINT AS state,
-    t - $start_t AS t
+    t
 FROM (
+    SELECT hash(key || $salt) AS key, state, t - $start_t AS t
     FROM (
-        SELECT key, state, t
-        FROM raw.task
-        WHERE state IS NOT NULL AND trace_id = $trace_id
-        ORDER BY rowid DESC
+        FROM (
+            SELECT key, state, t
+            FROM raw.task
+            WHERE state IS NOT NULL AND trace_id = $trace_id
+            ORDER BY rowid DESC
+        )
+        UNION ALL
+        SELECT key, finish, t FROM raw.transition WHERE trace_id = $trace_id
     )
-    UNION ALL
-    SELECT key, finish, t FROM raw.transition WHERE trace_id = $trace_id
 )
+WHERE key % $parts::UBIGINT = $part::UBIGINT
 """
 
 _DURATIONS: Final = """
-SELECT hash(key || $salt) AS key, max(whole_seconds) AS seconds
-FROM _task_runs
-WHERE trace_id = $trace_id
+SELECT key, max(whole_seconds) AS seconds
+FROM (
+    SELECT hash(key || $salt) AS key, whole_seconds FROM _task_runs WHERE trace_id = $trace_id
+)
+WHERE key % $parts::UBIGINT = $part::UBIGINT
 GROUP BY ALL
 """
 
 _HASHES_DIFFER: Final = """
-SELECT count(DISTINCT hash(key || $salt)) = count(*)
+SELECT
+    count(DISTINCT hash(key || $salt)) = count(*),
+    (SELECT count(*) FROM raw.transition WHERE trace_id = $trace_id)
 FROM _key_summaries
 WHERE trace_id = $trace_id
 """
@@ -127,21 +157,17 @@ def query(trace: Session) -> pl.DataFrame:
         recording = {**run, "start_t": start_t}
         presence = trace.sql(_PRESENCE, {**recording, "extent": extent}).pl()
         conditions = trace.sql(_CONDITIONS, {**recording, "conditions": CONDITIONS}).pl()
-        attempts = trace.sql(_ATTEMPTS, {**recording, "uses": USES}).pl()
-        phases = trace.sql(_PHASES, {"start_t": start_t, "uses": USES}).pl()
-        intervals = attempt_intervals(attempts, phases)
-        del attempts, phases
+        works = trace.sql(_WORKS, run).pl()
         spent = core_time(
             Recording(
                 seconds=extent,
                 bucket_seconds=width,
                 presence=presence,
-                intervals=intervals,
+                intervals=_intervals(trace, trace_id, start_t, works),
                 conditions=conditions,
                 states=_states(trace, trace_id, start_t, extent),
             )
         )
-        works = trace.sql(_WORKS, run).pl()
         uses = pl.lit(pl.Series(USES))
         found.append(
             spent.with_columns(
@@ -159,12 +185,45 @@ def query(trace: Session) -> pl.DataFrame:
     return pl.concat(found) if found else pl.DataFrame()
 
 
+def _intervals(
+    trace: Session, trace_id: str, start_t: float, works: pl.DataFrame
+) -> pl.DataFrame:
+    """Return the intervals of the attempts of a trace."""
+    # Joining them with their phases takes several times as much memory, so it is done in parts.
+    size = {"size": _TRANSITIONS_PER_QUERY}
+    names = {
+        "prefixes": works["prefix"].to_list(),
+        "datasets": works["dataset"].to_list(),
+        "span_ids": works["span_id"].to_list(),
+    }
+    intervals = []
+    for number, (begin,) in enumerate(trace.rows(_RANGES, {**size, "trace_id": trace_id})):
+        part = {**size, "begin": begin, "start_t": start_t, "uses": USES}
+        attempts = {**part, **names, "trace_id": trace_id, "is_first": number == 0}
+        intervals.append(
+            attempt_intervals(
+                trace.sql(_ATTEMPTS, attempts).pl(), trace.sql(_PHASES, part).pl()
+            )
+        )
+    return pl.concat(intervals).rechunk()
+
+
 def _states(trace: Session, trace_id: str, start_t: float, extent: float) -> pl.DataFrame:
     """Return the times of the tasks of a trace in the states before a result."""
     for salt in map(str, count()):
         keys = {"trace_id": trace_id, "salt": salt}
-        [(differ,)] = trace.rows(_HASHES_DIFFER, keys)
+        [(differ, transitions)] = trace.rows(_HASHES_DIFFER, keys)
         if differ:
             break
-    changes = trace.sql(_CHANGES, {**keys, "start_t": start_t, "states": STATES}).pl()
-    return task_states(changes, trace.sql(_DURATIONS, keys).pl(), extent)
+    # All changes of a key are in the same part.
+    parts = 1 + transitions // _TRANSITIONS_PER_QUERY
+    states = []
+    for number in range(parts):
+        part = {**keys, "parts": parts, "part": number}
+        changes = {**part, "start_t": start_t, "states": STATES}
+        states.append(
+            task_states(
+                trace.sql(_CHANGES, changes).pl(), trace.sql(_DURATIONS, part).pl(), extent
+            )
+        )
+    return pl.concat(states).rechunk()

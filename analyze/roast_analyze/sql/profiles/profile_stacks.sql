@@ -1,74 +1,8 @@
--- Needs: _function_stacks, _profile_samples
+-- Needs: _profile_stacks
 CREATE VIEW profile_stacks AS
-WITH labelled AS (
-    SELECT
-        worker,
-        prefix,
-        tree.slices AS slices,
-        tree.line_numbers AS lines,
-        list_transform(tree.node_frames, lambda frame: coalesce(frame + 1, 0)) AS places,
-        list_select(tree.frames, places) AS frames,
-        list_select(
-            list_transform(
-                tree.frames,
-                lambda frame: coalesce(frame.name, '?') || ' (' || coalesce(frame.filename, '?')
-                || coalesce(':' || frame.line_number, '') || ')'
-            ),
-            places
-        ) AS labels,
-        stacks,
-        server_id,
-        interval_seconds,
-        trace_id
-    FROM (
-        -- Sort while a record is a single row.
-        SELECT *
-        FROM raw.profile AS profile
-        INNER JOIN _profile_samples ON profile.rowid = record
-        ORDER BY trace_id, record
-    )
-),
-found AS (
-    SELECT * EXCLUDE (stacks), unnest(stacks) AS it
-    FROM labelled
-)
-SELECT
-    worker,
-    prefix,
-    slices[it.slice].start_t AS start_t,
-    slices[it.slice].stop_t AS stop_t,
-    list_select(labels, it.path) AS stack,
-    it.samples AS samples,
-    (it.samples + it.undecided) * interval_seconds AS seconds,
-    it.undecided AS ambiguous_samples,
-    it.counted AS counted_samples,
-    list_select(frames, it.path) AS frames,
-    list_select(lines, it.path) AS lines,
-    server_id,
-    interval_seconds,
-    'dask' AS profiler,
-    NULL AS log,
-    trace_id
-FROM found
-UNION ALL
-SELECT
-    worker,
-    NULL,
-    NULL,
-    NULL,
-    stack,
-    samples,
-    seconds,
-    0,
-    0,
-    frames,
-    NULL,
-    NULL,
-    1e-6,
-    'yappi',
-    log,
-    trace_id
-FROM _function_stacks;
+SELECT * EXCLUDE (record, place)
+FROM _profile_stacks
+ORDER BY trace_id, record, place;
 
 COMMENT ON VIEW profile_stacks IS 'Call stacks of statistical profiles, with samples and time. Profiler dask: one row per worker, prefix, profiling cycle and stack; the samples of a stack are those in which its last function was innermost. Dask does not count the innermost function; the recorder adds it, except in the cycle in which the recording began. Samples that cannot be assigned to one function count as ambiguous at the stack of the caller, so that samples and ambiguous samples add up to all samples. Malformed profiles are excluded and listed in loss. Profiler yappi: functions measured by Yappi, with callers as far as they are known (docs: how-to/yappi). The two profilers cover the same time and must not be added.';
 COMMENT ON COLUMN profile_stacks.worker IS 'Worker address. Null for the scheduler''s event loop, and for Yappi data imported without a worker.';

@@ -2,11 +2,13 @@
 -- Dask spills results when a worker's memory exceeds a target. Writing blocks the worker; reading
 -- back delays the tasks that need a result. The cost is the thread time that this took. At most,
 -- the time of threads that waited meanwhile is saved as well (the event loop of a worker that
--- writes is blocked), and that of threads that waited for the last tasks.
+-- writes is blocked), and that of threads that waited for the last tasks. In a large cluster some
+-- worker spills at almost any time, so waits count only up to a multiple of the time of spilling.
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
 -- $min_seconds = 0.1: thread time
 -- $max_unmanaged_share = 0.4: unmanaged memory against the memory limit
+-- $max_wait_ratio = 4: waits, relative to the thread time and the stalls of spilling
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, against the memory limit
 WITH disk AS (
     SELECT trace_id, sum(seconds) AS seconds
@@ -45,6 +47,9 @@ waits AS (
     ) AS disk USING (trace_id, t)
     GROUP BY uses.trace_id
 ),
+stalls AS (
+    SELECT trace_id, sum(stop_t - start_t) AS seconds FROM _spill_stalls GROUP BY trace_id
+),
 memory AS (
     SELECT
         trace_id,
@@ -71,7 +76,15 @@ SELECT
     0.6 * disk.seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
     greatest(
         1.3 * disk.seconds / greatest(coalesce(memory.workers, 1), 1),
-        1.1 * (disk.seconds + coalesce(waits.seconds, 0)) / greatest(run.peak_nthreads, 1)
+        1.1
+            * (
+                disk.seconds
+                + least(
+                    coalesce(waits.seconds, 0),
+                    $max_wait_ratio * (disk.seconds + coalesce(stalls.seconds, 0))
+                )
+            )
+            / greatest(run.peak_nthreads, 1)
     ) AS wall_seconds_max,
     coalesce(
         format(
@@ -87,4 +100,5 @@ SELECT
 FROM disk
 INNER JOIN _cluster_size AS run USING (trace_id)
 LEFT JOIN memory USING (trace_id)
-LEFT JOIN waits USING (trace_id);
+LEFT JOIN waits USING (trace_id)
+LEFT JOIN stalls USING (trace_id);

@@ -70,6 +70,26 @@ def test_threads_that_wait_while_a_worker_spills(
     assert most == pytest.approx(1.1 * (4.0 + 10.0) if waits else 1.3 * 4.0, rel=0.1)
 
 
+def test_waits_of_other_workers_while_one_spills_a_little(apply, worker, task, run):
+    """A worker reads from its disk ten times a second, and another one waits for 28 s."""
+    phases = [
+        part
+        for t in range(10, 310)
+        for part in (
+            ("disk-read", t / 10, t / 10 + 0.01),
+            ("compute", t / 10 + 0.01, t / 10 + 0.1),
+        )
+    ]
+    records = [
+        *[worker("w1"), worker("w2"), task("a-1"), task("a-2")],
+        *run("a-1", 1.0, 31.0, "w1", phases=phases),
+        *run("a-2", 1.0, 31.0, "w2", phases=[("compute", 29.0, 31.0)]),
+    ]
+    [(most,)] = apply("spilling", *records, columns="wall_seconds_max", stop_t=31.0)
+    # Of the waits, four times the 3 s of reading count, and both workers share the saving.
+    assert most == pytest.approx(1.1 * (3.0 + 12.0) / 2)
+
+
 def kill(t: float, address: str) -> dict:
     """Return the event of a nanny that kills its worker."""
     payload = {"worker": address, "rss": 960 * MB}

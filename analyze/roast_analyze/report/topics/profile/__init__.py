@@ -60,7 +60,7 @@ _STACKS: Final = (
     "bucket := greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), "
     "$buckets - 1), 0)"
     "::INT, samples := samples::BIGINT, ambiguous := ambiguous_samples::BIGINT)) AS parts "
-    "FROM profile_stacks WHERE samples + ambiguous_samples > 0 "
+    "FROM _profile_stacks WHERE samples + ambiguous_samples > 0 "
     "GROUP BY hash(frames), hash(stack))"
 )
 _COUNTS: Final = ("samples", "ambiguous")

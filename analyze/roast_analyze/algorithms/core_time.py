@@ -155,8 +155,8 @@ class _Pieces:
 
     Attributes
     ----------
-    frame : DataFrame
-        The intervals.
+    values : dict of array
+        The columns of the intervals.
     rows : int
         Number of processes.
     offsets : array
@@ -165,8 +165,9 @@ class _Pieces:
 
     def __init__(self, frame: pl.DataFrame, workers: pl.DataFrame, edges: Floats) -> None:
         processes, joined, left = _arrays(workers, "process", "start", "stop")
-        process, start, stop = _arrays(frame, "process", "start", "stop")
-        self.frame, self.rows = frame, len(processes)
+        self.values = {column: frame[column].to_numpy() for column in frame.columns}
+        process, start, stop = (self.values[name] for name in ("process", "start", "stop"))
+        self.rows = len(processes)
         # Intervals of processes that were not connected have no pieces.
         row = np.searchsorted(processes, process)
         known = np.append(processes, -1)[row] == process
@@ -311,15 +312,17 @@ class _Sweep:
             np.split(change, ends)[part][:] = np.concatenate([amount, -amount])
             return np.cumsum(change[order])
 
-        idle = level(0, presence.frame["nthreads"].to_numpy()[parts[0][0]].astype(float))
-        condition = conditions.frame["condition"].to_numpy()[parts[2][0]]
+        idle = level(0, presence.values["nthreads"][parts[0][0]].astype(float))
+        condition = conditions.values["condition"][parts[2][0]]
         silent, paused, leaving, joining = (
             level(2, (condition == i).astype(float)) > 0 for i in range(len(CONDITIONS))
         )
         self.is_joining = joining
         interval, of_cell, start, stop = parts[1]
-        kinds, labels, untils = _arrays(intervals.frame, "kind", "label", "stop")
-        self._cell, self._kind, self._label = of_cell, kinds[interval], labels[interval]
+        self._cell = of_cell
+        self._kind, self._label = (
+            intervals.values[name][interval] for name in ("kind", "label")
+        )
         received = []
         for kind, name in enumerate(KINDS):
             attempts = level(1, (self._kind == kind).astype(float))
@@ -340,7 +343,11 @@ class _Sweep:
         ]
         self.unassigned = np.where(silent | paused | leaving, 0.0, idle)
         is_busy = self._kind == KINDS.index("busy")
-        self.busy = start[is_busy], stop[is_busy], untils[interval[is_busy]]
+        self.busy = (
+            start[is_busy],
+            stop[is_busy],
+            intervals.values["stop"][interval[is_busy]],
+        )
         #: First slice of each run: slices of a cell with equal numbers.
         self.run_starts = _starts(self.cell, self.unassigned, self.is_joining)
         # Seconds of a thread that attempts of each kind have received up to each change.

@@ -28,6 +28,9 @@ _INDIRECT_FACTOR: Final = 1.25
 #: Rules whose findings mean that the result is incomplete. They are major, whatever they cost.
 _INCOMPLETE_RESULT: Final = ("skipped-files",)
 
+#: Rules that know only a part of the cost if their confidence is medium.
+_PARTLY_KNOWN: Final = ("chunks-too-small",)
+
 #: Rule that applies if no other finding of a run is more than minor.
 _UNEXPLAINED: Final = "idle-threads"
 
@@ -62,7 +65,10 @@ def query(trace: Session) -> pl.DataFrame:
     ).pl()
     # The work that remains takes some time, if the whole cost is known.
     least = (
-        pl.when(pl.col("confidence") == "low")
+        pl.when(
+            (pl.col("confidence") == "low")
+            | (pl.col("id").is_in(_PARTLY_KNOWN) & (pl.col("confidence") == "medium"))
+        )
         .then(0.0)
         .otherwise(
             pl.col("kept_seconds")

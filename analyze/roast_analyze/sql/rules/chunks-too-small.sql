@@ -13,6 +13,7 @@
 -- $min_share = 0.05: known fixed time against the time of a chunk, if the model is not known
 -- $slow_event_seconds = 0.001: time of the processor per event, longer than columnar code needs
 -- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
+-- $certain_share = 0.2: known fixed time against the time of all chunks, with which the finding is more certain
 -- $events_factor = 20: recommended against present chunk size, if the model is not known
 WITH dispatched AS (
     SELECT trace_id, dataset, sum(seconds) AS seconds
@@ -77,6 +78,7 @@ totals AS (
         trace_id,
         bool_and(is_known) AS is_known,
         sum(chunks) AS chunks,
+        sum(seconds) AS seconds,
         arg_max(median_events, seconds)::BIGINT AS median_events,
         arg_max(better_events, seconds) AS recommended_events,
         arg_max(chunk_seconds, seconds) AS chunk_seconds,
@@ -87,7 +89,11 @@ totals AS (
 )
 SELECT
     NULL::VARCHAR AS entity,
-    CASE WHEN is_known THEN 'high' ELSE 'low' END AS confidence,
+    CASE
+        WHEN is_known THEN 'high'
+        WHEN known_seconds >= $certain_share * totals.seconds THEN 'medium'
+        ELSE 'low'
+    END AS confidence,
     format(
         '{:,} chunks of about {:,} events take {:.2g} s each. ', chunks, median_events, chunk_seconds
     ) || CASE

@@ -3,18 +3,20 @@
 -- the process uses about one core, however many threads it has. Threads that libraries start
 -- themselves compete for cores with those of other workers: the process uses more CPU time than its
 -- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
--- whenever it does not get the lock. The time to open and read chunks is left out. A saving of wall
+-- whenever it does not get the lock. A call into a library can hold the lock without using the
+-- CPU: then the profiler, a thread of the same process, misses most of its samples. The time to open and read chunks is left out. A saving of wall
 -- time is limited by the cores of the host: with only one core per process, waiting for the GIL
 -- cannot be distinguished from waiting for a core, and more processes save nothing, so the finding
 -- is a remark.
 -- Records: worker_sample
--- Source: CPU time of task threads (fine metrics) and of processes (samples of workers)
+-- Source: CPU time of task threads (fine metrics) and of processes (samples of workers), number of profile samples
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
 -- $min_wait_share = 0.35: share of compute time in which threads use no CPU, without opening and reading
 -- $min_cores = 0.6: lowest mean CPU use, in cores, of a process whose threads take turns
 -- $max_cores = 1.3: highest mean CPU use
 -- $min_stall_share = 0.1: stalls of the event loop against the time of the run, if CPU use is lower
 -- $min_task_cpu_share = 0.05: CPU time of tasks against compute time in this case
+-- $max_sampled_share = 0.5: sampled against compute time, if calls hold the lock without using the CPU
 -- $min_hidden_share = 0.4: share of a process's CPU time outside of its task threads
 -- $min_cpu_share = 0.1: CPU time of processes against compute time, if libraries have threads
 -- $entity_share = 0.6: share of the waiting that makes a prefix the entity
@@ -53,6 +55,15 @@ samples AS (
     FROM raw.worker_sample
     GROUP BY ALL
 ),
+profiles AS (
+    SELECT trace_id, worker, sum(interval_seconds * slice.counts[list_position(slice.nodes, 0)]) AS seconds
+    FROM (
+        SELECT trace_id, worker, interval_seconds, unnest(tree.slices) AS slice
+        FROM raw.profile
+        WHERE worker IS NOT NULL
+    )
+    GROUP BY ALL
+),
 stalls AS (
     SELECT trace_id, worker, sum(stop_t - start_t) AS seconds FROM raw.stall GROUP BY ALL
 ),
@@ -80,6 +91,7 @@ by_worker AS (
             AS wait_seconds,
         samples.cores,
         samples.nthreads,
+        profiles.seconds AS sampled_seconds,
         coalesce(stalls.seconds, 0) / presence.seconds AS stall_share,
         greatest(samples.mean_cores - $own_cores, 0) * presence.seconds AS process_cpu_seconds,
         samples.nthreads * presence.seconds AS thread_seconds,
@@ -90,6 +102,7 @@ by_worker AS (
     INNER JOIN presence USING (trace_id, worker)
     LEFT JOIN inputs USING (trace_id, worker)
     LEFT JOIN stalls USING (trace_id, worker)
+    LEFT JOIN profiles USING (trace_id, worker)
     LEFT JOIN by_host USING (trace_id, worker)
 ),
 totals AS (
@@ -104,7 +117,8 @@ totals AS (
         sum(thread_seconds) AS thread_seconds,
         avg(cores) AS cores,
         avg(stall_share) AS stall_share,
-        avg(processes) AS processes,
+        avg(processes) AS core_processes,
+        sum(sampled_seconds) / nullif(sum(seconds), 0) AS sampled_share,
         sum(wait_seconds) / nullif(sum(seconds), 0) AS wait_share
     FROM by_worker
     GROUP BY trace_id
@@ -115,8 +129,17 @@ judged AS (
         run.peak_nthreads,
         run.stop_t - run.start_t AS wall_seconds,
         cores BETWEEN $min_cores AND $max_cores AS is_one_core,
+        -- Calls that use no CPU need no cores.
+        coalesce(
+            nthreads > 1
+            AND cores < $min_cores
+            AND stall_share >= $min_stall_share
+            AND sampled_share <= $max_sampled_share,
+            false
+        ) AS is_held,
+        CASE WHEN is_held THEN nthreads ELSE core_processes END AS processes,
         nthreads > 1 AND processes > 1.1 AND (
-            is_one_core OR (
+            is_held OR is_one_core OR (
                 cores < $min_cores
                 AND stall_share >= $min_stall_share
                 AND cpu_seconds >= $min_task_cpu_share * seconds
@@ -143,6 +166,12 @@ SELECT
         ELSE 'low'
     END AS confidence,
     CASE
+        WHEN is_held
+            THEN format(
+                'Threads of workers with {} threads wait for {:.0f} % of their time, and the profiler, which needs'
+                ' the GIL, took only {:.0f} % of its samples: calls into a library hold the GIL.', nthreads,
+                100 * wait_share, 100 * sampled_share
+            )
         WHEN is_gil
             THEN format(
                 'Workers with {} threads use {:.1f} cores while they compute: threads wait for {:.0f} % of the'

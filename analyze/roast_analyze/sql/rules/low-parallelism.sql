@@ -4,12 +4,15 @@
 -- independent tasks could use it. Tasks that were ready earlier belong to rule long-tail, as do
 -- tasks whose only dependency was, unless they are part of a chain or follow a merge. Chunks are
 -- left out, because their number follows from their size. Tasks without dependencies are left out
--- if no other task needs them, or if their client submits them slowly.
+-- if no other task needs them, or if their client submits them slowly. Chains that run side by side
+-- all the time may be all that the work has: it is uncertain that they can be split, whereas fewer
+-- workers certainly suffice (rule excess-workers).
 -- Records: transition
 -- Source: Sparklens, "critical path"; Dask best practices, "Avoid very large graphs"
 -- Documentation: https://docs.dask.org/en/stable/graph_manipulation.html
 -- $min_inputs = 6: dependencies of a merge
 -- $min_steps = 5: number of tasks; fewer can be the end of a tree
+-- $min_chains = 1.5: mean number of tasks that run side by side during the whole run
 WITH bound AS (
     SELECT *, dependencies >= $min_inputs AS is_merge
     FROM _bound_attempts AS attempt
@@ -58,7 +61,7 @@ fan_ins AS (
 )
 SELECT
     prefix AS entity,
-    CASE WHEN is_merge THEN 'high' ELSE 'medium' END AS confidence,
+    CASE WHEN is_merge THEN 'high' WHEN is_steady THEN 'low' ELSE 'medium' END AS confidence,
     CASE
         WHEN is_merge THEN format(
             '{} of {}, with {} inputs, took up to {:.1f} s, while other threads were idle for {:.1f} core-seconds.',
@@ -80,7 +83,7 @@ SELECT
         )
     END AS sentence,
     idle_seconds AS core_seconds,
-    CASE WHEN is_merge THEN 0.5 ELSE 0.4 END * idle_seconds / mean_nthreads AS wall_seconds_min,
+    CASE WHEN is_merge THEN 0.5 WHEN is_steady THEN 0.0 ELSE 0.4 END * idle_seconds / mean_nthreads AS wall_seconds_min,
     1.1 * idle_seconds / mean_nthreads AS wall_seconds_max,
     CASE
         WHEN is_merge AND role = 'merge' THEN
@@ -105,8 +108,14 @@ SELECT
         ' ORDER BY compute_start_t', replace(prefix, '''', '''''')
     ) AS evidence,
     trace_id
-FROM prefixes_of
-INNER JOIN _run_size USING (trace_id)
+FROM (
+    SELECT
+        *,
+        dependent_share > 0.5
+        AND seconds >= $min_chains * run_seconds AS is_steady
+    FROM prefixes_of
+    INNER JOIN _run_size USING (trace_id)
+)
 LEFT JOIN fan_ins USING (trace_id, prefix)
 -- A chain can consist of several prefixes: only the largest ones are reported.
 QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY idle_seconds DESC) <= 3;

@@ -1,14 +1,15 @@
 -- Tasks too short for their overhead.
 -- Overhead is the time in core_time in which short tasks were dispatched or deserialized, and their
 -- share, by number of tasks, of the time in which threads waited for the scheduler. Longer tasks
--- have less of it per second. The saving is at most all time other than computing, and half of the compute
--- time, which is overhead of calls.
+-- have less of it per second. The saving is at most all time other than computing, and a part of the compute
+-- time, which is overhead of calls: up to half of it, or a few milliseconds of each task.
 -- Records: transition
 -- Source: Dask best practices, "Avoid very large graphs": each task costs about 1 ms
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $max_seconds = 0.025: mean duration of a task
 -- $min_tasks = 200: number of tasks
--- $min_overhead_share = 0.25: share of overhead in the time of the tasks
+-- $min_overhead_share = 0.1: share of overhead in the time of the tasks
+-- $max_call_seconds = 0.003: overhead of a call
 -- $good_seconds = 0.2: duration of a task after the change
 WITH tasks_of AS (
     SELECT
@@ -56,6 +57,9 @@ found AS (
     FROM short
     WHERE overhead_seconds >= $min_overhead_share * (overhead_seconds + seconds)
     GROUP BY trace_id
+),
+limited AS (
+    SELECT *, least(0.5 * seconds, $max_call_seconds * short_tasks) AS call_seconds FROM found
 )
 SELECT
     prefix AS entity,
@@ -67,8 +71,8 @@ SELECT
     overhead_seconds AS core_seconds,
     0.6 * overhead_seconds / mean_nthreads AS wall_seconds_min,
     least(
-        (run_core_seconds - 0.5 * seconds) / mean_nthreads,
-        1.4 * (overhead_seconds + 0.5 * seconds) / mean_nthreads
+        (run_core_seconds - seconds + call_seconds) / mean_nthreads,
+        1.4 * (overhead_seconds + call_seconds) / mean_nthreads
     ) AS wall_seconds_max,
     format(
         'Let a task of {} do the work of about {} (map_partitions, larger partitions or batches), so that it takes'
@@ -79,5 +83,5 @@ SELECT
     ' avg(compute_start_t - processing_t) AS dispatch_seconds FROM task_runs GROUP BY prefix ORDER BY tasks DESC'
         AS evidence,
     trace_id
-FROM found
+FROM limited
 INNER JOIN _run_size USING (trace_id);

@@ -10,9 +10,27 @@
 -- $max_unmanaged_share = 0.4: unmanaged memory against the memory limit
 -- $max_wait_ratio = 4: waits, relative to the thread time and the stalls of spilling
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, against the memory limit
-WITH disk AS (
+WITH spilled AS (
+    -- Workers report any slow access to their results as reading from or writing to disk.
+    SELECT run.trace_id
+    FROM _run_size AS run
+    WHERE EXISTS (
+        FROM _worker_memory AS memory
+        WHERE memory.trace_id = run.trace_id AND memory.spilled_bytes > 0
+    )
+    OR coalesce(
+        (
+            SELECT bool_or(starts_with(activity, 'disk-'))
+            FROM _activity_deltas AS activity
+            WHERE activity.trace_id = run.trace_id
+        ),
+        true
+    )
+),
+disk AS (
     SELECT trace_id, sum(seconds) AS seconds
     FROM _core_time
+    SEMI JOIN spilled USING (trace_id)
     LEFT JOIN _worker_memory USING (trace_id, process)
     WHERE use = 'disk'
         -- These belong to rule unmanaged-memory.

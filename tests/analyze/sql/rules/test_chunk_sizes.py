@@ -43,6 +43,17 @@ def test_short_chunks_of_the_same_size(apply, process, worker, seconds, found):
     )
 
 
+@pytest.mark.parametrize(("process_seconds", "confidence"), [(0.2, "medium"), (0.25, "low")])
+def test_confidence_follows_the_time_that_is_known(
+    apply, process, worker, process_seconds, confidence
+):
+    """Outside of the processor, chunks of 0.3 s take 0.1 s, or 0.05 s."""
+    chunks = [{"seconds": 0.3, "open_seconds": 0.05, "process_seconds": process_seconds}] * 20
+    assert apply("chunks-too-small", worker("w1"), *process(*chunks), columns="confidence") == [
+        (confidence,)
+    ]
+
+
 @pytest.mark.parametrize(("dispatch_seconds", "found"), [(0.05, True), (0.0, False)])
 def test_the_way_of_short_chunks_to_a_thread(apply, process, worker, dispatch_seconds, found):
     measured = {"open_seconds": 0.0, "process_seconds": 0.3}

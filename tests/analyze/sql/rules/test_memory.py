@@ -45,6 +45,25 @@ def test_spilling_that_no_sample_shows(apply, worker, task, run, sample):
     assert sentence.endswith("took 4.0 s of thread time.")
 
 
+@pytest.mark.parametrize(("activity", "found"), [("disk-write", True), ("thread-cpu", False)])
+def test_results_that_are_slow_to_store(apply, worker, task, run, activity, found):
+    """Workers report slow accesses as the disk's; fine metrics show whether they were."""
+    phases = [("compute", 1.0, 4.0), ("disk-write", 4.0, 8.0)]
+    metric = {
+        "kind": "fine_metric",
+        "t": 9.0,
+        "worker": "w1",
+        "server_id": "id-w1-0.0",
+        "context": "execute",
+        "prefix": "a",
+        "unit": "seconds",
+        "delta": 1.0,
+        "activity": activity,
+    }
+    records = [worker("w1"), task("a-1"), *run("a-1", 1.0, 8.0, phases=phases), metric]
+    assert [*apply("spilling", *records, columns="core_seconds")] == [(4.0,)] * found
+
+
 @pytest.mark.parametrize(("spilled_bytes", "waits"), [(300 * MB, True), (0, False)])
 def test_threads_that_wait_while_a_worker_spills(
     apply, worker, task, run, sample, spilled_bytes, waits

@@ -76,6 +76,57 @@ def test_threads_on_a_host_without_a_free_core(apply, worker, told, sample, nthr
     ) == ([("a", "low", None, None)] if found else [])
 
 
+@pytest.mark.parametrize(("profiled_seconds", "found"), [(20.0, True), (180.0, False)])
+def test_calls_that_hold_the_gil_without_using_the_cpu(
+    apply, worker, sample, profiled_seconds, found
+):
+    """Of the 200 s that four threads compute, the profiler samples a tenth, or most."""
+    profile = {
+        "kind": "profile",
+        "t": 50.0,
+        "worker": "w1",
+        "prefix": "a",
+        "server_id": "id-w1-0.0",
+        "start_t": 0.0,
+        "stop_t": 50.0,
+        "interval_seconds": 0.01,
+        "tree": {
+            "frames": [{"name": "call", "filename": "a.py", "line_number": 1}],
+            "parents": [None, 0],
+            "node_frames": [None, 0],
+            "line_numbers": [None, 2],
+            "slices": [
+                {
+                    "start_t": 0.0,
+                    "stop_t": 50.0,
+                    "nodes": [0, 1],
+                    "counts": [round(profiled_seconds / 0.01)] * 2,
+                }
+            ],
+        },
+    }
+    [*rows] = apply(
+        "gil",
+        worker("w1", nthreads=4),
+        *metrics(1.0, 199.0),
+        *(sample(t, cpu=4.0, executing=4, nthreads=4) for t in range(0, 50, 10)),
+        *stalls(2.0, 12.0, seconds=5.0),
+        profile,
+        stop_t=50.0,
+        columns="confidence, change",
+    )
+    assert (
+        rows
+        == [
+            (
+                "medium",
+                "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL.",
+            )
+        ]
+        * found
+    )
+
+
 def test_event_loop_that_waits_for_the_gil_on_a_busy_machine(apply, worker, sample):
     assert apply(
         "gil",

@@ -30,6 +30,18 @@ def test_tasks_that_are_long_enough(apply, worker, tasks):
     assert apply("short-tasks", worker("w1"), *tasks(0.05)) == []
 
 
+@pytest.mark.parametrize(("dispatch_seconds", "found"), [(0.003, True), (0.001, False)])
+def test_the_overhead_of_short_tasks(apply, worker, task, run, dispatch_seconds, found):
+    """Tasks of 20 ms; their overhead is 13 % or 5 % of their time."""
+    records = [worker("w1")]
+    for number in range(300):
+        key, begin = f"row-{number}", 0.03 * number
+        ready = begin + dispatch_seconds
+        phases = [("compute", ready, ready + 0.02)]
+        records += [task(key), *run(key, begin, ready + 0.02, phases=phases)]
+    assert [*apply("short-tasks", *records, columns="entity")] == [("row",)] * found
+
+
 def samples(interval_seconds):
     """Return samples of the scheduler with a time from tick to tick of its event loop."""
     metrics = {"event_loop_interval": interval_seconds, "cpu": 50.0}

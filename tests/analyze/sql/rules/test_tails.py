@@ -63,6 +63,25 @@ def test_a_chain(apply, cluster):
     assert apply("long-tail", *cluster(*[3.0] * 10, is_chain=True)) == []
 
 
+@pytest.mark.parametrize(("chains", "confidence"), [(2, "low"), (1, "medium")])
+def test_chains_side_by_side(apply, worker, task, run, chains, confidence):
+    """Chains of ten tasks occupy some of four workers during the whole run."""
+    records = [worker(f"w{number}") for number in range(1, 5)]
+    for chain in range(chains):
+        for step in range(10):
+            key, begin = f"step-{chain}-{step}", 10.0 * step
+            phases = [("compute", begin, begin + 10.0)]
+            needed = [f"step-{chain}-{step - 1}"] if step else []
+            records += [
+                task(key, dependencies=needed),
+                *run(key, begin, begin + 10.0, worker=f"w{chain + 1}", phases=phases),
+            ]
+    [(found, least)] = apply(
+        "low-parallelism", *records, columns="confidence, wall_seconds_min"
+    )
+    assert (found, least > 0.0) == (confidence, confidence == "medium")
+
+
 @pytest.mark.parametrize(("seconds", "rule"), [(1.0, "long-tail"), (4.0, "low-parallelism")])
 def test_a_long_task_between_others(apply, cluster, seconds, rule):
     """What follows a fit of 30 s makes a chain of it only if it takes a tenth as long."""

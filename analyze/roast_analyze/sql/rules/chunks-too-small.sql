@@ -1,7 +1,8 @@
 -- Chunks too small for their fixed cost.
 -- The fixed time of a chunk is that of the model in view chunk_costs. If all chunks have the same
 -- size, the model cannot be fitted, and only the time outside of the processor is known:
--- dispatching the task, opening the file, and coffea's own work. The fixed time of the processor is
+-- dispatching the task, opening the file, and coffea's own work. If branches are preloaded, opening
+-- is left out, because it includes reading them. The fixed time of the processor is
 -- then unknown, between zero and all of its time. The rule therefore applies only to short chunks,
 -- if a part of their fixed time is known or their events take longer than columnar code needs.
 -- Records: chunk
@@ -13,6 +14,7 @@
 -- $min_share = 0.05: known fixed time against the time of a chunk, if the model is not known
 -- $slow_event_seconds = 0.001: time of the processor per event, longer than columnar code needs
 -- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
+-- $branch_seconds = 0.0002: mean time to read a branch; in less time, branches were preloaded
 -- $certain_share = 0.2: known fixed time against the time of all chunks, with which the finding is more certain
 -- $events_factor = 20: recommended against present chunk size, if the model is not known
 WITH dispatched AS (
@@ -29,7 +31,13 @@ fixed AS (
         count(*) AS chunks,
         median(compute_seconds) AS chunk_seconds,
         -- Medians, so that a slow worker or file does not count.
-        median(compute_seconds - process_seconds) FILTER (NOT is_warming_up)
+        median(
+            compute_seconds - process_seconds
+            - CASE
+                WHEN read_seconds < $branch_seconds * branches_read THEN coalesce(open_seconds, 0)
+                ELSE 0
+            END
+        ) FILTER (NOT is_warming_up)
             + coalesce(any_value(dispatched.seconds), 0) / count(*) AS outside_seconds,
         median(process_seconds - coalesce(read_seconds, 0)) FILTER (NOT is_warming_up)
             AS processor_seconds

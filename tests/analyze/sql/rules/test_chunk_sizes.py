@@ -54,6 +54,17 @@ def test_confidence_follows_the_time_that_is_known(
     ]
 
 
+@pytest.mark.parametrize(("read_seconds", "found"), [(0.01, True), (0.0001, False)])
+def test_opening_that_includes_preloading(apply, process, worker, read_seconds, found):
+    """A branch is read from the file, or from memory after it was preloaded."""
+    measured = {"open_seconds": 0.1, "process_seconds": 0.2, "read_seconds": read_seconds}
+    branches = [{"branch": "x", "compressed_bytes": 9}]
+    chunks = [{"seconds": 0.3, "branches": branches, **measured}] * 20
+    assert [*apply("chunks-too-small", worker("w1"), *process(*chunks), columns="entity")] == [
+        (None,)
+    ] * found
+
+
 @pytest.mark.parametrize(("dispatch_seconds", "found"), [(0.05, True), (0.0, False)])
 def test_the_way_of_short_chunks_to_a_thread(apply, process, worker, dispatch_seconds, found):
     measured = {"open_seconds": 0.0, "process_seconds": 0.3}

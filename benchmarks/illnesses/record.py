@@ -3,9 +3,10 @@
 Each recording is made in a separate process, on a cluster of worker processes. It writes
 ``NAME.jsonl``, and ``NAME.json`` with the injected causes and the wall time of the program.
 ``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination``, ``--recheck``,
-``--blind``, ``--blind-more``, ``--coffea-exam``, ``--plain-exam``, ``--final-plain`` or
-``--final-coffea``, other programs are recorded. These sets were written after the rules, one
-after the other; after each set, the rules were corrected for the errors that it showed.
+``--blind``, ``--blind-more``, ``--coffea-exam``, ``--plain-exam``, ``--final-plain``,
+``--final-coffea``, ``--closing-plain`` or ``--closing-coffea``, other programs are recorded.
+These sets were written after the rules, one after the other; after each set, the rules were
+corrected for the errors that it showed.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ OTHER_MODULES = (
     "coffea_exam_programs",
     "final_plain_programs",
     "final_coffea_programs",
+    "closing_plain_programs",
+    "closing_coffea_programs",
 )
 
 

@@ -22,7 +22,7 @@ tests, nightly
     Tests to run, of ``make test`` and beyond it: those that kill the mutant or, if it
     survives, all whose subject is its code.
 new, new_all
-    Whether ``tests`` killed it, and whether these or ``nightly`` did.
+    Whether ``tests`` killed it, and whether these or ``nightly`` did, with exhaustive tests.
 
 A file is mutated only while the tests run. ``--write`` records the results in the sample.
 """
@@ -44,6 +44,12 @@ SAMPLE = Path(__file__).with_name("mutants.json")
 #: Mutants that do not count have one of these fields.
 EXCLUDED = ("gone", "invalid", "equivalent")
 
+#: Options of ``make test-all``.
+EXHAUSTIVE = ("-o", "norecursedirs=.git", "-m", "")
+
+#: Exit code of pytest if all tests are deselected.
+NO_TESTS = 5
+
 #: Most time for the tests of one mutant.
 LIMIT_SECONDS = 900
 
@@ -61,11 +67,11 @@ def mutated(text: str, lines: list[list[Any]]) -> str:
     return "\n".join(rows)
 
 
-def is_killed(mutant: Mutant, tests: Iterable[str]) -> bool:
+def is_killed(mutant: Mutant, tests: Iterable[str], *options: str) -> bool:
     """Run tests on mutated code; a test that hangs counts as a kill, too."""
     path = ROOT / mutant["path"]
     original = path.read_text(encoding="utf-8")
-    arguments = ["-x", "-q", "-p", "no:cacheprovider", "--timeout", "120", *tests]
+    arguments = ["-x", "-q", "-p", "no:cacheprovider", "--timeout", "120", *options, *tests]
     packages = [str(ROOT / name) for name in ("recorder", "analyze", "schemas")]
     path.write_text(mutated(original, mutant["lines"]), encoding="utf-8")
     try:
@@ -83,7 +89,7 @@ def is_killed(mutant: Mutant, tests: Iterable[str]) -> bool:
             start_new_session=True,
         )
         try:
-            return process.wait(LIMIT_SECONDS) != 0
+            return process.wait(LIMIT_SECONDS) not in (0, NO_TESTS)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -117,15 +123,15 @@ def main() -> None:
         is_chosen = not options.ids or mutant["id"] in options.ids
         if "tests" not in mutant or not is_chosen:
             continue
-        nightly = mutant.get("nightly", [])
-        for test in (*mutant["tests"], *nightly):
+        tests = [*mutant["tests"], *mutant.get("nightly", [])]
+        for test in tests:
             # Otherwise pytest would fail without running a test.
             if not (ROOT / test.partition("::")[0]).exists():
                 raise FileNotFoundError(test)
         started = time.monotonic()
         before = mutant.get("new"), mutant.get("new_all")
         new = is_killed(mutant, mutant["tests"])
-        new_all = new or (bool(nightly) and is_killed(mutant, nightly))
+        new_all = new or is_killed(mutant, tests, *EXHAUSTIVE)
         mutant.update(new=new, new_all=new_all)
         result = "killed" if new else "killed by make test-all" if new_all else "survived"
         changed = "" if before == (new, new_all) else ", not as recorded"

@@ -33,7 +33,6 @@ def error(analyze, tmp_path):
     return error
 
 
-@pytest.mark.exhaustive
 def test_selections_that_do_not_exist(error, path, tmp_path, write_trace, worker):
     for options, message in [
         ("--worker beta", "unknown worker 'beta': use one of alpha\n"),

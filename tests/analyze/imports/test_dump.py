@@ -86,7 +86,6 @@ def as_key(value):
     return value if isinstance(value, str) else str(tuple(value))
 
 
-@pytest.mark.exhaustive
 @pytest.mark.cluster
 def test_a_trace_contains_what_the_dump_does(converted, rows_of, analyze):
     path, state, out = converted

@@ -28,9 +28,7 @@ def trace(stored):
     return stored()
 
 
-@pytest.mark.parametrize(
-    "format_", ["ystat", *(exhaustive(name) for name in ("pstat", "callgrind"))]
-)
+@pytest.mark.parametrize("format_", ["ystat", exhaustive("pstat"), "callgrind"])
 def test_totals_and_functions_are_yappis(saved, trace, rows_of, analyze, format_):
     folder, total, functions, clock = saved
 

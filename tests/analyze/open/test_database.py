@@ -98,7 +98,6 @@ def test_a_trace_is_parsed_once(write_trace, records, read_bytes, folder):
     assert answers(path) == first
 
 
-@pytest.mark.exhaustive
 def test_traces_that_are_not_cached(monkeypatch, write_trace, records, folder):
     path = write_trace(*records(0, 5))
     nbytes = path.stat().st_size

@@ -25,7 +25,6 @@ def rows(listing, *columns):
     return listing.rows.select(columns).rows()
 
 
-@pytest.mark.exhaustive
 def test_totals_and_their_ratios_to_the_first_trace(compare, worker, done):
     compared = compare(
         a=[worker("w1"), *done("x-1", 2.0)],
@@ -41,7 +40,6 @@ def test_totals_and_their_ratios_to_the_first_trace(compare, worker, done):
     assert rows(compared.totals, *ratios) == [(None, None, None), (1.0, 3.0, None)]
 
 
-@pytest.mark.exhaustive
 def test_prefixes_are_ranked_by_difference(compare, done, task, run):
     def nameless(seconds):
         return [task("x", prefix=None), *run("x", 1.0, 1.0 + seconds)]
@@ -63,7 +61,6 @@ def test_prefixes_are_ranked_by_difference(compare, done, task, run):
     assert rows(prefixes, seconds_in("c") + RATIO)[2] == (None,)
 
 
-@pytest.mark.exhaustive
 def test_chunks_are_compared_by_dataset_and_by_file(compare, done, chunk):
     def made(dataset, key, seconds):
         entries = {"filename": "f.root", "entry_start": 0, "entry_stop": 100}
@@ -83,7 +80,6 @@ def test_chunks_are_compared_by_dataset_and_by_file(compare, done, chunk):
     assert rows(datasets, "dataset", DIFFERENCE) == [("Z", 2.0), ("W", -1.0)]
 
 
-@pytest.mark.exhaustive
 def test_facts_and_settings_that_differ(write_trace, fact):
     def recorded(name, settings, *facts):
         path = write_trace(*facts, name=f"{name}.jsonl", trace_id=name)

@@ -3,7 +3,8 @@
 -- one slow file does not count for its server. The rate is compared with that of the fastest other
 -- server. Hosts are compared if their workers read from the same server, or local files. A single
 -- server is slow if reading dominates, at a low rate that latency does not explain: requests are
--- large, or reading takes longer than opening, which has as many requests.
+-- large, or reading takes longer than opening, which has as many requests. Its cost does not include
+-- reading the same baskets again (rule repeated-baskets).
 -- Records: chunk
 -- Source: recorded bytes, requests and times of chunks
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
@@ -13,6 +14,7 @@
 -- $max_rate = 5: rate in MB/s per thread, below which reading is slow, if there is nothing to compare with
 -- $min_request_bytes = 100000: mean size of requests, if there is nothing to compare with
 -- $min_read_ratio = 1.5: otherwise, reading against opening
+-- $repeated_ratio = 2.5: number of times that baskets are read, from which reading again is left out
 WITH reads AS (
     SELECT
         chunk.trace_id,
@@ -82,8 +84,12 @@ slow AS (
         *,
         best_rate >= $min_ratio * rate AND share >= $min_share AS is_slower,
         io_seconds * (1 - rate / CASE WHEN is_slower THEN best_rate ELSE $max_rate END)
-            AS excess_seconds
+            / CASE
+                WHEN NOT is_slower AND baskets.ratio >= $repeated_ratio THEN baskets.ratio
+                ELSE 1
+            END AS excess_seconds
     FROM compared
+    LEFT JOIN (SELECT trace_id, ratio FROM _basket_reads) AS baskets USING (trace_id)
     WHERE is_slower OR (
         places = 1
         -- Local reads are slow on a busy machine, too.

@@ -6,10 +6,7 @@ work sleeps, also while it holds the GIL. Durations vary by 25 % around their me
 
 from __future__ import annotations
 
-import asyncio
-import ctypes
 import time
-import zlib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,29 +16,13 @@ import dask.array as da
 import dask.bag as db
 import numpy as np
 from distributed import Client, WorkerPlugin
+from final_plain_programs import FREE, HOLDING, STATE, about, limit_uplink, set_state
 from illness import Run, cause, illness
 
 if TYPE_CHECKING:
     from dask.delayed import Delayed
-    from distributed import Worker
-    from distributed.comm import Comm
 
 MEGABYTE = 1_000_000
-
-#: Functions of the C library; those of the first release the GIL.
-FREE, HOLDING = ctypes.CDLL(None), ctypes.PyDLL(None)
-
-#: Facts about this worker.
-STATE: dict[str, Any] = {}
-
-
-def about(seconds: float, *key: Any) -> float:
-    """Return a duration within 25 % of a mean, the same for the same key."""
-    return seconds * (0.75 + 0.5 * zlib.crc32(repr(key).encode()) / 2**32)
-
-
-def set_state(**facts: Any) -> None:
-    STATE.update(facts)
 
 
 def collect(parts: list[Any]) -> int:
@@ -166,20 +147,6 @@ def minimizer_without_a_limit(run: Run) -> None:
         tree(points).compute()
 
 
-def limit_speed(bytes_per_second: float, dask_worker: Worker) -> None:
-    """Let a worker send at most some bytes per second."""
-    send, lock = dask_worker.handlers["get_data"], asyncio.Lock()
-
-    async def get_data(comm: Comm, keys: list[str], **message: Any) -> Any:
-        tasks = dask_worker.state.tasks
-        nbytes = sum(tasks[key].get_nbytes() for key in keys if key in tasks)
-        async with lock:
-            await asyncio.sleep(nbytes / bytes_per_second)
-        return await send(comm, keys=keys, **message)
-
-    dask_worker.handlers["get_data"] = get_data
-
-
 def read_strip(number: int, nbytes: int) -> np.ndarray:
     time.sleep(about(0.3, "strip", number))
     return np.full(nbytes, number, dtype="u1")
@@ -195,7 +162,7 @@ def butterflies_of_whole_strips(run: Run) -> None:
     """32 strips on 4 workers with 2 threads that send 25 MB/s each; in each of 5 stages, each
     strip is combined with another that is 1, 2, 4, 8 or 16 strips away. A strip has 6 MB,
     or 60 kB."""
-    prepare = partial(Client.run, function=limit_speed, bytes_per_second=25e6)
+    prepare = partial(Client.run, function=limit_uplink, bytes_per_second=25e6)
     with run.recorded(4, 2, prepare=prepare) as client:
         nbytes = 6 * MEGABYTE if run.ill else 60_000
         strips = client.map(read_strip, range(32), [nbytes] * 32)

@@ -14,7 +14,7 @@ from roast_analyze.algorithms.task_states import STATES, task_states
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
-#: Transitions of about two million attempts, for which computing takes less than 1 GB.
+#: Bounds the memory of joins and sorts: about two million attempts at a time.
 _TRANSITIONS_PER_QUERY: Final = 10_000_000
 
 _RUNS: Final = (
@@ -45,7 +45,7 @@ FROM (
 )
 """
 
-#: Boundaries of ranges of the transitions that end attempts. The first range is never empty.
+#: Beginnings of ranges of the transitions that end attempts; there is at least one.
 _RANGES: Final = """
 SELECT unnest(range(first_seq, last_seq + 1, $size)) AS begin
 FROM (
@@ -138,12 +138,12 @@ GROUP BY ALL
 """
 
 _HASHES_DIFFER: Final = """
-SELECT
-    count(DISTINCT hash(key || $salt)) = count(*),
-    (SELECT count(*) FROM raw.transition WHERE trace_id = $trace_id)
+SELECT count(DISTINCT hash(key || $salt)) = count(*)
 FROM _key_summaries
 WHERE trace_id = $trace_id
 """
+
+_TRANSITIONS: Final = "SELECT count(*) FROM raw.transition WHERE trace_id = $trace_id"
 
 _WORKERS: Final = "SELECT process, worker, name, server_id FROM _workers"
 
@@ -212,10 +212,11 @@ def _states(trace: Session, trace_id: str, start_t: float, extent: float) -> pl.
     """Return the times of the tasks of a trace in the states before a result."""
     for salt in map(str, count()):
         keys = {"trace_id": trace_id, "salt": salt}
-        [(differ, transitions)] = trace.rows(_HASHES_DIFFER, keys)
+        [(differ,)] = trace.rows(_HASHES_DIFFER, keys)
         if differ:
             break
     # All changes of a key are in the same part.
+    [(transitions,)] = trace.rows(_TRANSITIONS, {"trace_id": trace_id})
     parts = 1 + transitions // _TRANSITIONS_PER_QUERY
     states = []
     for number in range(parts):

@@ -1,10 +1,10 @@
 -- Chunks too small for their fixed cost.
 -- The fixed time of a chunk is that of the model in view chunk_costs. If all chunks have the same
 -- size, the model cannot be fitted, and only the time outside of the processor is known:
--- dispatching the task, opening the file, and coffea's own work. If branches are preloaded, opening
--- is left out, because it includes reading them. The fixed time of the processor is
--- then unknown, between zero and all of its time. The rule therefore applies only to short chunks,
--- if a part of their fixed time is known or their events take longer than columnar code needs.
+-- dispatching the task, opening the file (unless branches are preloaded, because that is part of
+-- opening), and coffea's own work. The fixed time of the processor is then unknown, between zero and
+-- all of its time. The rule therefore applies only to short chunks, if a part of their fixed time is
+-- known or their events take longer than columnar code needs.
 -- Records: chunk
 -- Source: cost model of view chunk_costs; Dask's advice against tasks of less than a second
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
@@ -14,7 +14,6 @@
 -- $min_share = 0.05: known fixed time against the time of a chunk, if the model is not known
 -- $slow_event_seconds = 0.001: time of the processor per event, longer than columnar code needs
 -- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
--- $branch_seconds = 0.0002: mean time to read a branch; in less time, branches were preloaded
 -- $certain_share = 0.2: known fixed time against the time of all chunks, with which the finding is more certain
 -- $events_factor = 20: recommended against present chunk size, if the model is not known
 WITH dispatched AS (
@@ -32,9 +31,8 @@ fixed AS (
         median(compute_seconds) AS chunk_seconds,
         -- Medians, so that a slow worker or file does not count.
         median(
-            compute_seconds - process_seconds
-            - CASE
-                WHEN read_seconds < $branch_seconds * branches_read THEN coalesce(open_seconds, 0)
+            compute_seconds - process_seconds - CASE
+                WHEN _is_preloaded(read_seconds / nullif(branches_read, 0)) THEN coalesce(open_seconds, 0)
                 ELSE 0
             END
         ) FILTER (NOT is_warming_up)

@@ -8,7 +8,6 @@
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
 -- $min_share = 0.25: opening against the compute time of chunks and metadata tasks
 -- $good_share = 0.05: share that larger files or chunks can reach
--- $branch_seconds = 0.0002: mean time to read a branch; in less time, branches were preloaded
 -- $small_file_chunks = 2: chunks of a file with few of them
 WITH chunk AS (
     SELECT
@@ -21,7 +20,7 @@ WITH chunk AS (
     FROM _chunks
     WHERE is_first_result
     GROUP BY trace_id
-    HAVING coalesce(median(read_seconds / nullif(branches_read, 0)), 1) >= $branch_seconds
+    HAVING NOT _is_preloaded(median(read_seconds / nullif(branches_read, 0)))
 ),
 metadata AS (
     -- The first task of each worker also pays for imports.

@@ -3,11 +3,11 @@
 -- the process uses about one core, however many threads it has. Threads that libraries start
 -- themselves compete for cores with those of other workers: the process uses more CPU time than its
 -- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
--- whenever it does not get the lock. A call into a library can hold the lock without using the
--- CPU: then the profiler, a thread of the same process, misses most of its samples. The time to open and read chunks is left out. A saving of wall
--- time is limited by the cores of the host: with only one core per process, waiting for the GIL
--- cannot be distinguished from waiting for a core, and more processes save nothing, so the finding
--- is a remark.
+-- whenever it does not get the lock. A call into a library can hold the lock without using the CPU:
+-- then the profiler, a thread of the same process, misses most of its samples. The time to open and
+-- read chunks is left out. A saving of wall time is limited by the cores of the host, unless such calls
+-- hold the lock: with only one core per process, waiting for the GIL cannot be distinguished from
+-- waiting for a core, and more processes save nothing, so the finding is a remark.
 -- Records: worker_sample
 -- Source: CPU time of task threads (fine metrics) and of processes (samples of workers), number of profile samples
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
@@ -60,7 +60,7 @@ profiles AS (
     FROM (
         SELECT trace_id, worker, interval_seconds, unnest(tree.slices) AS slice
         FROM raw.profile
-        WHERE worker IS NOT NULL
+        WHERE worker IS NOT NULL AND rowid NOT IN (SELECT record FROM _damaged_profiles)
     )
     GROUP BY ALL
 ),
@@ -118,7 +118,9 @@ totals AS (
         avg(cores) AS cores,
         avg(stall_share) AS stall_share,
         avg(processes) AS core_processes,
-        sum(sampled_seconds) / nullif(sum(seconds), 0) AS sampled_share,
+        -- The profiles of a lost worker can be missing.
+        sum(sampled_seconds) / nullif(sum(seconds) FILTER (sampled_seconds IS NOT NULL), 0)
+            AS sampled_share,
         sum(wait_seconds) / nullif(sum(seconds), 0) AS wait_share
     FROM by_worker
     GROUP BY trace_id

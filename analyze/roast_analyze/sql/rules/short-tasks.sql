@@ -1,8 +1,8 @@
 -- Tasks too short for their overhead.
 -- Overhead is the time in core_time in which short tasks were dispatched or deserialized, and their
 -- share, by number of tasks, of the time in which threads waited for the scheduler. Longer tasks
--- have less of it per second. The saving is at most all time other than computing, and a part of the compute
--- time, which is overhead of calls: up to half of it, or a few milliseconds of each task.
+-- have less of it per second. The saving is at most all time other than computing, and the overhead of
+-- calls, which is part of the compute time: at most half of it, and a few milliseconds of each task.
 -- Records: transition
 -- Source: Dask best practices, "Avoid very large graphs": each task costs about 1 ms
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
@@ -53,13 +53,11 @@ found AS (
         sum(short_tasks)::BIGINT AS short_tasks,
         sum(seconds) AS seconds,
         sum(seconds) / sum(short_tasks) AS mean_seconds,
-        sum(overhead_seconds) AS overhead_seconds
+        sum(overhead_seconds) AS overhead_seconds,
+        least(0.5 * sum(seconds), $max_call_seconds * sum(short_tasks)) AS call_seconds
     FROM short
     WHERE overhead_seconds >= $min_overhead_share * (overhead_seconds + seconds)
     GROUP BY trace_id
-),
-limited AS (
-    SELECT *, least(0.5 * seconds, $max_call_seconds * short_tasks) AS call_seconds FROM found
 )
 SELECT
     prefix AS entity,
@@ -83,5 +81,5 @@ SELECT
     ' avg(compute_start_t - processing_t) AS dispatch_seconds FROM task_runs GROUP BY prefix ORDER BY tasks DESC'
         AS evidence,
     trace_id
-FROM limited
+FROM found
 INNER JOIN _run_size USING (trace_id);

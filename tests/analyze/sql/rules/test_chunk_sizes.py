@@ -60,9 +60,10 @@ def test_opening_that_includes_preloading(apply, process, worker, read_seconds, 
     measured = {"open_seconds": 0.1, "process_seconds": 0.2, "read_seconds": read_seconds}
     branches = [{"branch": "x", "compressed_bytes": 9}]
     chunks = [{"seconds": 0.3, "branches": branches, **measured}] * 20
-    assert [*apply("chunks-too-small", worker("w1"), *process(*chunks), columns="entity")] == [
-        (None,)
-    ] * found
+    assert (
+        apply("chunks-too-small", worker("w1"), *process(*chunks), columns="entity")
+        == [(None,)] * found
+    )
 
 
 @pytest.mark.parametrize(("dispatch_seconds", "found"), [(0.05, True), (0.0, False)])

@@ -61,7 +61,7 @@ def test_results_that_are_slow_to_store(apply, worker, task, run, activity, foun
         "activity": activity,
     }
     records = [worker("w1"), task("a-1"), *run("a-1", 1.0, 8.0, phases=phases), metric]
-    assert [*apply("spilling", *records, columns="core_seconds")] == [(4.0,)] * found
+    assert apply("spilling", *records, columns="core_seconds") == [(4.0,)] * found
 
 
 @pytest.mark.parametrize(("spilled_bytes", "waits"), [(300 * MB, True), (0, False)])

@@ -105,7 +105,7 @@ def test_calls_that_hold_the_gil_without_using_the_cpu(
             ],
         },
     }
-    [*rows] = apply(
+    rows = apply(
         "gil",
         worker("w1", nthreads=4),
         *metrics(1.0, 199.0),
@@ -115,16 +115,8 @@ def test_calls_that_hold_the_gil_without_using_the_cpu(
         stop_t=50.0,
         columns="confidence, change",
     )
-    assert (
-        rows
-        == [
-            (
-                "medium",
-                "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL.",
-            )
-        ]
-        * found
-    )
+    change = "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL."
+    assert rows == [("medium", change)] * found
 
 
 def test_event_loop_that_waits_for_the_gil_on_a_busy_machine(apply, worker, sample):

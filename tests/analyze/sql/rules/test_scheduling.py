@@ -39,7 +39,7 @@ def test_the_overhead_of_short_tasks(apply, worker, task, run, dispatch_seconds,
         ready = begin + dispatch_seconds
         phases = [("compute", ready, ready + 0.02)]
         records += [task(key), *run(key, begin, ready + 0.02, phases=phases)]
-    assert [*apply("short-tasks", *records, columns="entity")] == [("row",)] * found
+    assert apply("short-tasks", *records, columns="entity") == [("row",)] * found
 
 
 def samples(interval_seconds):

@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from roast_analyze.computed import core_time
+
 QUERY = """
     SELECT worker, category || ': ' || use, coalesce(prefix, ''), sum(seconds)
     FROM core_time
@@ -172,6 +174,37 @@ def test_a_leaving_worker_starts_no_task(rows, worker, task, run, gone):
         ("w1", "busy: kept result", "a", 60.0),
         ("w1", "idle: leaving worker", "", 40.0),
     ]
+
+
+@pytest.mark.parametrize("transitions", [1, 5, 100])
+def test_attempts_are_read_in_parts(rows, worker, task, run, move, monkeypatch, transitions):
+    """A key has two attempts, one did not end, and tasks wait; parts divide them."""
+    monkeypatch.setattr(core_time, "_TRANSITIONS_PER_QUERY", transitions)
+    keys = [f"x-{number}" for number in range(6)]
+    assert rows(
+        QUERY,
+        worker("w1"),
+        *(task(key) for key in (*keys, "open")),
+        *(move(0.0, key, "released>queued") for key in keys),
+        *(
+            record
+            for number, key in enumerate(keys)
+            for record in run(
+                key, 10.0 * number, 10.0 * number + 8.0,
+                phases=[("compute", 10.0 * number, 10.0 * number + 8.0)],
+            )
+        ),
+        move(59.0, keys[0], "memory>released"),
+        *run(keys[0], 60.0, 70.0, phases=[("compute", 62.0, 70.0)]),
+        *run("open", 80.0),
+    ) == [
+        ("w1", "assigned: dispatch", "x", 2.0),
+        ("w1", "busy: kept result", "x", 48.0),
+        ("w1", "busy: recomputed result", "x", 8.0),
+        ("w1", "busy: unfinished attempt", "open", 20.0),
+        ("w1", "idle: between graphs", "", 2.0 + 10.0),
+        ("w1", "idle: scheduler", "", 5 * 2.0),
+    ]  # fmt: skip
 
 
 def test_time_buckets_add_up(rows, worker, task, run):

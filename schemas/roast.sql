@@ -4838,12 +4838,22 @@ done AS (
         sum(deserialize_seconds) AS deserialize_seconds,
         sum(disk_seconds) AS disk_seconds,
         sum(nbytes)::BIGINT AS output_bytes,
-        count(DISTINCT run.worker) AS workers,
         min(processing_t) AS first_t,
         max(end_t) AS last_t
     FROM _task_runs AS run
     LEFT JOIN raw.task AS task ON run.submission = task.rowid
     GROUP BY run.trace_id, task."group"
+),
+-- Counted apart: count(DISTINCT) keeps all values in memory.
+used AS (
+    SELECT trace_id, task_group, count(*) AS workers
+    FROM (
+        SELECT DISTINCT run.trace_id, task."group" AS task_group, run.worker
+        FROM _task_runs AS run
+        LEFT JOIN raw.task AS task ON run.submission = task.rowid
+        WHERE run.worker IS NOT NULL
+    )
+    GROUP BY trace_id, task_group
 )
 SELECT
     coalesce(submitted.task_group, done.task_group) AS task_group,
@@ -4875,6 +4885,8 @@ FROM submitted
 FULL JOIN done
     ON submitted.trace_id = done.trace_id
     AND submitted.task_group IS NOT DISTINCT FROM done.task_group
+LEFT JOIN used
+    ON done.trace_id = used.trace_id AND done.task_group IS NOT DISTINCT FROM used.task_group
 ORDER BY trace_id, compute_seconds DESC NULLS LAST, task_group;
 
 COMMENT ON VIEW task_groups IS 'Totals by task group (graph layer). One row per group, highest compute time first.';

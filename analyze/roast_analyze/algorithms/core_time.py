@@ -134,19 +134,21 @@ def core_time(recording: Recording) -> pl.DataFrame:
         sweep = _Sweep(window, presence, intervals, conditions)
         found += [sweep.assigned(), _free(sweep, outside)]
     cell, label, seconds = (np.concatenate(column) for column in zip(*found, strict=True))
-    bucket, row = np.divmod(cell, workers.height)
+    [lasting] = np.nonzero(seconds > _NOTHING_SECONDS)
+    # A stable sort is fast, because most elements are in order.
+    order = lasting[
+        np.argsort(cell[lasting] * (np.ptp(label) + 1) + label[lasting], kind="stable")
+    ]
+    bucket, row = np.divmod(cell[order], workers.height)
     is_free = pl.col("label") < 0
-    return (
-        pl.DataFrame({"bucket": bucket, "row": row, "label": label, "seconds": seconds})
-        .filter(pl.col("seconds") > _NOTHING_SECONDS)
-        .sort("bucket", "row", "label")
-        .select(
-            "bucket",
-            pl.lit(workers["process"]).gather("row").alias("process"),
-            pl.when(~is_free).then("label").alias("label"),
-            pl.lit(pl.Series(_FREE)).gather(pl.when(is_free).then("label")).alias("use"),
-            "seconds",
-        )
+    return pl.DataFrame(
+        {"bucket": bucket, "row": row, "label": label[order], "seconds": seconds[order]}
+    ).select(
+        "bucket",
+        pl.lit(workers["process"]).gather("row").alias("process"),
+        pl.when(~is_free).then("label").alias("label"),
+        pl.lit(pl.Series(_FREE)).gather(pl.when(is_free).then("label")).alias("use"),
+        "seconds",
     )
 
 
@@ -300,7 +302,8 @@ class _Sweep:
         small = (cell - buckets.start * self.rows).astype(
             np.min_scalar_type(len(buckets) * self.rows)
         )
-        order = np.lexsort((instant, small))
+        by_instant = np.argsort(instant)
+        order = by_instant[np.argsort(small[by_instant], kind="stable")]
         self.cell, self.instant = cell[order], instant[order]
         follows = np.append(self.cell[1:] == self.cell[:-1], False)
         self.seconds = np.where(follows, np.append(self.instant[1:], 0.0) - self.instant, 0.0)
@@ -309,6 +312,8 @@ class _Sweep:
         def level(part: int, amount: NDArray[Any]) -> Floats:
             """Return the sum of the amounts of intervals that have started and not stopped."""
             change = np.zeros(len(order))
+            if not amount.any():
+                return change
             np.split(change, ends)[part][:] = np.concatenate([amount, -amount])
             return np.cumsum(change[order])
 
@@ -388,24 +393,24 @@ def _free(sweep: _Sweep, outside: _Outside) -> tuple[Ints, Ints, Floats]:
     """Return cells, labels (negative) and seconds of threads that no attempt explains."""
     begin, cells = sweep.buckets.start * sweep.rows, len(sweep.buckets) * sweep.rows
     cell = sweep.cell - begin
-    spent: dict[str, NDArray[Any]] = {
-        use: np.bincount(cell, threads * sweep.seconds, cells)
-        for use, threads in zip(_FREE[:3], sweep.explained, strict=True)
-    }
+    spent = np.zeros((len(_FREE), cells))
+    for row, threads in enumerate(sweep.explained):
+        if threads.any():
+            spent[row] = np.bincount(cell, threads * sweep.seconds, cells)
     cell, is_joining = cell[sweep.run_starts], sweep.is_joining[sweep.run_starts]
-    joining = np.zeros(len(cell))
     for use, seconds in _unassigned(sweep, outside):
-        of_joining = seconds * (is_joining & (use in _JOINING))
-        joining += of_joining
-        spent[use] = np.bincount(cell, seconds - of_joining, cells)
-    spent["joining worker"] = np.bincount(cell, joining, cells)
-    by_label: Floats = np.stack([spent[use] for use in _FREE])
-    label, cell = np.nonzero(by_label)
-    return begin + cell, label - len(_FREE), by_label[label, cell]
+        if use in _JOINING and is_joining.any():
+            spent[_FREE.index("joining worker")] += np.bincount(
+                cell, np.where(is_joining, seconds, 0.0), cells
+            )
+            seconds[is_joining] = 0.0
+        spent[_FREE.index(use)] = np.bincount(cell, seconds, cells)
+    label, cell = np.nonzero(spent)
+    return begin + cell, label - len(_FREE), spent[label, cell]
 
 
 def _unassigned(sweep: _Sweep, outside: _Outside) -> Iterator[tuple[str, Floats]]:
-    """Yield each use of threads without a task, with its seconds by run of the sweep."""
+    """Yield uses of threads without a task, with their seconds by run of the sweep."""
     changed, unassigned_by, backlog_by = sweep.changes()
     # Shares are means between two instants, so boundaries of buckets are among them.
     edges = outside.edges_of(sweep.buckets)
@@ -415,13 +420,15 @@ def _unassigned(sweep: _Sweep, outside: _Outside) -> Iterator[tuple[str, Floats]
     begun, stopped, until = sweep.busy
     parts = [changed, np.concatenate([begun, stopped]), moved, turns, edges[:-1]]
     instant = np.concatenate(parts)
-    order = np.argsort(instant, kind="stable")
+    order = np.argsort(instant)
     at = instant[order]
     ends = np.cumsum([len(part) for part in parts])
 
     def level(part: int, amount: NDArray[Any], before: float = 0.0) -> Floats:
         """Return the sum of the changes so far."""
         change = np.zeros(len(order))
+        if not amount.any():
+            return change + before
         np.split(change, ends)[part][:] = amount
         return before + np.cumsum(change[order])
 
@@ -463,6 +470,8 @@ def _unassigned(sweep: _Sweep, outside: _Outside) -> Iterator[tuple[str, Floats]
     start, stop = start[lasting], stop[lasting]
     first, last = np.searchsorted(at, start, "right") - 1, np.searchsorted(at, stop) - 1
     for use, share in zip(_LACKING, shares, strict=True):
+        if not share.any():
+            continue
         # Seconds of a thread without a task up to each change.
         so_far = _sum_before(share * seconds)
         spent = np.zeros(len(threads))
@@ -497,10 +506,10 @@ def _union(start: Floats, stop: Floats) -> Floats:
     """Return the starts and stops of the times that intervals cover, in turn."""
     if not len(start):
         return start
-    order = np.argsort(start)
-    start, latest = start[order], np.maximum.accumulate(stop[order])
-    [last] = np.nonzero(np.append(start[1:], np.inf) > latest)
-    return np.column_stack([start[np.append(0, last[:-1] + 1)], latest[last]]).ravel()
+    start, stop = np.sort(start), np.sort(stop)
+    # There is a gap where as many intervals have stopped as have started.
+    [last] = np.nonzero(np.append(start[1:], np.inf) > stop)
+    return np.column_stack([start[np.append(0, last[:-1] + 1)], stop[last]]).ravel()
 
 
 def _dependent_share(

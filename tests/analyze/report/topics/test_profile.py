@@ -24,10 +24,18 @@ def part(worker, prefix, bucket, samples, ambiguous=0):
 
 
 def built(stacks):
-    """The flame graph of pairs of frames and parts."""
-    frames, parts = zip(*stacks, strict=True)
-    table = pl.DataFrame({"frames": pl.Series(frames, dtype=FRAMES), "parts": parts})
-    profiles = topic.Profiles(0.0, 1.0, 10, table, 0, functions=None, sections=None)
+    """The flame graph of pairs of frames and counts."""
+    table = pl.DataFrame({"frames": pl.Series([frames for frames, _ in stacks], dtype=FRAMES)})
+    counts = pl.DataFrame(
+        [
+            {"place": place, **count}
+            for place, (_, found) in enumerate(stacks)
+            for count in found
+        ],
+        infer_schema_length=None,
+        schema_overrides={"log": pl.String, "worker": pl.String, "prefix": pl.String},
+    )
+    profiles = topic.Profiles(0.0, 1.0, 10, table, counts, 0, functions=None, sections=None)
     return flame_graph.build(profiles, start_t=0.0, names={}, command="")
 
 
@@ -184,9 +192,12 @@ def test_samples_are_added_up_by_bucket(open_trace):
 
     # No bucket is shorter than a slice of the profile.
     assert (found.start_t, found.buckets, found.bucket_seconds) == (1.0, 4, 1.0)
-    ((frames, _, parts),) = found.stacks.rows()
+    ((frames, _),) = found.stacks.rows()
     assert [f["name"] for f in frames] == ["f", "g"]
-    assert sorted((part["bucket"], part["samples"]) for part in parts) == [(0, 3), (3, 4)]
+    assert sorted(found.counts.select("place", "bucket", "samples").rows()) == [
+        (0, 0, 3),
+        (0, 3, 4),
+    ]
 
 
 def test_the_section(opened, worker):

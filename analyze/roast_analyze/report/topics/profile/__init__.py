@@ -52,18 +52,24 @@ _TIME_RANGE: Final = (
 )
 #: Two hashes of 64 bits identify a stack: comparing lists of structs would double the time.
 _STACKS: Final = (
-    "SELECT _folded_frames(frames) AS frames, _folded_stack(stack, frames) AS stack, "
-    "len(list_filter(frames, lambda frame: _is_recorder(frame))) > 0 AS is_folded, "
-    "parts FROM ("
-    "SELECT any_value(frames) AS frames, any_value(stack) AS stack, "
-    "list(struct_pack(log, worker, prefix, interval_seconds, "
-    "bucket := greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), "
-    "$buckets - 1), 0)"
-    "::INT, samples := samples::BIGINT, ambiguous := ambiguous_samples::BIGINT)) AS parts "
-    "FROM _profile_stacks WHERE samples + ambiguous_samples > 0 "
-    "GROUP BY hash(frames), hash(stack))"
+    "SELECT frames_hash, stack_hash, _folded_frames(frames) AS frames, "
+    "_folded_stack(stack, frames) AS stack, "
+    "len(list_filter(frames, lambda frame: _is_recorder(frame))) > 0 AS is_folded FROM ("
+    "SELECT hash(frames) AS frames_hash, hash(stack) AS stack_hash, "
+    "any_value(frames) AS frames, any_value(stack) AS stack "
+    "FROM _profile_stacks WHERE samples + ambiguous_samples > 0 GROUP BY ALL) "
+    "ORDER BY ALL"
 )
-_COUNTS: Final = ("samples", "ambiguous")
+#: A separate query, because lists of samples by stack would not fit into a small memory limit.
+_COUNTS: Final = (
+    "SELECT hash(frames) AS frames_hash, hash(stack) AS stack_hash, "
+    "log, worker, prefix, interval_seconds, "
+    "greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), $buckets - 1), 0)::INT "
+    "AS bucket, "
+    "sum(samples)::BIGINT AS samples, sum(ambiguous_samples)::BIGINT AS ambiguous "
+    "FROM _profile_stacks WHERE samples + ambiguous_samples > 0 GROUP BY ALL"
+)
+_HASHES: Final = ("frames_hash", "stack_hash")
 #: Rounded, because the order of additions changes the last bits of a sum.
 _FUNCTION_ORDER: Final = "round(self_seconds, 9) DESC, round(total_seconds, 9) DESC, function"
 
@@ -87,11 +93,13 @@ class Profiles:
     buckets: int
     #: One row per distinct stack, then folded (see ``sql/profiles/_fold_recorder.sql``):
     #: ``frames``, a list of structs of name, filename and line_number, the outermost first;
-    #: ``stack``, the same as text; ``parts``, a list of structs of log, worker, prefix,
-    #: interval_seconds, bucket, samples and ambiguous (samples in one of several functions
-    #: that the last one calls). Rows with a log were measured by Yappi and have no time; all
-    #: others are samples of Dask's profilers.
+    #: ``stack``, the same as text.
     stacks: pl.DataFrame
+    #: Samples: ``place``, the row of the stack, log, worker, prefix, interval_seconds, bucket,
+    #: samples and ambiguous (samples in one of several functions that the last one calls).
+    #: Rows with a log were measured by Yappi and have no time; all others are samples of
+    #: Dask's profilers.
+    counts: pl.DataFrame
     #: Samples of Dask's profilers in whose stacks functions of the recorder were folded.
     folded_samples: int
     #: Functions by self time.
@@ -115,42 +123,36 @@ def query(trace: Session) -> Profiles:
     )
     buckets = max(min(most), 1)
     parameters = {"start": start_t, "width": span / buckets, "buckets": buckets}
-    stacks = trace.sql(_STACKS, parameters).pl()
-    # Samples of a stack on the same worker in the same bucket are added up.
-    parts = (
-        stacks.select("parts")
-        .with_row_index("place")
-        .explode("parts")
-        .unnest("parts")
-        .group_by(pl.exclude(_COUNTS), maintain_order=True)
-        .agg(pl.col(_COUNTS).sum())
+    stacks = trace.sql(_STACKS).pl().with_row_index("place")
+    counts = (
+        trace.sql(_COUNTS, parameters)
+        .pl()
+        .join(stacks.select("place", "is_folded", *_HASHES), on=_HASHES)
+        .drop(_HASHES)
     )
-    folded = stacks.filter("is_folded").select(pl.col("parts").explode()).unnest("parts")
-    folded = folded.filter(pl.col("log").is_null()).select(_COUNTS)
+    folded = counts.filter(pl.col("is_folded") & pl.col("log").is_null())
+    counts = counts.drop("is_folded")
     return Profiles(
         start_t=start_t,
         bucket_seconds=span / buckets,
         buckets=buckets,
-        stacks=stacks.drop("is_folded").with_columns(
-            parts.group_by("place", maintain_order=True)
-            .agg(pl.struct(pl.exclude("place")).alias("parts"))
-            .sort("place")["parts"]
-        ),
-        folded_samples=int(folded.sum().sum_horizontal().item()),
-        functions=_functions(stacks["stack"], parts),
+        stacks=stacks.select("frames", "stack"),
+        counts=counts,
+        folded_samples=int(folded.select("samples", "ambiguous").sum().sum_horizontal().item()),
+        functions=_functions(stacks["stack"], counts),
         sections=list_view(
             trace, "section_totals", "seconds DESC NULLS LAST, dataset, name", SECTION_ROWS
         ),
     )
 
 
-def _functions(stacks: pl.Series, parts: pl.DataFrame) -> Listing:
-    """List the functions by self time; ``place`` of a part is the number of its stack."""
+def _functions(stacks: pl.Series, counts: pl.DataFrame) -> Listing:
+    """List the functions by self time."""
     # Equivalent to the query, which would take longer because it expands the stacks again.
     of_workers = pl.col("worker").is_not_null()
     counted = pl.col("samples") + pl.col("ambiguous")
     by_stack = (
-        parts.filter(pl.col("log").is_null())
+        counts.filter(pl.col("log").is_null())
         # Without samples of workers, those of the scheduler.
         .filter(of_workers == of_workers.any())
         .group_by("place")

@@ -105,15 +105,12 @@ def build(
     ``start_t`` is the origin of times; ``names`` contains the name shown for each worker.
     """
     tree, leaves = build_tree(profiles.stacks["frames"], _SPECIAL)
-    parts = (
-        profiles.stacks.select("parts", node=pl.Series(leaves, dtype=pl.Int64))
-        .explode("parts")
-        .unnest("parts")
-    )
-    groups = _Groups.of(parts)
-    parts = parts.join(groups.numbers, on=_GROUP, how="left", nulls_equal=True)
+    groups = _Groups.of(profiles.counts)
+    counts = profiles.counts.with_columns(
+        node=pl.lit(pl.Series(leaves, dtype=pl.Int64)).gather(pl.col("place"))
+    ).join(groups.numbers, on=_GROUP, how="left", nulls_equal=True)
     # Ambiguous samples have nodes of their own.
-    ambiguous = parts.filter(pl.col("ambiguous") > 0)
+    ambiguous = counts.filter(pl.col("ambiguous") > 0)
     several = {
         node: tree.add(node, _SEVERAL_FRAME)
         for node in ambiguous["node"].unique().sort().to_list()
@@ -121,7 +118,7 @@ def build(
     moved = ambiguous.with_columns(
         pl.col("node").replace_strict(several, return_dtype=pl.Int64), samples="ambiguous"
     )
-    known = parts.filter(pl.col("samples") > 0)
+    known = counts.filter(pl.col("samples") > 0)
     counted = pl.concat(some.select(*_CELL, "samples") for some in (known, moved))
     tree, counts = _bounded(tree, _summed(counted))
     embedded = {
@@ -182,10 +179,10 @@ class _Groups:
     numbers: pl.DataFrame
 
     @classmethod
-    def of(cls, parts: pl.DataFrame) -> _Groups:
+    def of(cls, counts: pl.DataFrame) -> _Groups:
         """Rank workers and prefixes by their samples, and number the sampled groups."""
         seen = (
-            parts.group_by(_GROUP)
+            counts.group_by(_GROUP)
             .agg((pl.col("samples") + pl.col("ambiguous")).sum().alias("samples"))
             .sort("samples", "worker", "prefix", "log", descending=[True, False, False, False])
         )

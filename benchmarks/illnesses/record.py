@@ -4,7 +4,8 @@ Each recording is made in a separate process, on a cluster of worker processes. 
 ``NAME.jsonl``, and ``NAME.json`` with the injected causes and the wall time of the program.
 ``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination``, ``--recheck``,
 ``--blind``, ``--blind-more``, ``--coffea-exam``, ``--plain-exam``, ``--final-plain``,
-``--final-coffea``, ``--closing-plain`` or ``--closing-coffea``, other programs are recorded.
+``--final-coffea``, ``--closing-plain``, ``--closing-coffea``, ``--independent-plain`` or
+``--independent-coffea``, other programs are recorded.
 These sets were written after the rules, one after the other; after each set, the rules were
 corrected for the errors that it showed.
 """
@@ -42,6 +43,8 @@ OTHER_MODULES = (
     "final_coffea_programs",
     "closing_plain_programs",
     "closing_coffea_programs",
+    "independent_plain_programs",
+    "independent_coffea_programs",
 )
 
 

@@ -4,8 +4,9 @@
 -- themselves compete for cores with those of other workers: the process uses more CPU time than its
 -- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
 -- whenever it does not get the lock. A call into a library can hold the lock without using the CPU:
--- then the profiler, a thread of the same process, misses most of its samples. The time to open and
--- read chunks is left out. A saving of wall time is limited by the cores of the host, unless such calls
+-- then the profiler, a thread of the same process, misses many of its samples. Other stalls of the
+-- process stop the profiler, too, so that more samples must be missing if the event loop stalls. The
+-- time to open and read chunks is left out. A saving of wall time is limited by the cores of the host, unless such calls
 -- hold the lock: with only one core per process, waiting for the GIL cannot be distinguished from
 -- waiting for a core, and more processes save nothing, so the finding is a remark.
 -- Records: worker_sample
@@ -16,8 +17,10 @@
 -- $max_cores = 1.3: highest mean CPU use
 -- $min_stall_share = 0.1: stalls of the event loop against the time of the run, if CPU use is lower
 -- $min_task_cpu_share = 0.05: CPU time of tasks against compute time in this case
--- $max_sampled_share = 0.5: sampled against compute time, if calls hold the lock without using the CPU
+-- $max_sampled_share = 0.8: sampled against compute time, if calls hold the lock without using the CPU
+-- $max_stalled_sampled_share = 0.5: the same, if the event loop stalls
 -- $min_hidden_share = 0.4: share of a process's CPU time outside of its task threads
+-- $min_core_use = 0.6: CPU use of a process in its share of the host's cores, if libraries have threads
 -- $min_cpu_share = 0.1: CPU time of processes against compute time, if libraries have threads
 -- $entity_share = 0.6: share of the waiting that makes a prefix the entity
 -- $own_cores = 0.1: CPU use of a worker apart from its tasks, in cores, which is subtracted
@@ -96,7 +99,8 @@ by_worker AS (
         greatest(samples.mean_cores - $own_cores, 0) * presence.seconds AS process_cpu_seconds,
         samples.nthreads * presence.seconds AS thread_seconds,
         -- Number of processes that could compute at the same time in place of this one.
-        least(coalesce(by_host.worker_cores, samples.nthreads), samples.nthreads) AS processes
+        least(coalesce(by_host.worker_cores, samples.nthreads), samples.nthreads) AS processes,
+        by_host.worker_cores
     FROM threads
     INNER JOIN samples USING (trace_id, worker)
     INNER JOIN presence USING (trace_id, worker)
@@ -118,6 +122,7 @@ totals AS (
         avg(cores) AS cores,
         avg(stall_share) AS stall_share,
         avg(processes) AS core_processes,
+        avg(worker_cores) AS worker_cores,
         -- The profiles of a lost worker can be missing.
         sum(sampled_seconds) / nullif(sum(seconds) FILTER (sampled_seconds IS NOT NULL), 0)
             AS sampled_share,
@@ -135,8 +140,11 @@ judged AS (
         coalesce(
             nthreads > 1
             AND cores < $min_cores
-            AND stall_share >= $min_stall_share
-            AND sampled_share <= $max_sampled_share,
+            AND CASE
+                WHEN stall_share >= $min_stall_share THEN sampled_share <= $max_stalled_sampled_share
+                -- On a busy machine, the profiler waits for a core.
+                ELSE sampled_share <= $max_sampled_share AND cpu_seconds < $min_task_cpu_share * seconds
+            END,
             false
         ) AS is_held,
         CASE WHEN is_held THEN nthreads ELSE core_processes END AS processes,
@@ -149,6 +157,8 @@ judged AS (
         ) AS is_gil,
         process_cpu_seconds - cpu_seconds >= $min_hidden_share * process_cpu_seconds
         AND process_cpu_seconds >= $min_cpu_share * seconds
+        -- Threads wait for a core only if all cores are in use.
+        AND coalesce(cores >= $min_core_use * worker_cores, true)
         AND seconds >= $min_busy_share * thread_seconds AS has_other_threads,
         -- At most one process per core computes at a time.
         CASE

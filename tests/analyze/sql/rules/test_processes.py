@@ -76,11 +76,22 @@ def test_threads_on_a_host_without_a_free_core(apply, worker, told, sample, nthr
     ) == ([("a", "low", None, None)] if found else [])
 
 
-@pytest.mark.parametrize(("profiled_seconds", "found"), [(20.0, True), (180.0, False)])
+@pytest.mark.parametrize(
+    ("profiled_seconds", "stall_seconds", "cpu_seconds", "found"),
+    [
+        (20.0, 5.0, 1.0, True),
+        # Stalls also stop the profiler.
+        (130.0, 5.0, 1.0, False),
+        (130.0, 0.1, 1.0, True),
+        (180.0, 0.1, 1.0, False),
+        # On a busy machine, the profiler waits for a core.
+        (130.0, 0.1, 20.0, False),
+    ],
+)
 def test_calls_that_hold_the_gil_without_using_the_cpu(
-    apply, worker, sample, profiled_seconds, found
+    apply, worker, sample, profiled_seconds, stall_seconds, cpu_seconds, found
 ):
-    """Of the 200 s that four threads compute, the profiler samples a tenth, or most."""
+    """Of the 200 s that four threads compute, the profiler samples only some."""
     profile = {
         "kind": "profile",
         "t": 50.0,
@@ -108,9 +119,9 @@ def test_calls_that_hold_the_gil_without_using_the_cpu(
     rows = apply(
         "gil",
         worker("w1", nthreads=4),
-        *metrics(1.0, 199.0),
+        *metrics(cpu_seconds, 200.0 - cpu_seconds),
         *(sample(t, cpu=4.0, executing=4, nthreads=4) for t in range(0, 50, 10)),
-        *stalls(2.0, 12.0, seconds=5.0),
+        *stalls(2.0, 12.0, seconds=stall_seconds),
         profile,
         stop_t=50.0,
         columns="confidence, change",
@@ -131,11 +142,18 @@ def test_event_loop_that_waits_for_the_gil_on_a_busy_machine(apply, worker, samp
     ) == [("medium", pytest.approx(50.0))]
 
 
-@pytest.mark.parametrize(("cpu_percent", "found"), [(200.0, True), (60.0, False)])
-def test_libraries_with_threads_of_their_own(apply, worker, sample, cpu_percent, found):
+@pytest.mark.parametrize(
+    ("cpu_percent", "usable_cores", "found"),
+    # With four cores, threads do not wait for one.
+    [(200.0, 2, True), (60.0, 2, False), (200.0, 4, False)],
+)
+def test_libraries_with_threads_of_their_own(
+    apply, worker, told, sample, cpu_percent, usable_cores, found
+):
     assert apply(
         "gil",
         worker("w1"),
+        *told("worker", worker="w1", machine={**MACHINE, "usable_cores": usable_cores}),
         *metrics(20.0, 20.0),
         *(sample(t, cpu=cpu_percent, executing=1, nthreads=1) for t in range(0, 50, 10)),
         stop_t=50.0,

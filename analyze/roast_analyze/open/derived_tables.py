@@ -18,6 +18,7 @@ import threading
 import warnings
 from contextlib import closing, suppress
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import duckdb
@@ -39,7 +40,7 @@ from roast_analyze.open.views import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
 #: Functions of DuckDB whose arguments are names or queries, which can refer to any table.
-_INDIRECT: Final = {"query", "query_table"}
+INDIRECT: Final = {"query", "query_table"}
 
 #: Name of the file that is written, within a connection.
 _DRAFT: Final = "draft"
@@ -119,14 +120,9 @@ class DerivedTables:
 
     def _names(self, query: str) -> set[str]:
         """Return the empty tables that a query refers to, also by views of the user."""
-        words = words_of(query)
-        if words & _INDIRECT:
+        if words_of(query) & INDIRECT:
             return set(self._empty)
-        found: set[str] = set()
-        while words:
-            found |= words
-            words = set().union(*(self._needs.get(word, set()) for word in words)) - found
-        return self._empty & found
+        return self._empty & words_of(query, self._needs)
 
     def read_users_views(self) -> None:
         """Read the definitions of the views that the user has created."""
@@ -245,6 +241,11 @@ class DerivedTables:
                 self._empty.discard(name)
 
 
-def words_of(text: str) -> set[str]:
-    """Return the words of a query or a definition, in lower case."""
-    return set(re.findall(r"\w+", text.casefold()))
+def words_of(text: str, definitions: Mapping[str, set[str]] = MappingProxyType({})) -> set[str]:
+    """Return the words of a query in lower case, and those of the definitions of its words."""
+    found: set[str] = set()
+    words = set(re.findall(r"\w+", text.casefold()))
+    while words:
+        found |= words
+        words = set().union(*(definitions.get(word, set()) for word in words)) - found
+    return found

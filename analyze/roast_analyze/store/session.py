@@ -24,7 +24,7 @@ import xxhash
 from roast_analyze.errors import MissingExtra
 from roast_analyze.open.cache import cache_folder
 from roast_analyze.open.database import open_empty_database
-from roast_analyze.open.derived_tables import words_of
+from roast_analyze.open.derived_tables import INDIRECT, words_of
 from roast_analyze.open.session import Session
 from roast_analyze.open.tables import literal, quoted
 from roast_analyze.open.views import (
@@ -57,9 +57,6 @@ _ADDITIONS: Final = f"{VIEWS_NAME}.main._additions"
 #: Maximum number of traces for which files are selected. With more, rows are filtered while
 #: reading.
 _LISTED_TRACES: Final = 100
-
-#: Functions of DuckDB whose arguments are names or queries: they can refer to any table.
-_INDIRECT: Final = {"query", "query_table"}
 
 #: Beginning of a query that is explained; the query itself decides what is read.
 _EXPLAIN: Final = re.compile(r"\A\s*EXPLAIN\s+(?:ANALYZE\s+)?(?:\([^)]*\)\s*)?", re.IGNORECASE)
@@ -171,18 +168,11 @@ class StoreSession(Session):
 
     def _names(self, query: str) -> set[str]:
         """Return the words of a query, and those in the views that it refers to."""
-        found: set[str] = set()
-        words = words_of(query)
-        # Arguments of these functions can be computed, so every table may be needed.
-        if words & _INDIRECT:
+        if words_of(query) & INDIRECT:
             return {*RAW, *VIEWS, *(view.name for view in store_views())}
         # A stored view needs no other table.
         stored: dict[str, set[str]] = {name: set() for name in self._stored}
-        defined = _defined_words() | self._derived.users_views | stored
-        while words:
-            found |= words
-            words = set().union(*(defined.get(word, set()) for word in words)) - found
-        return found
+        return words_of(query, _defined_words() | self._derived.users_views | stored)
 
     def _replace(
         self, connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]

@@ -8,14 +8,13 @@ grows. Without the cache the file is in a temporary folder.
 
 from __future__ import annotations
 
-import uuid
 import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory, gettempdir
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 import duckdb
@@ -25,6 +24,7 @@ from roast_analyze.open.account import Progress
 from roast_analyze.open.cache import Entry, Loaded, cache_folder, template_path, unfinished
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.memory_limit import limit_bytes
+from roast_analyze.open.spill import new_spill_folder
 from roast_analyze.open.tables import create_tables, literal, transaction, write_accounts
 from roast_analyze.open.views import NAME, VIEWS_NAME, create_views, describe_views
 from roast_schemas.documentation import docs
@@ -207,11 +207,9 @@ def copy_template(
 
 
 def _connect(memory_bytes: int) -> duckdb.DuckDBPyConnection:
-    # DuckDB creates this folder when it spills, and removes it at the end.
-    spill_folder = Path(gettempdir()) / f"roast-spill-{uuid.uuid4().hex}"
     connection = duckdb.connect(
         ":memory:",
-        config={"memory_limit": f"{memory_bytes}B", "temp_directory": str(spill_folder)},
+        config={"memory_limit": f"{memory_bytes}B", "temp_directory": str(new_spill_folder())},
     )
     connection.execute("SET enable_progress_bar = false")
     # This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other

@@ -4,8 +4,9 @@ Each recording is made in a separate process, on a cluster of worker processes. 
 ``NAME.jsonl``, and ``NAME.json`` with the injected causes and the wall time of the program.
 ``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination``, ``--recheck``,
 ``--blind``, ``--blind-more``, ``--coffea-exam``, ``--plain-exam``, ``--final-plain``,
-``--final-coffea``, ``--closing-plain``, ``--closing-coffea``, ``--independent-plain`` or
-``--independent-coffea``, other programs are recorded.
+``--final-coffea``, ``--closing-plain``, ``--closing-coffea``, ``--independent-plain``,
+``--independent-coffea``, ``--outside-plain`` or ``--outside-coffea``, other programs are
+recorded.
 These sets were written after the rules, one after the other; after each set, the rules were
 corrected for the errors that it showed.
 """
@@ -45,6 +46,8 @@ OTHER_MODULES = (
     "closing_coffea_programs",
     "independent_plain_programs",
     "independent_coffea_programs",
+    "outside_plain_programs",
+    "outside_coffea_programs",
 )
 
 

@@ -1,8 +1,9 @@
 -- Threads waiting for inputs from other workers.
 -- The time is that of core_time: one waiting attempt explains one idle thread. Without transfers,
 -- threads would compute for at least half of it. At most, the tail that transfers cause is shorter
--- as well, and tasks compute as fast as with local inputs: received data is deserialized, and
--- transfers compete with computing for memory and the interpreter. Compute times are compared
+-- as well, tasks are dispatched sooner, because event loops do not serialize data, and tasks compute
+-- as fast as with local inputs: received data is deserialized, and transfers compete with computing
+-- for memory and the interpreter. Compute times are compared
 -- between tasks of a prefix with the same number of inputs, by medians.
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
@@ -21,8 +22,11 @@ found AS (
     INNER JOIN _run_size USING (trace_id)
     WHERE waited.seconds >= $min_share * run_core_seconds AND prefix IS NOT NULL
 ),
-tail AS (
-    SELECT trace_id, sum(tail_seconds + dependencies_seconds) AS seconds
+idle AS (
+    SELECT
+        trace_id,
+        sum(tail_seconds + dependencies_seconds) AS tail_seconds,
+        sum(dispatch_seconds) AS dispatch_seconds
     FROM _bucket_uses
     GROUP BY trace_id
 ),
@@ -106,7 +110,8 @@ SELECT
     1.1
         * (
             found.seconds
-            + least(coalesce(tail.seconds, 0), found.seconds)
+            + least(coalesce(tail_seconds, 0), found.seconds)
+            + least(coalesce(dispatch_seconds, 0), found.seconds)
             + coalesce(slowed.seconds, 0)
         )
         / mean_nthreads AS wall_seconds_max,
@@ -122,4 +127,4 @@ SELECT
 FROM found
 LEFT JOIN moved USING (trace_id, prefix)
 LEFT JOIN slowed USING (trace_id, prefix)
-LEFT JOIN tail USING (trace_id);
+LEFT JOIN idle USING (trace_id);

@@ -86,9 +86,9 @@ def test_workers_that_are_used_for_a_third_of_the_time(apply, worker, naps):
 def heartbeats(sample):
     """Return samples each second, with heartbeats each second except for a gap."""
 
-    def heartbeats(gap_from, gap_to):
+    def heartbeats(gap_from, gap_to, worker="w1"):
         return [
-            sample(t + 0.5, "w1", last_seen=gap_from if gap_from < t < gap_to else float(t))
+            sample(t + 0.5, worker, last_seen=gap_from if gap_from < t < gap_to else float(t))
             for t in range(100)
         ]
 
@@ -100,6 +100,26 @@ def test_a_worker_that_stood_still(apply, worker, task, run, heartbeats):
     records += [task("c-2"), *run("c-2", 40.0, 45.0)]
     assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == [("w1", 40.0)]
     assert apply("silent-worker", *records, *heartbeats(10.0, 14.0)) == []
+
+
+def test_workers_that_stood_still_at_the_same_time(apply, worker, task, run, heartbeats):
+    """One from 10 to 30 s, the other from 20 to 45 s: 45 thread-seconds in 35 s."""
+    records = [worker("w1"), task("c-1"), *run("c-1", 5.0, 40.0)]
+    records += [worker("w2"), task("c-2"), *run("c-2", 5.0, 60.0, "w2")]
+    records += [task("c-3"), *run("c-3", 40.0, 45.0)]
+    records += [task("c-4"), *run("c-4", 60.0, 61.0, "w2")]
+    assert apply(
+        "silent-worker", *records, *heartbeats(10.0, 30.0), *heartbeats(20.0, 45.0, "w2"),
+        columns="entity, core_seconds, wall_seconds_max, sentence",
+    ) == [
+        (
+            "w2, w1",
+            45.0,
+            35.0,
+            "2 workers sent no heartbeat for up to 25.0 s each while they had tasks, and none of "
+            "them ended.",
+        )
+    ]  # fmt: skip
 
 
 def test_a_worker_that_computes_without_heartbeats(apply, worker, naps, heartbeats):

@@ -1,4 +1,4 @@
--- Needs: _task_runs, _tasks
+-- Needs: _task_group_medians, _task_group_workers, _task_runs, _tasks
 CREATE VIEW task_groups AS
 WITH submitted AS (
     SELECT
@@ -26,7 +26,6 @@ done AS (
         count(*) FILTER (outcome = 'unfinished') AS unfinished,
         sum(compute_seconds) AS compute_seconds,
         avg(whole_seconds) AS mean_compute_seconds,
-        median(whole_seconds) AS median_compute_seconds,
         max(whole_seconds) AS max_compute_seconds,
         sum(transfer_seconds) AS transfer_seconds,
         sum(deserialize_seconds) AS deserialize_seconds,
@@ -37,17 +36,6 @@ done AS (
     FROM _task_runs AS run
     LEFT JOIN raw.task AS task ON run.submission = task.rowid
     GROUP BY run.trace_id, task."group"
-),
--- Counted apart: count(DISTINCT) keeps all values in memory.
-used AS (
-    SELECT trace_id, task_group, count(*) AS workers
-    FROM (
-        SELECT DISTINCT run.trace_id, task."group" AS task_group, run.worker
-        FROM _task_runs AS run
-        LEFT JOIN raw.task AS task ON run.submission = task.rowid
-        WHERE run.worker IS NOT NULL
-    )
-    GROUP BY trace_id, task_group
 )
 SELECT
     coalesce(submitted.task_group, done.task_group) AS task_group,
@@ -79,7 +67,9 @@ FROM submitted
 FULL JOIN done
     ON submitted.trace_id = done.trace_id
     AND submitted.task_group IS NOT DISTINCT FROM done.task_group
-LEFT JOIN used
+LEFT JOIN _task_group_medians AS middle
+    ON done.trace_id = middle.trace_id AND done.task_group IS NOT DISTINCT FROM middle.task_group
+LEFT JOIN _task_group_workers AS used
     ON done.trace_id = used.trace_id AND done.task_group IS NOT DISTINCT FROM used.task_group
 ORDER BY trace_id, compute_seconds DESC NULLS LAST, task_group;
 

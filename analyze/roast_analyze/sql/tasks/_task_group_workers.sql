@@ -1,0 +1,12 @@
+-- Needs: _task_runs
+-- Number of workers that ran attempts of each task group. It is a table, because in the query of all
+-- aggregates of the groups it would take many times as long in little memory.
+CREATE TABLE _task_group_workers AS
+SELECT trace_id, task_group, count(*) AS workers
+FROM (
+    SELECT DISTINCT run.trace_id, task."group" AS task_group, run.worker
+    FROM _task_runs AS run
+    LEFT JOIN raw.task AS task ON run.submission = task.rowid
+    WHERE run.worker IS NOT NULL
+)
+GROUP BY trace_id, task_group;

@@ -5,8 +5,8 @@ Each recording is made in a separate process, on a cluster of worker processes. 
 ``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination``, ``--recheck``,
 ``--blind``, ``--blind-more``, ``--coffea-exam``, ``--plain-exam``, ``--final-plain``,
 ``--final-coffea``, ``--closing-plain``, ``--closing-coffea``, ``--independent-plain``,
-``--independent-coffea``, ``--outside-plain`` or ``--outside-coffea``, other programs are
-recorded.
+``--independent-coffea``, ``--outside-plain``, ``--outside-coffea`` or ``--short``, other
+programs are recorded.
 These sets were written after the rules, one after the other; after each set, the rules were
 corrected for the errors that it showed.
 """
@@ -48,6 +48,7 @@ OTHER_MODULES = (
     "independent_coffea_programs",
     "outside_plain_programs",
     "outside_coffea_programs",
+    "short_programs",
 )
 
 

@@ -25,15 +25,22 @@
 -- $entity_share = 0.6: share of the waiting that makes a prefix the entity
 -- $own_cores = 0.1: CPU use of a worker apart from its tasks, in cores, which is subtracted
 -- $min_busy_share = 0.5: compute time against thread time in this case; else Dask itself uses the CPU
-WITH threads AS (
+WITH profiled AS (
+    -- Coroutines run in the event loop, which is not sampled.
+    SELECT DISTINCT trace_id, prefix, true AS is_profiled FROM raw.profile WHERE worker IS NOT NULL
+),
+threads AS (
     SELECT
         trace_id,
         worker,
         sum(delta) FILTER (activity = 'thread-cpu') AS cpu_seconds,
-        sum(delta) FILTER (activity IN ('thread-cpu', 'thread-noncpu')) AS seconds
+        sum(delta) FILTER (activity IN ('thread-cpu', 'thread-noncpu')) AS seconds,
+        sum(delta) FILTER (activity IN ('thread-cpu', 'thread-noncpu') AND is_profiled)
+            AS profiled_seconds
     FROM _activity_deltas
+    LEFT JOIN profiled USING (trace_id, prefix)
     WHERE unit = 'seconds' AND context = 'execute'
-    GROUP BY ALL
+    GROUP BY trace_id, worker
 ),
 -- The prefix whose threads wait.
 prefixes AS (
@@ -90,6 +97,7 @@ by_worker AS (
         threads.worker,
         threads.cpu_seconds,
         threads.seconds,
+        threads.profiled_seconds,
         greatest(threads.seconds - threads.cpu_seconds - coalesce(inputs.seconds, 0), 0)
             AS wait_seconds,
         samples.cores,
@@ -124,8 +132,8 @@ totals AS (
         avg(processes) AS core_processes,
         avg(worker_cores) AS worker_cores,
         -- The profiles of a lost worker can be missing.
-        sum(sampled_seconds) / nullif(sum(seconds) FILTER (sampled_seconds IS NOT NULL), 0)
-            AS sampled_share,
+        sum(sampled_seconds)
+            / nullif(sum(profiled_seconds) FILTER (sampled_seconds IS NOT NULL), 0) AS sampled_share,
         sum(wait_seconds) / nullif(sum(seconds), 0) AS wait_share
     FROM by_worker
     GROUP BY trace_id

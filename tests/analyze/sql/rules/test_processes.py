@@ -3,10 +3,10 @@
 import pytest
 
 
-def metrics(cpu_seconds: float, noncpu_seconds: float) -> list[dict]:
+def metrics(cpu_seconds: float, noncpu_seconds: float, prefix: str = "a") -> list[dict]:
     """Return the CPU time of task threads."""
     delta = {"kind": "fine_metric", "t": 50.0, "worker": "w1", "server_id": "id-w1-0.0"}
-    about = {"context": "execute", "prefix": "a", "unit": "seconds"}
+    about = {"context": "execute", "prefix": prefix, "unit": "seconds"}
     return [
         {**delta, **about, "activity": "thread-cpu", "delta": cpu_seconds},
         {**delta, **about, "activity": "thread-noncpu", "delta": noncpu_seconds},
@@ -77,19 +77,28 @@ def test_threads_on_a_host_without_a_free_core(apply, worker, told, sample, nthr
 
 
 @pytest.mark.parametrize(
-    ("profiled_seconds", "stall_seconds", "cpu_seconds", "found"),
+    ("profiled_seconds", "stall_seconds", "cpu_seconds", "coroutine_seconds", "found"),
     [
-        (20.0, 5.0, 1.0, True),
+        (20.0, 5.0, 1.0, 0.0, True),
         # Stalls also stop the profiler.
-        (130.0, 5.0, 1.0, False),
-        (130.0, 0.1, 1.0, True),
-        (180.0, 0.1, 1.0, False),
+        (130.0, 5.0, 1.0, 0.0, False),
+        (130.0, 0.1, 1.0, 0.0, True),
+        (180.0, 0.1, 1.0, 0.0, False),
         # On a busy machine, the profiler waits for a core.
-        (130.0, 0.1, 20.0, False),
+        (130.0, 0.1, 20.0, 0.0, False),
+        # Coroutines are not sampled.
+        (180.0, 0.1, 1.0, 100.0, False),
     ],
 )
 def test_calls_that_hold_the_gil_without_using_the_cpu(
-    apply, worker, sample, profiled_seconds, stall_seconds, cpu_seconds, found
+    apply,
+    worker,
+    sample,
+    profiled_seconds,
+    stall_seconds,
+    cpu_seconds,
+    coroutine_seconds,
+    found,
 ):
     """Of the 200 s that four threads compute, the profiler samples only some."""
     profile = {
@@ -120,6 +129,7 @@ def test_calls_that_hold_the_gil_without_using_the_cpu(
         "gil",
         worker("w1", nthreads=4),
         *metrics(cpu_seconds, 200.0 - cpu_seconds),
+        *metrics(0.0, coroutine_seconds, prefix="b"),
         *(sample(t, cpu=4.0, executing=4, nthreads=4) for t in range(0, 50, 10)),
         *stalls(2.0, 12.0, seconds=stall_seconds),
         profile,

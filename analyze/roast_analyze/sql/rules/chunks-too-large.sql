@@ -91,7 +91,7 @@ SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        '{} chunks of about {:.2g} s for {} threads: other threads were idle for {:.1f} core-seconds while the'
+        '{} chunks of about {:.2g} s for {} threads: other threads were idle for {:,.1f} core-seconds while the'
         ' last ones were processed.', chunks, median_seconds, nthreads, idle_seconds
     ) AS sentence,
     idle_seconds AS core_seconds,

@@ -93,7 +93,7 @@ SELECT
     'medium' AS confidence,
     format(
         'The client submitted tasks {} times, each time {:.2g} s (median) after the last result: threads had'
-        ' nothing to do for {:.1f} core-seconds.', submissions, delay_seconds, idle_seconds
+        ' nothing to do for {:,.1f} core-seconds.', submissions, delay_seconds, idle_seconds
     ) AS sentence,
     idle_seconds AS core_seconds,
     0.5 * idle_seconds / mean_nthreads AS wall_seconds_min,

@@ -55,7 +55,7 @@ SELECT
     'low' AS confidence,
     concat(
         format(
-            'Threads were idle for {:.1f} core-seconds for one reason, {}', seconds,
+            'Threads were idle for {:,.1f} core-seconds for one reason, {}', seconds,
             reason
         ),
         format(', mostly while {} computed', computing.prefix),

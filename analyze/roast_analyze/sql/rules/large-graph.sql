@@ -73,7 +73,7 @@ SELECT
     layers.layer AS entity,
     'high' AS confidence,
     format(
-        '{} of {:.0f} MB in total, with the data of their tasks inside, kept the workers waiting for {:.1f} s.',
+        '{} of {:,.0f} MB in total, with the data of their tasks inside, kept the workers waiting for {:.1f} s.',
         CASE graphs WHEN 1 THEN 'A graph' ELSE graphs || ' graphs' END,
         bytes / 1e6, waited_seconds
     ) AS sentence,

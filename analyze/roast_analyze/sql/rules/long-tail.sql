@@ -88,7 +88,7 @@ SELECT
             WHEN is_late THEN format(' and started {:.1f} s after it could have', ready_seconds)
             ELSE ', longer than the others'
         END,
-        format('. During that time, other threads were idle for {:.1f} core-seconds.', idle_seconds)
+        format('. During that time, other threads were idle for {:,.1f} core-seconds.', idle_seconds)
     ) AS sentence,
     idle_seconds AS core_seconds,
     CASE WHEN is_late THEN 0.6 ELSE 0.4 END * saved_seconds AS wall_seconds_min,

@@ -64,21 +64,21 @@ SELECT
     CASE WHEN is_merge THEN 'high' WHEN is_steady THEN 'low' ELSE 'medium' END AS confidence,
     CASE
         WHEN is_merge THEN format(
-            '{} of {}, with {} inputs, took up to {:.1f} s, while other threads were idle for {:.1f} core-seconds.',
+            '{} of {}, with {} inputs, took up to {:.1f} s, while other threads were idle for {:,.1f} core-seconds.',
             CASE scarce_tasks WHEN 1 THEN 'A task' ELSE scarce_tasks || ' tasks' END,
             prefix, inputs, longest_seconds, idle_seconds
         )
         WHEN scarce_tasks = 1 THEN format(
-            'A task of {} took {:.1f} s, while other threads were idle for {:.1f} core-seconds.',
+            'A task of {} took {:.1f} s, while other threads were idle for {:,.1f} core-seconds.',
             prefix, seconds, idle_seconds
         )
         WHEN dependent_share > 0.5 THEN format(
             '{} tasks of {} that wait for each other took {:.1f} s, while other threads were idle for'
-            ' {:.1f} core-seconds.',
+            ' {:,.1f} core-seconds.',
             scarce_tasks, prefix, seconds, idle_seconds
         )
         ELSE format(
-            'There were too few tasks of {} for all threads: others were idle for {:.1f} core-seconds.',
+            'There were too few tasks of {} for all threads: others were idle for {:,.1f} core-seconds.',
             prefix, idle_seconds
         )
     END AS sentence,

@@ -63,7 +63,7 @@ SELECT
     prefix AS entity,
     'high' AS confidence,
     format(
-        '{} tasks, mostly {}, compute for {:.1f} ms each; getting one to a thread takes {:.0f} ms of its time.',
+        '{:,} tasks, mostly {}, compute for {:.1f} ms each; getting one to a thread takes {:.0f} ms of its time.',
         short_tasks, prefix, 1000 * mean_seconds, 1000 * overhead_seconds / short_tasks
     ) AS sentence,
     overhead_seconds AS core_seconds,

@@ -86,7 +86,7 @@ SELECT
     )
     -- Samples can miss results that were on disk for a short time.
     || CASE
-        WHEN spilled_bytes >= 5e5 THEN format('; results of up to {:.0f} MB were on disk', spilled_bytes / 1e6)
+        WHEN spilled_bytes >= 5e5 THEN format('; results of up to {:,.0f} MB were on disk', spilled_bytes / 1e6)
         ELSE ''
     END
     || '.' AS sentence,

@@ -96,9 +96,9 @@ SELECT
     CASE WHEN slowed.seconds IS NULL THEN 'high' ELSE 'medium' END AS confidence,
     concat(
         format(
-            'Threads waited for {:.1f} core-seconds for the inputs of {} from other workers', found.seconds, found.prefix
+            'Threads waited for {:,.1f} core-seconds for the inputs of {} from other workers', found.seconds, found.prefix
         ),
-        format(': {:.0f} MB, mostly results of {}', moved.nbytes / 1e6, moved.source),
+        format(': {:,.0f} MB, mostly results of {}', moved.nbytes / 1e6, moved.source),
         '.',
         format(
             ' With them, {} tasks computed {:.1f} s longer in all than on local inputs.', slowed.attempts,

@@ -63,7 +63,7 @@ SELECT
     -- Tasks with too much data look the same.
     'medium' AS confidence,
     format(
-        'Up to {:.0f} of {:.0f} MB of a worker are not results of tasks. Workers were therefore {}.',
+        'Up to {:,.0f} of {:,.0f} MB of a worker are not results of tasks. Workers were therefore {}.',
         unmanaged_bytes / 1e6, limit_bytes / 1e6,
         concat_ws(
             ', ',

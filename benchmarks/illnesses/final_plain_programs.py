@@ -366,22 +366,24 @@ def archive_mounted_on_one_worker(run: Run) -> None:
 
 
 PRELOAD = """
-from final_plain_programs import use_old_numpy
+import numpy
+from final_plain_programs import use_old_version
 
 def dask_setup(worker):
     if worker.name == 3:
-        use_old_numpy(worker)
+        use_old_version(worker, numpy, "1.24.2")
 """
 
 
-def use_old_numpy(worker: Worker) -> None:
-    """Let packages be found in a folder of the user first, where there is an old NumPy."""
+def use_old_version(worker: Worker, package: Any, version: str) -> None:
+    """Let packages be found in a folder of the user first, where one of them is old."""
     folder = Path(worker.local_directory) / "user-site"
-    facts = folder / "numpy-1.24.2.dist-info" / "METADATA"
+    name = package.__name__
+    facts = folder / f"{name}-{version}.dist-info" / "METADATA"
     facts.parent.mkdir(parents=True)
-    facts.write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 1.24.2\n")
+    facts.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     sys.path.insert(0, str(folder))
-    np.__version__ = "1.24.2"
+    package.__version__ = version
     versions._version_cached.cache_clear()
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 from functools import partial
@@ -21,7 +20,7 @@ import dask
 import dask.array as da
 import dask.bag as db
 import numpy as np
-from distributed import Client, WorkerPlugin, get_worker, versions, wait
+from distributed import Client, WorkerPlugin, get_worker, wait
 from distributed.diagnostics.plugin import SchedulerPlugin
 from final_plain_programs import FREE, HOLDING, STATE, about, limit_uplink, set_state
 from illness import Run, cause, illness
@@ -242,25 +241,13 @@ def quota_checked_by_the_client(run: Run) -> None:
 
 
 PRELOAD = """
-from independent_plain_programs import use_old_cloudpickle
+import cloudpickle
+from final_plain_programs import use_old_version
 
 def dask_setup(worker):
     if worker.name in (1, 2):
-        use_old_cloudpickle(worker)
+        use_old_version(worker, cloudpickle, "2.2.1")
 """
-
-
-def use_old_cloudpickle(worker: Worker) -> None:
-    """Let an old cloudpickle be found first."""
-    import cloudpickle
-
-    folder = Path(worker.local_directory) / "site"
-    facts = folder / "cloudpickle-2.2.1.dist-info" / "METADATA"
-    facts.parent.mkdir(parents=True)
-    facts.write_text("Metadata-Version: 2.1\nName: cloudpickle\nVersion: 2.2.1\n")
-    sys.path.insert(0, str(folder))
-    cloudpickle.__version__ = "2.2.1"
-    versions._version_cached.cache_clear()
 
 
 @illness(cause("version-mismatch"), saves=None)

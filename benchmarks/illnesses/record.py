@@ -2,13 +2,9 @@
 
 Each recording is made in a separate process, on a cluster of worker processes. It writes
 ``NAME.jsonl``, and ``NAME.json`` with the injected causes and the wall time of the program.
-``INDEX.md`` lists all illnesses. With ``--validation``, ``--examination``, ``--recheck``,
-``--blind``, ``--blind-more``, ``--coffea-exam``, ``--plain-exam``, ``--final-plain``,
-``--final-coffea``, ``--closing-plain``, ``--closing-coffea``, ``--independent-plain``,
-``--independent-coffea``, ``--outside-plain``, ``--outside-coffea`` or ``--short``, other
-programs are recorded.
-These sets were written after the rules, one after the other; after each set, the rules were
-corrected for the errors that it showed.
+``INDEX.md`` lists all illnesses. With an option such as ``--short``, another set of programs is
+recorded. These sets were written after the rules, one after the other; after each set, the
+rules were corrected for the errors that it showed.
 """
 
 from __future__ import annotations

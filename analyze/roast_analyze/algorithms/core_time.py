@@ -311,9 +311,9 @@ class _Sweep:
 
         def level(part: int, amount: NDArray[Any]) -> Floats:
             """Return the sum of the amounts of intervals that have started and not stopped."""
-            change = np.zeros(len(order))
             if not amount.any():
-                return change
+                return np.zeros(len(order))
+            change = np.zeros(len(order))
             np.split(change, ends)[part][:] = np.concatenate([amount, -amount])
             return np.cumsum(change[order])
 
@@ -426,9 +426,9 @@ def _unassigned(sweep: _Sweep, outside: _Outside) -> Iterator[tuple[str, Floats]
 
     def level(part: int, amount: NDArray[Any], before: float = 0.0) -> Floats:
         """Return the sum of the changes so far."""
-        change = np.zeros(len(order))
         if not amount.any():
-            return change + before
+            return np.full(len(order), before)
+        change = np.zeros(len(order))
         np.split(change, ends)[part][:] = amount
         return before + np.cumsum(change[order])
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
 #: Smallest share of the run that a finding of each severity could save.
-#: A saving below 5 % is hard to see, because runs of the same program differ by as much.
+#: A control was moderate at 4 % in one of two recordings, and had no such finding in the other.
 SEVERITIES: Final = {"major": 0.1, "moderate": 0.05, "minor": 0.01}
 
 #: Weight of a saving when findings are ranked, by confidence.

@@ -40,7 +40,7 @@ BYTES_VARIABLE: Final = "ROAST_CACHE_BYTES"
 DEFAULT_BYTES: Final = 20 * 2**30
 
 #: Unfinished files of a killed process are removed after this time.
-_ABANDONED_SECONDS: Final = 24 * 3600.0
+ABANDONED_SECONDS: Final = 24 * 3600.0
 
 _MANIFEST: Final = "manifest.json"
 _FINISHED, _UNFINISHED = ".duckdb", ".unfinished"
@@ -191,7 +191,7 @@ class Entry:
                 continue
             with contextlib.suppress(OSError):
                 age_seconds = time.time() - path.stat().st_mtime
-                if path.suffix in {_FINISHED, _TABLES} or age_seconds > _ABANDONED_SECONDS:
+                if path.suffix in {_FINISHED, _TABLES} or age_seconds > ABANDONED_SECONDS:
                     path.unlink()
         _evict(keep=self.folder)
         return finished

@@ -24,7 +24,7 @@ from roast_analyze.open.account import Progress
 from roast_analyze.open.cache import Entry, Loaded, cache_folder, template_path, unfinished
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.memory_limit import limit_bytes
-from roast_analyze.open.spill import new_spill_folder
+from roast_analyze.open.spill import new_spill_folder, remove_abandoned_spills
 from roast_analyze.open.tables import create_tables, literal, transaction, write_accounts
 from roast_analyze.open.views import NAME, VIEWS_NAME, create_views, describe_views
 from roast_schemas.documentation import docs
@@ -293,6 +293,7 @@ def _build(
     cache: bool,
 ) -> list[tuple[Segment, Account, Progress]]:
     """Build or grow a database in a file."""
+    remove_abandoned_spills()
     with _connect(min(memory_bytes, LOADING_BYTES)) as connection:
         _attach(connection, path)
         return _load(connection, inputs, known, listener, cache=cache)

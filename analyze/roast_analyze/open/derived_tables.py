@@ -18,7 +18,6 @@ import threading
 import warnings
 from contextlib import closing, suppress
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import duckdb
@@ -120,9 +119,10 @@ class DerivedTables:
 
     def _names(self, query: str) -> set[str]:
         """Return the empty tables that a query refers to, also by views of the user."""
-        if words_of(query) & INDIRECT:
+        words = words_of(query)
+        if words & INDIRECT:
             return set(self._empty)
-        return self._empty & words_of(query, self._needs)
+        return self._empty & with_definitions(words, self._needs)
 
     def read_users_views(self) -> None:
         """Read the definitions of the views that the user has created."""
@@ -241,10 +241,14 @@ class DerivedTables:
                 self._empty.discard(name)
 
 
-def words_of(text: str, definitions: Mapping[str, set[str]] = MappingProxyType({})) -> set[str]:
-    """Return the words of a query in lower case, and those of the definitions of its words."""
+def words_of(text: str) -> set[str]:
+    """Return the words of a query or a definition, in lower case."""
+    return set(re.findall(r"\w+", text.casefold()))
+
+
+def with_definitions(words: set[str], definitions: Mapping[str, set[str]]) -> set[str]:
+    """Return words, and those of their definitions, which can have definitions themselves."""
     found: set[str] = set()
-    words = set(re.findall(r"\w+", text.casefold()))
     while words:
         found |= words
         words = set().union(*(definitions.get(word, set()) for word in words)) - found

@@ -17,25 +17,29 @@ from typing import Final
 
 import psutil
 
-_PREFIX: Final = "roast-spill-"
+from roast_analyze.open.cache import ABANDONED_SECONDS
 
-#: A folder that was last used before this is removed. Containers can share the folder of
-#: temporary files and not see the processes of each other.
-_STALE_SECONDS: Final = 86_400
+_PREFIX: Final = "roast-spill-"
 
 #: File of DuckDB whose name contains the id of the process.
 _OWNER: Final = re.compile(r"duckdb_temp_(\d+)_\d+_owner")
 
 
 def new_spill_folder() -> Path:
-    """Return the path of a new folder, after removing those that killed processes left."""
-    parent = Path(gettempdir())
-    for folder in parent.glob(f"{_PREFIX}*"):
+    """Return the path of a new folder."""
+    return Path(gettempdir()) / f"{_PREFIX}{uuid.uuid4().hex}"
+
+
+def remove_abandoned_spills() -> None:
+    """Remove the folders that killed processes left and that were not used for a day."""
+    for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             files = list(folder.iterdir())
-            used_t = max(file.stat().st_mtime for file in (folder, *files))
+            age_seconds = time.time() - max(path.stat().st_mtime for path in (folder, *files))
             owners = filter(None, (_OWNER.fullmatch(file.name) for file in files))
-            is_used = any(psutil.pid_exists(int(owner[1])) for owner in owners)
-            if used_t < time.time() - _STALE_SECONDS and not is_used:
+            # Containers can share the folder of temporary files and not see the processes of
+            # each other, so that a missing process is not enough.
+            if age_seconds > ABANDONED_SECONDS and not any(
+                psutil.pid_exists(int(owner[1])) for owner in owners
+            ):
                 shutil.rmtree(folder, ignore_errors=True)
-    return parent / f"{_PREFIX}{uuid.uuid4().hex}"

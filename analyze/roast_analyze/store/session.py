@@ -24,7 +24,7 @@ import xxhash
 from roast_analyze.errors import MissingExtra
 from roast_analyze.open.cache import cache_folder
 from roast_analyze.open.database import open_empty_database
-from roast_analyze.open.derived_tables import INDIRECT, words_of
+from roast_analyze.open.derived_tables import INDIRECT, with_definitions, words_of
 from roast_analyze.open.session import Session
 from roast_analyze.open.tables import literal, quoted
 from roast_analyze.open.views import (
@@ -168,11 +168,13 @@ class StoreSession(Session):
 
     def _names(self, query: str) -> set[str]:
         """Return the words of a query, and those in the views that it refers to."""
-        if words_of(query) & INDIRECT:
+        words = words_of(query)
+        if words & INDIRECT:
             return {*RAW, *VIEWS, *(view.name for view in store_views())}
         # A stored view needs no other table.
         stored: dict[str, set[str]] = {name: set() for name in self._stored}
-        return words_of(query, _defined_words() | self._derived.users_views | stored)
+        defined = _defined_words() | self._derived.users_views | stored
+        return with_definitions(words, defined)
 
     def _replace(
         self, connection: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]

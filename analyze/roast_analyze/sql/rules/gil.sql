@@ -25,10 +25,13 @@
 -- $entity_share = 0.6: share of the waiting that makes a prefix the entity
 -- $own_cores = 0.1: CPU use of a worker apart from its tasks, in cores, which is subtracted
 -- $min_busy_share = 0.5: compute time against thread time in this case; else Dask itself uses the CPU
-WITH profiled AS (
-    -- Coroutines run in the event loop, which is not sampled.
-    SELECT DISTINCT trace_id, prefix, true AS is_profiled FROM raw.profile WHERE worker IS NOT NULL
+WITH slices AS (
+    SELECT trace_id, worker, prefix, interval_seconds, unnest(tree.slices) AS slice
+    FROM raw.profile
+    WHERE worker IS NOT NULL AND rowid NOT IN (SELECT record FROM _damaged_profiles)
 ),
+-- Coroutines run in the event loop, which is not sampled.
+profiled AS (SELECT DISTINCT trace_id, prefix, true AS is_profiled FROM slices),
 threads AS (
     SELECT
         trace_id,
@@ -67,11 +70,7 @@ samples AS (
 ),
 profiles AS (
     SELECT trace_id, worker, sum(interval_seconds * slice.counts[list_position(slice.nodes, 0)]) AS seconds
-    FROM (
-        SELECT trace_id, worker, interval_seconds, unnest(tree.slices) AS slice
-        FROM raw.profile
-        WHERE worker IS NOT NULL AND rowid NOT IN (SELECT record FROM _damaged_profiles)
-    )
+    FROM slices
     GROUP BY ALL
 ),
 stalls AS (

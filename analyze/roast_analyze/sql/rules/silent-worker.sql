@@ -54,8 +54,8 @@ SELECT
     0.8 * thread_seconds / mean_nthreads AS wall_seconds_min,
     silent_seconds AS wall_seconds_max,
     format(
-        'Look at the host of each: suspended or swapping process, network, code that holds the GIL. '
-        'Set distributed.scheduler.worker-ttl below {:.0f} s, so that their tasks go to others.',
+        'Look for suspended or swapping processes, network failures and code that holds the GIL. '
+        'Set distributed.scheduler.worker-ttl below {:.0f} s, so that tasks of a silent worker go to others.',
         greatest(seconds / 2, 2)
     ) AS change,
     format(

@@ -86,7 +86,7 @@ def test_threads_on_a_host_without_a_free_core(apply, worker, told, sample, nthr
         (180.0, 0.1, 1.0, 0.0, False),
         # On a busy machine, the profiler waits for a core.
         (130.0, 0.1, 20.0, 0.0, False),
-        # Coroutines are not sampled.
+        # Coroutines are not sampled, nor is a prefix whose profile is damaged.
         (180.0, 0.1, 1.0, 100.0, False),
     ],
 )
@@ -125,6 +125,7 @@ def test_calls_that_hold_the_gil_without_using_the_cpu(
             ],
         },
     }
+    damaged = {**profile, "prefix": "b", "tree": {**profile["tree"], "parents": [None, 7]}}
     rows = apply(
         "gil",
         worker("w1", nthreads=4),
@@ -133,6 +134,7 @@ def test_calls_that_hold_the_gil_without_using_the_cpu(
         *(sample(t, cpu=4.0, executing=4, nthreads=4) for t in range(0, 50, 10)),
         *stalls(2.0, 12.0, seconds=stall_seconds),
         profile,
+        damaged,
         stop_t=50.0,
         columns="confidence, change",
     )

@@ -47,6 +47,19 @@ def test_ranges_lie_within_the_run(findings, worker, task, run):
         assert 0 <= least <= most <= 100.0
 
 
+def test_the_remaining_work_bounds_a_saving(findings, process, worker):
+    """A thread is busy for 99 of 100 s; in the bound, the cost of opening is raised by half."""
+    chunks = [
+        {"seconds": 9.9, "open_seconds": 4.0, "read_seconds": 0.5, "file": f"{number}.root"}
+        for number in range(10)
+    ]
+
+    [(core_seconds, most)] = findings(
+        worker("w1"), *process(*chunks), columns="core_seconds, wall_seconds_max"
+    )
+    assert most == pytest.approx(100.0 - (99.0 - 1.5 * core_seconds))
+
+
 def test_skipped_files_rank_first(findings, process, worker, chunk, run):
     """A chunk of 1 s is lost; the other thread is idle for 20 of 80 s."""
     chunks = [{"seconds": 10.0, "worker": f"w{number % 2 + 1}"} for number in range(7)]

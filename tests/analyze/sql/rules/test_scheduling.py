@@ -158,5 +158,17 @@ def test_transfers(apply, combined):
     assert sentence.endswith("from other workers: 5 MB, mostly results of produce.")
 
 
+def test_transfers_that_delay_the_dispatch_of_other_tasks(apply, combined, task, run):
+    """An attempt begins 6 s after its dispatch, while one of two threads is idle."""
+    late = task("late-1"), *run("late-1", 30.0, 60.0, phases=[("compute", 36.0, 60.0)])
+
+    def most(*records):
+        [(seconds,)] = apply("transfers", *combined(12.0), *records, columns="wall_seconds_max")
+        return seconds
+
+    assert most() == pytest.approx(1.1 * (12.0 + 12.0) / 2)
+    assert most(*late) == pytest.approx(1.1 * (12.0 + 12.0 + 6.0) / 2)
+
+
 def test_short_transfers(apply, combined):
     assert apply("transfers", *combined(8.0)) == []

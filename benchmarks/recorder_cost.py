@@ -2,10 +2,10 @@
 
 It prints two tables.
 
-**A transition**: a Scheduler object without network (``simulated.py``) computes small graphs,
-alternately without plugin, with an empty plugin, with one that appends its arguments to a
-list, and with the recorder, including its hooks, task records and encoding in the
-scheduler's process. Numbers are medians of paired differences.
+**A transition**: Scheduler objects without network (``simulated.py``) compute small graphs,
+alternately one without plugin and one with an empty plugin, with one that appends its
+arguments to a list, or with the recorder, including its listeners, hooks, task records and
+encoding in the scheduler's process. Numbers are medians of paired differences.
 
 **A run**: processes compute no-op tasks, with the scheduler in a separate process. Runs with
 and without each recorder alternate, and the CPU time of the scheduler is compared. Starting
@@ -85,39 +85,57 @@ class Recorder(RecorderPlugin):
     def __init__(self) -> None:
         super().__init__("benchmark", None, Settings().as_dict())
 
+    async def attach(self, scheduler: Scheduler) -> None:
+        await self.start(scheduler)
+        await self._snapshot
+        self._ticker.cancel()
+
     def drain(self) -> None:
+        self._seal_wanted_keys()
         while batches := self._buffer.pull(self._buffer._last_number):
             del batches
 
 
 async def cost_of_a_transition(rounds: int, tasks: int) -> list[tuple[str, float, float]]:
     """Return the name of each plugin, and its time per transition and per task (µs)."""
-    async with simulated_scheduler(workers=20) as scheduler:
+    recorder = Recorder()
+    names: dict[str, Any] = {
+        "an empty plugin": Empty(),
+        "a bare append": BareAppend(),
+        "roast, all that it does": recorder,
+    }
+    async with contextlib.AsyncExitStack() as stack:
+        # Each plugin has a scheduler, beside one without plugins that has done the same work:
+        # the recorder's listeners would slow down a scheduler that is shared.
+        pairs = {}
+        for name in names:
+            pairs[name] = [
+                await stack.enter_async_context(simulated_scheduler(workers=20))
+                for _ in range(2)
+            ]
         keys = fresh_keys()
-        counting = Counting()
-        scheduler.add_plugin(counting)
-        await run_tasks(scheduler, list(itertools.islice(keys, tasks)))
-        scheduler.remove_plugin("counting")
+        with_recorder = pairs["roast, all that it does"][1]
+        with_recorder.add_plugin(counting := Counting())
+        await run_tasks(with_recorder, list(itertools.islice(keys, tasks)))
+        with_recorder.remove_plugin(counting.name)
         per_task = counting.transitions / tasks
+        await recorder.attach(with_recorder)
+        for name, plugin in names.items():
+            pairs[name][1].plugins[plugin.name] = plugin
 
-        recorder = Recorder()
-        await recorder.start(scheduler)
-        await recorder._snapshot
-        recorder._ticker.cancel()
-        plugins: list[Any] = [Empty(), BareAppend(), recorder]
-        names = ["an empty plugin", "a bare append", "roast, all that it does"]
         extra: dict[str, list[float]] = {name: [] for name in names}
         alone: list[float] = []
         for turn in range(rounds):
-            for name, plugin in zip(names, plugins, strict=True):
+            for name, plugin in names.items():
+                without, with_plugin = pairs[name]
                 # Alternate the order, so that a change of the machine's speed favors neither.
-                order = [None, plugin] if turn % 2 else [plugin, None]
+                turns = [(without, None), (with_plugin, plugin)]
                 seconds = {
-                    used is not None: await _timed_graph(scheduler, used, keys, tasks)
-                    for used in order
+                    used: await _timed_graph(scheduler, used, keys, tasks)
+                    for scheduler, used in (turns if turn % 2 else reversed(turns))
                 }
-                extra[name].append(seconds[True] - seconds[False])
-                alone.append(seconds[False])
+                extra[name].append(seconds[plugin] - seconds[None])
+                alone.append(seconds[None])
         recorder._remove()
     microseconds = 1e6 / tasks
     rows = [("the scheduler alone", statistics.median(alone) * microseconds)]
@@ -131,16 +149,11 @@ async def _timed_graph(
     graph = list(itertools.islice(keys, tasks))
     # Collect the garbage of the previous turn before this one is timed.
     gc.collect(0)
-    if plugin is not None:
-        scheduler.plugins[plugin.name] = plugin
     begun = time.thread_time()
     await run_tasks(scheduler, graph)
     if plugin is not None:
         plugin.drain()
-    seconds = time.thread_time() - begun
-    if plugin is not None:
-        del scheduler.plugins[plugin.name]
-    return seconds
+    return time.thread_time() - begun
 
 
 async def cost_of_a_tick(workers: int) -> dict[str, float]:
@@ -163,9 +176,7 @@ async def cost_of_a_tick(workers: int) -> dict[str, float]:
         assert heartbeat is scheduler.handlers["heartbeat_worker"]
         alone = _best(beat)
         recorder = Recorder()
-        await recorder.start(scheduler)
-        await recorder._snapshot
-        recorder._ticker.cancel()
+        await recorder.attach(scheduler)
 
         def sample() -> None:
             recorder._sample()

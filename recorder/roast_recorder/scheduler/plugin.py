@@ -56,7 +56,8 @@ ORPHANED_SECONDS = 30.0
 MIN_FLUSH_SECONDS = 0.05
 FLUSH_SHARE = 1 / 5
 
-#: Existing tasks that are recorded before the scheduler's own work continues.
+#: Most tasks in a row, and existing tasks that are recorded before the scheduler's own work
+#: continues.
 TASKS_PER_STEP = 1_000
 
 #: The annotation of tasks that were submitted outside of spans; Dask has none for them.
@@ -358,7 +359,8 @@ class RecorderPlugin(SchedulerPlugin):
         # Tasks that entered with an earlier graph are in other states.
         new = [task for key in tasks if (task := known.get(key)) and task.state == "released"]
         t, stimulus_id = time(), others.get("stimulus_id")
-        self._append_graph(new, t, client, stimulus_id)
+        for first in range(0, len(new), TASKS_PER_STEP):
+            self._append_graph(new[first : first + TASKS_PER_STEP], t, client, stimulus_id)
         if "chunk" in self._kinds:
             seen_usermeta: dict[int, Any] = {}
             for task in new:
@@ -487,15 +489,23 @@ class RecorderPlugin(SchedulerPlugin):
         spans = self._scheduler.extensions["spans"].spans
         self._submitted_spans = {}
         filed: dict[Any, str | None] = {}
+        group: Any = None
+        submitted = annotation = None
         for task in message["tss"]:
-            submitted = task.annotations.get("span") if task.annotations else None
-            span_id, group = _span_id(submitted), task.group
-            if group not in filed:
-                span = spans.get(group.span_id)
-                filed[group] = _span_id(span.annotation) if span else span_id
-            if filed[group] != span_id:
-                annotation = plain(submitted) if span_id else OUTSIDE_SPANS
-                self._submitted_spans[task.key] = {"submitted_span": annotation}
+            annotations = task.annotations
+            span = annotations.get("span") if annotations else None
+            if task.group is not group or span is not submitted:  # mostly as the task before
+                group, submitted = task.group, span
+                span_id = _span_id(submitted)
+                if group not in filed:
+                    first = spans.get(group.span_id)
+                    filed[group] = _span_id(first.annotation) if first else span_id
+                annotation = None
+                if filed[group] != span_id:
+                    name = plain(submitted) if span_id else OUTSIDE_SPANS
+                    annotation = {"submitted_span": name}
+            if annotation:
+                self._submitted_spans[task.key] = annotation
 
     def _on_stall(self, start_t: float, stop_t: float) -> None:
         """Record a stall of the scheduler's event loop."""
@@ -535,38 +545,46 @@ class RecorderPlugin(SchedulerPlugin):
         client: str | None = None,
         stimulus_id: str | None = None,
     ) -> None:
-        """Append the tasks of a client's graph, or those that exist without a client."""
+        """Append a row of a client's tasks, or of tasks that exist without a client."""
         exist = client is None
-        append, check_keys, spans = self._buffer.append, self._check_keys, self._seen_spans
+        check_keys, spans = self._check_keys, self._seen_spans
         submitted_spans = {} if exist else self._submitted_spans
         with_tasks = "task" in self._kinds
+        plain_annotations: dict[tuple[Any, ...], Any] = {}
+        # Flat like transitions: tuples would add to the cost of the garbage collector.
+        values: list[Any] = []
+        group: Any = None
         for task in tasks:
-            group = task.group
-            span_id = getattr(group, "span_id", None)
-            if span_id not in spans:
-                self._record_span(span_id)
+            if task.group is not group:  # mostly that of the task before
+                group = task.group
+                group_name, prefix_name = group.name, task.prefix.name
+                span_id = getattr(group, "span_id", None)
+                if span_id not in spans:
+                    self._record_span(span_id)
             key = task.key
             others = [other.key for other in task.dependencies] if task.dependencies else ()
             if others or key.__class__ is not str:
                 check_keys((key, *others))  # data that a client has scattered are in no graph
             if not with_tasks:
                 continue
-            on = task.processing_on if exist else None
-            priority, annotations = task.priority, None
-            if task.annotations:
-                try:
-                    annotations = plain(task.annotations)
-                except Exception as error:  # noqa: BLE001 - users' objects may raise anything
-                    annotations = f"<cannot be encoded: {type(error).__name__}>"
+            annotations, priority, existing = task.annotations or None, task.priority, None
+            if annotations:
+                # Tasks share the annotation of their span, which is slow to copy.
+                alike = (*annotations, *map(id, annotations.values()))
+                if alike not in plain_annotations:
+                    plain_annotations[alike] = _plain_annotations(annotations)
+                annotations = plain_annotations[alike]
             if not priority or type(priority[0]) is not int:
                 priority = plain(priority)
-            values = (
-                key, task.prefix.name, group.name, others, priority, annotations, span_id,
-                client, stimulus_id, task.state if exist else None,
-                on.address if on else None, task.run_id if on else None,
-                submitted_spans.get(key),
+            if exist:
+                on = task.processing_on
+                existing = (task.state, *((on.address, task.run_id) if on else ()))
+            values += (
+                key, prefix_name, group_name, others, priority, annotations, span_id,
+                submitted_spans.get(key), existing,
             )  # fmt: skip
-            append(("task", t, 1, values))
+        if values:
+            self._buffer.append(("task", t, len(tasks), (client, stimulus_id, values)))
 
     def _check_keys(self, keys: Iterable[Any]) -> None:
         for key in keys:
@@ -648,6 +666,13 @@ def _span_id(annotation: dict[str, Any] | None) -> str | None:
     """Return the identity of the innermost span of an annotation; None outside of spans."""
     ids = annotation.get("ids") if isinstance(annotation, dict) else None
     return ids[-1] if ids else None
+
+
+def _plain_annotations(annotations: dict[str, Any]) -> Any:
+    try:
+        return plain(annotations)
+    except Exception as error:  # noqa: BLE001 - users' objects may raise anything
+        return f"<cannot be encoded: {type(error).__name__}>"
 
 
 def _error_of(details: dict[str, Any]) -> dict[str, Any]:

@@ -63,12 +63,12 @@ class WantedKeys:
     def _on_call(self, action: str, message: dict[str, Any]) -> None:
         client, tasks = message["client"], self._scheduler.tasks
         state = self._scheduler.clients.get(client)
-        wanted: Any = state.wants_what if state else ()
         is_wanted = action == "releases"
         changed = [
             key if key.__class__ is str else str(key)
-            for key in message["keys"]
-            if (task := tasks.get(key)) is not None and (task in wanted) is is_wanted
+            for key, task in zip(message["keys"], map(tasks.get, message["keys"]), strict=True)
+            # Not `in state.wants_what`: most desired tasks are not wanted by any client.
+            if task is not None and (state in (task.who_wants or ())) is is_wanted
         ]
         self._add(client, action, changed)
 

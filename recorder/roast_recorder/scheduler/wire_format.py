@@ -95,8 +95,13 @@ def encode(
 def _with_text_keys(row: Row) -> Row:
     if row[0] != "task":
         return row
-    key, prefix, group, dependencies, *others = row[3]
-    return (*row[:3], (str(key), prefix, group, list(map(str, dependencies)), *others))
+    client, stimulus_id, tasks = row[3]
+    values = [
+        value
+        for key, prefix, group, dependencies, *others in split_tasks(tasks)
+        for value in (str(key), prefix, group, list(map(str, dependencies)), *others)
+    ]
+    return (*row[:3], (client, stimulus_id, values))
 
 
 def _encodable(row: Row) -> Row | None:
@@ -253,23 +258,33 @@ def text(value: Any) -> str:
 
 # -- rows of the scheduler: their values and records -------------------------------------
 
-#: Values of a task.
+#: Values of a task. ``existing`` has the values of :data:`EXISTING` if the task is older than
+#: the recording, else it is None.
 TASK: Final = (
-    "key", "prefix", "group", "dependencies", "priority", "annotations", "span_id", "client",
-    "stimulus_id", "state", "worker", "run_id", "value",
+    "key", "prefix", "group", "dependencies", "priority", "annotations", "span_id", "value",
+    "existing",
 )  # fmt: skip
 
+#: Values of an existing task, without the last two if no worker processes it.
+EXISTING: Final = ("state", "worker", "run_id")
 
-_NAMES_OF_TASK: Final = ("kind", "t", *TASK)
+
+def split_tasks(values: list[Any]) -> Iterator[Row]:
+    """Split the flat list of tasks."""
+    return zip(*[iter(values)] * len(TASK), strict=True)
 
 
-def _task(kind: str, t: float, values: Row) -> list[Record]:
-    named = zip(_NAMES_OF_TASK, (kind, t, *values), strict=True)
-    record = {name: value for name, value in named if value is not None}
-    for name in ("key", "prefix", "group"):
-        record[name] = text(record[name])
-    record["dependencies"] = list(map(text, record["dependencies"]))
-    return [record]
+def _tasks(kind: str, t: float, content: Row) -> Iterator[Record]:
+    """Yield the tasks of a row, which have the same client and stimulus."""
+    client, stimulus_id, values = content
+    for task in split_tasks(values):
+        record = {"kind": kind, "t": t, **dict(zip(TASK, task, strict=True))}
+        for name in ("key", "prefix", "group"):
+            record[name] = text(record[name])
+        record["dependencies"] = list(map(text, record["dependencies"]))
+        record |= {"client": client, "stimulus_id": stimulus_id}
+        record |= zip(EXISTING, record.pop("existing") or (), strict=False)
+        yield _present(record)
 
 
 def _wanted_keys(kind: str, t: float, content: Row) -> list[Record]:
@@ -462,7 +477,7 @@ def _log(kind: str, _: float, packed: bytes) -> Iterator[Record]:
 
 
 _DECODERS: Final[dict[str, Callable[[str, float, Any], Iterable[Record]]]] = {
-    "task": _task,
+    "task": _tasks,
     "wanted_keys": _wanted_keys,
     "fine_metric": _fine_metrics,
     "profile": _profiles,

@@ -60,10 +60,13 @@ def event(value, t=1.0):
     return ("event", t, 1, {"topic": "x", "payload": value})
 
 
-def task(key="k", dependencies=(), annotations=None, prefix="k", state=(None, None, None)):
-    entered = (key, prefix, "g", dependencies, (0, 1), annotations, "span", "c", "s")
-    values = (*entered, *state, None)
-    return ("task", 1.0, 1, values)
+def task_values(key="k", dependencies=(), annotations=None, prefix="k", existing=None):
+    return (key, prefix, "g", dependencies, (0, 1), annotations, "span", None, existing)
+
+
+def tasks(*each):
+    values = [value for arguments in each for value in task_values(*arguments)]
+    return ("task", 1.0, len(each), ("c", "s", values))
 
 
 def log(kind, values):
@@ -115,15 +118,19 @@ SECTIONS = [{"key": "k", "name": "cuts"}, {"key": "k", "name": "fit", "worker": 
 
 #: Rows and their records.
 ROWS = [
-    (task(("x", 1), [("y", 0), "z"]),
+    (tasks((("x", 1), [("y", 0), "z"]),
+           ("k", (), {"retries": 2}, "k\ud800", ("processing", "tcp://w", 7)),
+           ("l", (), None, "l", ("memory",))),
      [{"kind": "task", "t": 1.0, "key": "('x', 1)", "prefix": "k", "group": "g",
        "dependencies": ["('y', 0)", "z"], "priority": (0, 1), "span_id": "span",
-       "client": "c", "stimulus_id": "s"}]),
-    (task("k", (), {"retries": 2}, "k\ud800", ("processing", "tcp://w", 7)),
-     [{"kind": "task", "t": 1.0, "key": "k", "prefix": "k?", "group": "g",
+       "client": "c", "stimulus_id": "s"},
+      {"kind": "task", "t": 1.0, "key": "k", "prefix": "k?", "group": "g",
        "dependencies": [], "priority": (0, 1), "span_id": "span", "client": "c",
        "stimulus_id": "s", "annotations": {"retries": 2}, "state": "processing",
-       "worker": "tcp://w", "run_id": 7}]),
+       "worker": "tcp://w", "run_id": 7},
+      {"kind": "task", "t": 1.0, "key": "l", "prefix": "l", "group": "g",
+       "dependencies": [], "priority": (0, 1), "span_id": "span", "client": "c",
+       "stimulus_id": "s", "state": "memory"}]),
     (("fine_metric", 1.0, 3, ("tcp://w", None, DELTAS)),
      [{"kind": "fine_metric", "t": 1.0, "worker": "tcp://w", **fields} for fields in (
       {"context": "execute", "span_id": "span", "prefix": "x", "activity": "compute",
@@ -357,7 +364,7 @@ def test_keys_have_the_text_that_dask_displays():
         (17, "17"),
     ]:
         (of_transition, of_task), lost = through(
-            [(1.0, key, "memory", "released", "s")], [task(key, [key])]
+            [(1.0, key, "memory", "released", "s")], [tasks((key, [key]))]
         )
         assert of_transition["key"] == of_task["key"] == expected
         assert (of_task["dependencies"], lost) == ([expected], [])
@@ -381,15 +388,15 @@ def test_an_odd_value_leaves_the_rest_of_the_batch_unchanged():
     deltas = {("execute", "span", "x", Color.RED, "seconds"): 2.0}
     dependencies = [*(("part", number) for number in range(3_000)), ("part", Text("x"))]
     rows = [
-        task(("x", 1), dependencies, {"odd": "plain"}),
+        tasks((("x", 1), dependencies, {"odd": "plain"})),
         ("fine_metric", 3.0, 1, ("w", "id", deltas)),
         event({"x": [1, 2]}, 4.0),
     ]
 
-    moved, tasks, ended, metric, last = through([other, odd], rows)[0]
+    moved, entered, ended, metric, last = through([other, odd], rows)[0]
 
     assert moved["key"] == "('x', 1)"
-    assert tasks["dependencies"][2_999:] == ["('part', 2999)", "('part', 'x')"]
+    assert entered["dependencies"][2_999:] == ["('part', 2999)", "('part', 'x')"]
     assert (ended["typename"], ended["exception"], ended["cause"]) == ("int", "E()", "c")
     assert (ended["key"], ended["startstops"]) == ("('x', ('y', 1))", PARTS)
     assert (metric["activity"], metric["delta"]) == ("red", 2.0)

@@ -1963,6 +1963,29 @@ CREATE OR REPLACE MACRO _round_two_digits(n, direction) AS CASE
         * 10 ** (floor(log10(n)) - 1)
 END;
 
+-- Fine metrics without idle time and without duplicates: Dask reports p2p work inside tasks
+-- twice, in context p2p as `foreground`, and in execute with p2p- before the activity. Only the
+-- second one has the task. They are not taken from fine_metric_deltas, which sorts them.
+CREATE OR REPLACE VIEW _activity_deltas AS
+SELECT t, worker, server_id, context, span_id, prefix, activity, unit, delta, trace_id
+FROM raw.fine_metric
+WHERE activity IS DISTINCT FROM 'idle'
+    AND (context IS DISTINCT FROM 'p2p' OR prefix IS DISTINCT FROM 'foreground');
+
+CREATE OR REPLACE VIEW spans AS
+SELECT span_id, span_name[-1] AS name, span_name AS path, parent_id, t, trace_id
+FROM raw.span
+WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
+ORDER BY trace_id, rowid;
+
+COMMENT ON VIEW spans IS 'Named parts of the work. One row per span. Empty if none were recorded.';
+COMMENT ON COLUMN spans.span_id IS 'Span identity.';
+COMMENT ON COLUMN spans.name IS 'Span name, without the enclosing spans.';
+COMMENT ON COLUMN spans.path IS 'Names from the outermost span to this one.';
+COMMENT ON COLUMN spans.parent_id IS 'Identity of the enclosing span.';
+COMMENT ON COLUMN spans.t IS 'First time seen, in seconds since the epoch.';
+COMMENT ON COLUMN spans.trace_id IS 'Trace identity.';
+
 CREATE OR REPLACE VIEW fine_metric_deltas AS
 SELECT
     t,
@@ -1989,20 +2012,6 @@ COMMENT ON COLUMN fine_metric_deltas.activity IS 'Activity.';
 COMMENT ON COLUMN fine_metric_deltas.unit IS 'Unit of the delta.';
 COMMENT ON COLUMN fine_metric_deltas.delta IS 'Increase since the last heartbeat.';
 COMMENT ON COLUMN fine_metric_deltas.trace_id IS 'Trace identity.';
-
-CREATE OR REPLACE VIEW spans AS
-SELECT span_id, span_name[-1] AS name, span_name AS path, parent_id, t, trace_id
-FROM raw.span
-WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
-ORDER BY trace_id, rowid;
-
-COMMENT ON VIEW spans IS 'Named parts of the work. One row per span. Empty if none were recorded.';
-COMMENT ON COLUMN spans.span_id IS 'Span identity.';
-COMMENT ON COLUMN spans.name IS 'Span name, without the enclosing spans.';
-COMMENT ON COLUMN spans.path IS 'Names from the outermost span to this one.';
-COMMENT ON COLUMN spans.parent_id IS 'Identity of the enclosing span.';
-COMMENT ON COLUMN spans.t IS 'First time seen, in seconds since the epoch.';
-COMMENT ON COLUMN spans.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW fine_metrics AS
 SELECT
@@ -3102,14 +3111,63 @@ COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Dask''s estimate of the 
 COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results held by workers, as counted by the scheduler.';
 COMMENT ON COLUMN cluster_samples.trace_id IS 'Trace identity.';
 
--- Fine metrics without idle time and without duplicates: Dask reports p2p work inside tasks
--- twice, in context p2p as `foreground`, and in execute with p2p- before the activity. Only the
--- second one has the task.
-CREATE OR REPLACE VIEW _activity_deltas AS
-SELECT *
-FROM fine_metric_deltas
-WHERE activity IS DISTINCT FROM 'idle'
-    AND (context IS DISTINCT FROM 'p2p' OR prefix IS DISTINCT FROM 'foreground');
+CREATE OR REPLACE VIEW activities AS
+WITH metrics AS (
+    SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)
+    FROM _activity_deltas
+)
+SELECT
+    worker,
+    server_id,
+    context,
+    span_id,
+    prefix,
+    sum(delta) FILTER (unit = 'seconds') AS seconds,
+    sum(delta) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
+    sum(delta) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
+    sum(delta) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
+    sum(delta) FILTER (activity = 'deserialize' AND unit = 'seconds') AS deserialize_seconds,
+    sum(delta) FILTER (activity = 'compress' AND unit = 'seconds') AS compress_seconds,
+    sum(delta) FILTER (activity = 'decompress' AND unit = 'seconds') AS decompress_seconds,
+    sum(delta) FILTER (activity IN ('disk-read', 'disk-write') AND unit = 'seconds') AS disk_seconds,
+    sum(delta) FILTER (activity = 'network' AND unit = 'seconds') AS network_seconds,
+    sum(delta) FILTER (activity IN ('failed', 'cancelled') AND unit = 'seconds') AS failed_seconds,
+    sum(delta) FILTER (
+        unit = 'seconds'
+        AND coalesce(activity, '') NOT IN (
+            'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
+            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled'
+        )
+    ) AS other_seconds,
+    try_cast(sum(delta) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
+    try_cast(sum(delta) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
+    try_cast(sum(delta) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
+    trace_id
+FROM metrics
+GROUP BY trace_id, worker, server_id, context, span_id, prefix
+ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
+
+COMMENT ON VIEW activities IS 'Time of workers by activity, from fine performance metrics. One row per worker, context, span and prefix; rows can be summed over any of them. Idle time is excluded. Time that Dask reports both as p2p and as execute counts as execute. A time or size is null if there was none. Empty if no metrics were recorded.';
+COMMENT ON COLUMN activities.worker IS 'Worker address.';
+COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (background) or memory-monitor.';
+COMMENT ON COLUMN activities.span_id IS 'Span of the work.';
+COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks. For p2p, the background task.';
+COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
+COMMENT ON COLUMN activities.cpu_seconds IS 'CPU time in task threads.';
+COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in task threads: input and output, locks, the interpreter lock.';
+COMMENT ON COLUMN activities.serialize_seconds IS 'Serialization time.';
+COMMENT ON COLUMN activities.deserialize_seconds IS 'Deserialization time.';
+COMMENT ON COLUMN activities.compress_seconds IS 'Compression time.';
+COMMENT ON COLUMN activities.decompress_seconds IS 'Decompression time.';
+COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write spilled data and shuffle data on disk.';
+COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
+COMMENT ON COLUMN activities.failed_seconds IS 'Time of failed or cancelled tasks, whatever the activity.';
+COMMENT ON COLUMN activities.other_seconds IS 'Time of all other activities, including user-defined ones.';
+COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs found in memory.';
+COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes read from disk.';
+COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes written to disk.';
+COMMENT ON COLUMN activities.trace_id IS 'Trace identity.';
 
 -- Each span with itself and all its ancestors. UNION removes duplicates, so that cycles end.
 CREATE OR REPLACE VIEW _span_ancestry AS
@@ -3884,64 +3942,6 @@ COMMENT ON COLUMN wanted_keys.start_t IS 'Time from which it wanted the key, in 
 COMMENT ON COLUMN wanted_keys.stop_t IS 'Time at which it released the key, or at which Dask forgot the task, in seconds since the epoch. Null if the trace ends first.';
 COMMENT ON COLUMN wanted_keys.seconds IS 'Duration.';
 COMMENT ON COLUMN wanted_keys.trace_id IS 'Trace identity.';
-
-CREATE OR REPLACE VIEW activities AS
-WITH metrics AS (
-    SELECT * REPLACE (regexp_replace(activity, '^p2p-', '') AS activity)
-    FROM _activity_deltas
-)
-SELECT
-    worker,
-    server_id,
-    context,
-    span_id,
-    prefix,
-    sum(delta) FILTER (unit = 'seconds') AS seconds,
-    sum(delta) FILTER (activity = 'thread-cpu' AND unit = 'seconds') AS cpu_seconds,
-    sum(delta) FILTER (activity = 'thread-noncpu' AND unit = 'seconds') AS noncpu_seconds,
-    sum(delta) FILTER (activity = 'serialize' AND unit = 'seconds') AS serialize_seconds,
-    sum(delta) FILTER (activity = 'deserialize' AND unit = 'seconds') AS deserialize_seconds,
-    sum(delta) FILTER (activity = 'compress' AND unit = 'seconds') AS compress_seconds,
-    sum(delta) FILTER (activity = 'decompress' AND unit = 'seconds') AS decompress_seconds,
-    sum(delta) FILTER (activity IN ('disk-read', 'disk-write') AND unit = 'seconds') AS disk_seconds,
-    sum(delta) FILTER (activity = 'network' AND unit = 'seconds') AS network_seconds,
-    sum(delta) FILTER (activity IN ('failed', 'cancelled') AND unit = 'seconds') AS failed_seconds,
-    sum(delta) FILTER (
-        unit = 'seconds'
-        AND coalesce(activity, '') NOT IN (
-            'thread-cpu', 'thread-noncpu', 'serialize', 'deserialize', 'compress',
-            'decompress', 'disk-read', 'disk-write', 'network', 'failed', 'cancelled'
-        )
-    ) AS other_seconds,
-    try_cast(sum(delta) FILTER (activity = 'memory-read' AND unit = 'bytes') AS BIGINT) AS memory_read_bytes,
-    try_cast(sum(delta) FILTER (activity = 'disk-read' AND unit = 'bytes') AS BIGINT) AS disk_read_bytes,
-    try_cast(sum(delta) FILTER (activity = 'disk-write' AND unit = 'bytes') AS BIGINT) AS disk_write_bytes,
-    trace_id
-FROM metrics
-GROUP BY trace_id, worker, server_id, context, span_id, prefix
-ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
-
-COMMENT ON VIEW activities IS 'Time of workers by activity, from fine performance metrics. One row per worker, context, span and prefix; rows can be summed over any of them. Idle time is excluded. Time that Dask reports both as p2p and as execute counts as execute. A time or size is null if there was none. Empty if no metrics were recorded.';
-COMMENT ON COLUMN activities.worker IS 'Worker address.';
-COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (background) or memory-monitor.';
-COMMENT ON COLUMN activities.span_id IS 'Span of the work.';
-COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks. For p2p, the background task.';
-COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
-COMMENT ON COLUMN activities.cpu_seconds IS 'CPU time in task threads.';
-COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in task threads: input and output, locks, the interpreter lock.';
-COMMENT ON COLUMN activities.serialize_seconds IS 'Serialization time.';
-COMMENT ON COLUMN activities.deserialize_seconds IS 'Deserialization time.';
-COMMENT ON COLUMN activities.compress_seconds IS 'Compression time.';
-COMMENT ON COLUMN activities.decompress_seconds IS 'Decompression time.';
-COMMENT ON COLUMN activities.disk_seconds IS 'Time to read and write spilled data and shuffle data on disk.';
-COMMENT ON COLUMN activities.network_seconds IS 'Time of transfers between workers.';
-COMMENT ON COLUMN activities.failed_seconds IS 'Time of failed or cancelled tasks, whatever the activity.';
-COMMENT ON COLUMN activities.other_seconds IS 'Time of all other activities, including user-defined ones.';
-COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs found in memory.';
-COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes read from disk.';
-COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes written to disk.';
-COMMENT ON COLUMN activities.trace_id IS 'Trace identity.';
 
 -- Stacks estimated from caller-callee pairs. The self time of a function is divided among its
 -- callers as measured by Yappi, and further up in proportion to total time, as in gprof. Stacks
@@ -6203,6 +6203,31 @@ SELECT process, 'presence', from_t, to_t, 1, trace_id FROM _worker_presence
 UNION ALL
 SELECT process, 'threads', from_t, to_t, nthreads, trace_id FROM _worker_presence;
 
+-- Rows of chunk_branches in any order: sorting takes longer than summing.
+CREATE OR REPLACE VIEW _chunk_branches AS
+SELECT * EXCLUDE (read), unnest(read)
+FROM (
+    SELECT
+        chunk.key,
+        chunk.attempt,
+        chunk.dataset,
+        chunk.filename,
+        chunk.treename,
+        chunk.entry_start,
+        chunk.entry_stop,
+        chunk.worker,
+        chunk.outcome,
+        chunk.run_id,
+        chunk.trace_id,
+        chunk.seq,
+        chunk.start_t,
+        chunk.part,
+        unnest(record.measured.branches) AS read
+    FROM _chunks AS chunk
+    INNER JOIN _chunk_reads AS reading USING (measured)
+    INNER JOIN raw.chunk AS record ON record.rowid = reading.record
+);
+
 -- Cost model of chunks by dataset: fixed time plus time per event, a least-squares line. Chunks
 -- that ran while their process warmed up are left out, and so are outliers of a first fit. The line
 -- is fitted only to sizes that differ by a factor of 2 or more: if a line through similar sizes
@@ -6372,65 +6397,6 @@ FROM models
 LEFT JOIN errors
     ON models.trace_id = errors.trace_id
     AND models.dataset IS NOT DISTINCT FROM errors.dataset;
-
-CREATE OR REPLACE VIEW chunk_branches AS
-SELECT
-    key,
-    attempt,
-    read.branch,
-    read.compressed_bytes,
-    read.uncompressed_bytes,
-    read.read_seconds,
-    dataset,
-    filename,
-    treename,
-    entry_start,
-    entry_stop,
-    worker,
-    outcome,
-    run_id,
-    read.decompress_seconds,
-    trace_id
-FROM (
-    SELECT
-        chunk.key,
-        chunk.attempt,
-        chunk.dataset,
-        chunk.filename,
-        chunk.treename,
-        chunk.entry_start,
-        chunk.entry_stop,
-        chunk.worker,
-        chunk.outcome,
-        chunk.run_id,
-        chunk.trace_id,
-        chunk.seq,
-        chunk.start_t,
-        chunk.part,
-        unnest(record.measured.branches) AS read
-    FROM _chunks AS chunk
-    INNER JOIN _chunk_reads AS reading USING (measured)
-    INNER JOIN raw.chunk AS record ON record.rowid = reading.record
-)
-ORDER BY trace_id, seq NULLS LAST, start_t, part, read.branch;
-
-COMMENT ON VIEW chunk_branches IS 'Branches read by chunk attempts. One row per attempt and branch. A basket, cluster or row group that spans several chunks is read once per chunk and counts in each. Empty if chunks were not measured.';
-COMMENT ON COLUMN chunk_branches.key IS 'Key of the task that processes the chunk.';
-COMMENT ON COLUMN chunk_branches.attempt IS 'Attempt number within the key.';
-COMMENT ON COLUMN chunk_branches.branch IS 'Branch name.';
-COMMENT ON COLUMN chunk_branches.compressed_bytes IS 'Size in the file of the baskets, clusters or row groups that overlap the chunk.';
-COMMENT ON COLUMN chunk_branches.uncompressed_bytes IS 'Size of these after decompression.';
-COMMENT ON COLUMN chunk_branches.read_seconds IS 'Time to read, decompress and interpret them.';
-COMMENT ON COLUMN chunk_branches.dataset IS 'Dataset of the file.';
-COMMENT ON COLUMN chunk_branches.filename IS 'File name.';
-COMMENT ON COLUMN chunk_branches.treename IS 'Tree or table in the file.';
-COMMENT ON COLUMN chunk_branches.entry_start IS 'First entry of the chunk.';
-COMMENT ON COLUMN chunk_branches.entry_stop IS 'End of the chunk: the entry after its last.';
-COMMENT ON COLUMN chunk_branches.worker IS 'Worker address.';
-COMMENT ON COLUMN chunk_branches.outcome IS 'Outcome of the attempt, as in chunks.';
-COMMENT ON COLUMN chunk_branches.run_id IS 'Dask''s run id of the attempt, as in chunks.';
-COMMENT ON COLUMN chunk_branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
-COMMENT ON COLUMN chunk_branches.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW chunks AS
 SELECT
@@ -7130,6 +7096,85 @@ SELECT
 FROM filled
 INNER JOIN timeline USING (trace_id);
 
+CREATE OR REPLACE VIEW branches AS
+SELECT
+    dataset,
+    branch,
+    count(*) AS chunk_attempts,
+    count(DISTINCT filename) AS files,
+    sum(compressed_bytes)::BIGINT AS compressed_bytes,
+    sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+    sum(uncompressed_bytes) FILTER (compressed_bytes IS NOT NULL)
+        / nullif(sum(compressed_bytes) FILTER (uncompressed_bytes IS NOT NULL), 0)
+        AS compression_ratio,
+    sum(read_seconds) AS read_seconds,
+    sum(compressed_bytes) / sum(sum(compressed_bytes)) OVER whole AS byte_share,
+    sum(read_seconds) / nullif(sum(sum(read_seconds)) OVER whole, 0) AS read_share,
+    sum(decompress_seconds) AS decompress_seconds,
+    trace_id
+FROM _chunk_branches
+GROUP BY trace_id, dataset, branch
+WINDOW whole AS (PARTITION BY trace_id)
+ORDER BY
+    trace_id,
+    read_seconds DESC NULLS LAST,
+    compressed_bytes DESC NULLS LAST,
+    dataset,
+    branch;
+
+COMMENT ON VIEW branches IS 'Read cost of each branch. One row per dataset and branch, highest read time first. All chunk attempts count. Empty if chunks were not measured.';
+COMMENT ON COLUMN branches.dataset IS 'Dataset of the files.';
+COMMENT ON COLUMN branches.branch IS 'Branch name.';
+COMMENT ON COLUMN branches.chunk_attempts IS 'Chunk attempts that read the branch.';
+COMMENT ON COLUMN branches.files IS 'Files that the branch was read from.';
+COMMENT ON COLUMN branches.compressed_bytes IS 'Bytes read from the files. Data needed by several chunks counts once per chunk.';
+COMMENT ON COLUMN branches.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN branches.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
+COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpret the branch.';
+COMMENT ON COLUMN branches.byte_share IS 'Share of the compressed bytes of all branches of all datasets.';
+COMMENT ON COLUMN branches.read_share IS 'Share of the read time of all branches of all datasets.';
+COMMENT ON COLUMN branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
+COMMENT ON COLUMN branches.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW chunk_branches AS
+SELECT
+    key,
+    attempt,
+    branch,
+    compressed_bytes,
+    uncompressed_bytes,
+    read_seconds,
+    dataset,
+    filename,
+    treename,
+    entry_start,
+    entry_stop,
+    worker,
+    outcome,
+    run_id,
+    decompress_seconds,
+    trace_id
+FROM _chunk_branches
+ORDER BY trace_id, seq NULLS LAST, start_t, part, branch;
+
+COMMENT ON VIEW chunk_branches IS 'Branches read by chunk attempts. One row per attempt and branch. A basket, cluster or row group that spans several chunks is read once per chunk and counts in each. Empty if chunks were not measured.';
+COMMENT ON COLUMN chunk_branches.key IS 'Key of the task that processes the chunk.';
+COMMENT ON COLUMN chunk_branches.attempt IS 'Attempt number within the key.';
+COMMENT ON COLUMN chunk_branches.branch IS 'Branch name.';
+COMMENT ON COLUMN chunk_branches.compressed_bytes IS 'Size in the file of the baskets, clusters or row groups that overlap the chunk.';
+COMMENT ON COLUMN chunk_branches.uncompressed_bytes IS 'Size of these after decompression.';
+COMMENT ON COLUMN chunk_branches.read_seconds IS 'Time to read, decompress and interpret them.';
+COMMENT ON COLUMN chunk_branches.dataset IS 'Dataset of the file.';
+COMMENT ON COLUMN chunk_branches.filename IS 'File name.';
+COMMENT ON COLUMN chunk_branches.treename IS 'Tree or table in the file.';
+COMMENT ON COLUMN chunk_branches.entry_start IS 'First entry of the chunk.';
+COMMENT ON COLUMN chunk_branches.entry_stop IS 'End of the chunk: the entry after its last.';
+COMMENT ON COLUMN chunk_branches.worker IS 'Worker address.';
+COMMENT ON COLUMN chunk_branches.outcome IS 'Outcome of the attempt, as in chunks.';
+COMMENT ON COLUMN chunk_branches.run_id IS 'Dask''s run id of the attempt, as in chunks.';
+COMMENT ON COLUMN chunk_branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
+COMMENT ON COLUMN chunk_branches.trace_id IS 'Trace identity.';
+
 -- Separate the effects of files and workers on chunk durations. The time of a chunk divided by
 -- the time expected from its dataset and size is modeled as a file factor times a worker
 -- factor. The factors are found by alternately dividing by medians (Tukey's median polish of
@@ -7456,46 +7501,6 @@ COMMENT ON COLUMN chunk_costs.max_events IS 'Largest size at which the expected 
 COMMENT ON COLUMN chunk_costs.recommended_events IS 'Recommended chunksize of a coffea Runner: median_events if between min_events and max_events, otherwise the nearer bound, rounded to two digits within the bounds. Never more than largest_file_events.';
 COMMENT ON COLUMN chunk_costs.note IS 'Effect and uncertainty of the recommendation, or the reason why there is none and how to obtain one.';
 COMMENT ON COLUMN chunk_costs.trace_id IS 'Trace identity.';
-
-CREATE OR REPLACE VIEW branches AS
-SELECT
-    dataset,
-    branch,
-    count(*) AS chunk_attempts,
-    count(DISTINCT filename) AS files,
-    sum(compressed_bytes)::BIGINT AS compressed_bytes,
-    sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
-    sum(uncompressed_bytes) FILTER (compressed_bytes IS NOT NULL)
-        / nullif(sum(compressed_bytes) FILTER (uncompressed_bytes IS NOT NULL), 0)
-        AS compression_ratio,
-    sum(read_seconds) AS read_seconds,
-    sum(compressed_bytes) / sum(sum(compressed_bytes)) OVER whole AS byte_share,
-    sum(read_seconds) / nullif(sum(sum(read_seconds)) OVER whole, 0) AS read_share,
-    sum(decompress_seconds) AS decompress_seconds,
-    trace_id
-FROM chunk_branches
-GROUP BY trace_id, dataset, branch
-WINDOW whole AS (PARTITION BY trace_id)
-ORDER BY
-    trace_id,
-    read_seconds DESC NULLS LAST,
-    compressed_bytes DESC NULLS LAST,
-    dataset,
-    branch;
-
-COMMENT ON VIEW branches IS 'Read cost of each branch. One row per dataset and branch, highest read time first. All chunk attempts count. Empty if chunks were not measured.';
-COMMENT ON COLUMN branches.dataset IS 'Dataset of the files.';
-COMMENT ON COLUMN branches.branch IS 'Branch name.';
-COMMENT ON COLUMN branches.chunk_attempts IS 'Chunk attempts that read the branch.';
-COMMENT ON COLUMN branches.files IS 'Files that the branch was read from.';
-COMMENT ON COLUMN branches.compressed_bytes IS 'Bytes read from the files. Data needed by several chunks counts once per chunk.';
-COMMENT ON COLUMN branches.uncompressed_bytes IS 'Size of these bytes after decompression.';
-COMMENT ON COLUMN branches.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
-COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpret the branch.';
-COMMENT ON COLUMN branches.byte_share IS 'Share of the compressed bytes of all branches of all datasets.';
-COMMENT ON COLUMN branches.read_share IS 'Share of the read time of all branches of all datasets.';
-COMMENT ON COLUMN branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
-COMMENT ON COLUMN branches.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW section_totals AS
 WITH computing AS (

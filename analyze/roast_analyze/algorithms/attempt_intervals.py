@@ -9,9 +9,16 @@ their interval is `unreported`.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import polars as pl
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[Any]
 
 #: Kinds of intervals, in the order in which they claim threads.
 KINDS: Final = ("busy", "transfer", "unreported", "dispatch")
@@ -81,66 +88,74 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
     polars.DataFrame
         With the columns of ``INTERVALS``.
     """
-    attempts = attempts.with_row_index("attempt")
-    lasting = phases.filter(pl.col("start") < pl.col("stop")).join(
-        attempts.select("attempt", "end_seq", "process", "work", own_use="use"),
-        on="end_seq",
-        maintain_order="left",
+    attempts = attempts.with_columns(pl.col("end_seq").fill_null(-1)).sort("end_seq")
+    end_seq, process, own_use, work, processing_t, execute_start_t, end_t, silent_t = (
+        attempts[name].to_numpy() for name in ATTEMPTS
     )
-    is_busy = pl.col("use") != USES.index("transfer")
-    busy = lasting.filter(is_busy).with_columns(
-        use=pl.when(pl.col("use") == 0).then("own_use").otherwise("use")
-    )
-    begins = busy.group_by("attempt").agg(busy_t=pl.col("start").min())
-    transfers = lasting.filter(~is_busy).group_by("attempt")
-    transfer_t = pl.min_horizontal(pl.max_horizontal("transfer_t", "processing_t"), "busy_t")
-    reported = (
-        attempts.join(begins, on="attempt", maintain_order="left")
-        .join(
-            transfers.agg(transfer_t=pl.col("start").min(), transferred_t=pl.col("stop").max()),
-            on="attempt", how="left", maintain_order="left",
-        )
-        .with_columns(
-            transfer_t=pl.when(pl.col("transfer_t").is_not_null()).then(transfer_t),
-            transferred_t=pl.col("transferred_t").clip(upper_bound=pl.col("busy_t")),
-        )
+    of_seq, use, start, stop = (phases[name].to_numpy() for name in PHASES)
+    attempt = np.searchsorted(end_seq, of_seq)
+    [some] = np.nonzero((start < stop) & (np.append(end_seq, -1)[attempt] == of_seq))
+    attempt, use, start, stop = attempt[some], use[some], start[some], stop[some]
+
+    is_busy = use != USES.index("transfer")
+    busy, busy_start, busy_stop = attempt[is_busy], start[is_busy], stop[is_busy]
+    busy_use = np.where(use[is_busy] == 0, own_use[busy], use[is_busy])
+    busy_t, transfer_t = np.full((2, len(end_seq)), np.inf)
+    np.minimum.at(busy_t, busy, busy_start)
+    np.minimum.at(transfer_t, attempt[~is_busy], start[~is_busy])
+    transferred_t = np.full(len(end_seq), -np.inf)
+    np.maximum.at(transferred_t, attempt[~is_busy], stop[~is_busy])
+    # Without a transfer, it begins and ends with the computation.
+    has_moved = transferred_t > -np.inf
+    transfer_t = np.fmin(np.fmax(transfer_t, processing_t), busy_t)
+    transferred_t = np.where(has_moved, np.fmin(transferred_t, busy_t), busy_t)
+
+    [reported] = np.nonzero(busy_t < np.inf)
+    is_unreported = busy_t == np.inf
+    [begun] = np.nonzero(is_unreported & ~np.isnan(execute_start_t))
+    [unreported] = np.nonzero(is_unreported & np.isnan(execute_start_t))
+    waiting, gap_start, gap_stop = _gaps(busy, busy_start, busy_stop)
+
+    transfer, dispatch = USES.index("transfer"), USES.index("dispatch")
+    parts = (
+        ("busy", busy, busy_use, busy_start, busy_stop),
+        ("transfer", reported, transfer, transfer_t[reported], transferred_t[reported]),
+        ("dispatch", reported, dispatch, processing_t[reported], transfer_t[reported]),
+        ("dispatch", reported, dispatch, transferred_t[reported], busy_t[reported]),
+        ("dispatch", waiting, dispatch, gap_start, gap_stop),
+        ("dispatch", begun, dispatch, processing_t[begun], execute_start_t[begun]),
+        ("busy", begun, own_use[begun], execute_start_t[begun],
+         np.fmin(end_t[begun], silent_t[begun])),
+        ("unreported", unreported, own_use[unreported], processing_t[unreported],
+         end_t[unreported]),
     )  # fmt: skip
-    unreported = attempts.join(begins, on="attempt", how="anti", maintain_order="left")
-    # A gap between the phases of an attempt begins at the latest end of all earlier ones. The
-    # maximum is that of ranks among all ends, because cum_max().over() is slow.
-    several = busy.filter(pl.col("attempt").is_duplicated())
-    count = max(several.height, 1)
-    ends = pl.lit(several["stop"].sort())
-    rank = pl.col("attempt").cast(pl.Int64) * count + pl.col("stop").rank("ordinal") - 1
-    is_next = pl.col("attempt") == pl.col("attempt").shift(1)
-    gaps = several.sort("attempt", "start", "stop").with_columns(
-        stop=pl.col("start"),
-        start=pl.when(is_next).then(ends.gather(rank.cum_max() % count).shift(1)),
+    return pl.concat(
+        pl.DataFrame(
+            {
+                "process": process[attempt],
+                "kind": np.full(len(attempt), KINDS.index(kind), np.uint8),
+                "label": work[attempt] * len(USES) + use,
+                "start": start,
+                "stop": stop,
+            },
+            INTERVALS,
+        ).filter(pl.col("start") < pl.col("stop"))
+        for kind, attempt, use, start, stop in parts
     )
 
-    own = pl.col("use")
-    transfer, dispatch = (pl.lit(USES.index(use)) for use in ("transfer", "dispatch"))
-    has_begun = pl.col("execute_start_t").is_not_null()
-    seen_t = pl.min_horizontal("end_t", "silent_t")
-    parts = (
-        ("busy", own, busy, "start", "stop"),
-        ("transfer", transfer, reported, "transfer_t", "transferred_t"),
-        ("dispatch", dispatch, reported, "processing_t", pl.coalesce("transfer_t", "busy_t")),
-        ("dispatch", dispatch, reported, "transferred_t", "busy_t"),
-        ("dispatch", dispatch, gaps, "start", "stop"),
-        ("dispatch", dispatch, unreported, "processing_t", "execute_start_t"),
-        ("busy", own, unreported, "execute_start_t", seen_t),
-        ("unreported", own, unreported.filter(~has_begun), "processing_t", "end_t"),
-    )
-    return pl.concat(
-        frame.select(
-            "process",
-            kind=pl.lit(KINDS.index(kind)),
-            label=pl.col("work") * len(USES) + use,
-            start=start,
-            stop=stop,
-        )
-        .filter(pl.col("start") < pl.col("stop"))
-        .cast(INTERVALS)
-        for kind, use, frame, start, stop in parts
-    )
+
+def _gaps(attempt: Ints, start: Floats, stop: Floats) -> tuple[Ints, Floats, Floats]:
+    """Return attempt, start and stop of the times between the phases of an attempt.
+
+    A gap begins at the latest end of all earlier phases; it can be negative.
+    """
+    [several] = np.nonzero(np.bincount(attempt)[attempt] > 1)
+    order = several[np.lexsort((stop[several], start[several], attempt[several]))]
+    attempt, start, stop = attempt[order], start[order], stop[order]
+    # The latest end by attempt is a maximum of the ranks among all ends.
+    by_stop = np.argsort(stop, kind="stable")
+    rank = np.empty_like(by_stop)
+    rank[by_stop] = np.arange(len(rank))
+    latest = np.maximum.accumulate(attempt * len(rank) + rank) - attempt * len(rank)
+    [after] = np.nonzero(attempt[1:] == attempt[:-1])
+    return attempt[after], stop[by_stop][latest[after]], start[after + 1]

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from roast_analyze.open.database import Listener
 
 #: A shorter wait needs no progress bar.
 DELAY_SECONDS = 2.0
+
+#: The display of all blocks in progress, if there are any: two displays would overwrite each
+#: other. Blocks can be nested, and in several threads.
+_displays: list[Progress] = []
+_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -30,16 +37,23 @@ def progress(name: str, stage: str, *, measured: bool = True) -> Iterator[Listen
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn())
-    share = (TaskProgressColumn(),) if measured else ()
-    bars = Progress(*columns, *share, console=Console(stderr=True), transient=True)
-    bar = bars.add_task(escape(visible(f"{name}: {stage}")), total=1.0 if measured else None)
+    with _lock:
+        if not _displays:
+            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+            _displays.append(Progress(*columns, console=Console(stderr=True), transient=True))
+        [bars] = _displays
+        description = escape(visible(f"{name}: {stage}"))
+        bar = bars.add_task(description, total=1.0 if measured else None, visible=False)
 
     def listener(stage: str, share: float) -> None:
         bars.update(bar, description=escape(visible(f"{name}: {stage}")), completed=share)
 
+    def show() -> None:
+        bars.update(bar, visible=True)
+        bars.start()
+
     # A bar that disappears at once would only flicker.
-    timer = threading.Timer(DELAY_SECONDS, bars.start)
+    timer = threading.Timer(DELAY_SECONDS, show)
     timer.daemon = True
     timer.start()
     try:
@@ -47,4 +61,8 @@ def progress(name: str, stage: str, *, measured: bool = True) -> Iterator[Listen
     finally:
         timer.cancel()
         timer.join()  # it may be starting the bar
-        bars.stop()
+        with _lock:
+            bars.remove_task(bar)
+            if not bars.tasks:
+                bars.stop()
+                _displays.clear()

@@ -129,12 +129,11 @@ WHERE key % $parts::UBIGINT = $part::UBIGINT
 """
 
 _DURATIONS: Final = """
-SELECT key, max(whole_seconds) AS seconds
+SELECT key, whole_seconds AS seconds
 FROM (
     SELECT hash(key || $salt) AS key, whole_seconds FROM _task_runs WHERE trace_id = $trace_id
 )
 WHERE key % $parts::UBIGINT = $part::UBIGINT
-GROUP BY ALL
 """
 
 _HASHES_DIFFER: Final = """

@@ -87,12 +87,14 @@ class DerivedTables:
         #: Words in the definition of each view of the user.
         self.users_views: dict[str, set[str]] = {}
         self._empty = set(derived_tables())
-        self._filling: set[str] = set()
         self._attached: list[Path] = []
         #: Tables that are not written to a file.
         self._not_kept: set[str] = set()
-        # Filling a table can query others, in the same thread.
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        # Computing a table can query others, in the same thread. Tables do not need each other
+        # in a circle, so threads that wait for each other's tables do not wait forever.
+        self._computing = {name: threading.RLock() for name in computed_tables()}
+        self._thread = threading.local()
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {FILLED}; CREATE SCHEMA {_IN_MEMORY}")
         for name in self._empty:
             connection.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
@@ -138,33 +140,40 @@ class DerivedTables:
         return self.users_views | needs() | {name: set() for name in self._stored}
 
     def _fill(self, names: set[str], trace: Session) -> None:
-        with self._lock, closing(self._connection.cursor()) as cursor:
-            cursor.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
-            # Queries that fill a table can contain its name, in a comment for example.
-            names = names - self._filling
+        with self._progress("computing tables") as listener:
+            self._fill_by_statements(names, listener)
+            # Without the lock: other threads can fill other tables, and query them.
+            for name in sorted(names & computed_tables().keys()):
+                # Queries that fill a table can contain its name, in a comment for example.
+                filling = self._thread.__dict__.setdefault("filling", set())
+                if name in filling:
+                    continue
+                with self._computing[name]:
+                    # Computing a table, here or in another thread, can fill others of them.
+                    if name in self._empty:
+                        filling.add(name)
+                        try:
+                            self._compute(name, listener, trace)
+                        finally:
+                            filling.discard(name)
+
+    def _fill_by_statements(self, names: set[str], listener: Listener) -> None:
+        """Attach the files of kept tables, and fill the tables that are not computed."""
+        with self._lock, closing(self._cursor()) as cursor:
             if names & self._empty and self._database is not None:
                 for path in kept_tables(self._database).difference(self._attached):
                     # The file is damaged, or was just removed with a database that another
                     # process replaced.
                     with suppress(duckdb.Error):
                         self._attach(cursor, path)
-            names &= self._empty
-            if not names:
-                return
-            with self._progress("computing tables") as listener:
-                self._create(cursor, names - computed_tables().keys(), listener)
-                for name in sorted(names & computed_tables().keys()):
-                    # One by one, because computing a table can fill another one of them.
-                    if name in self._empty:
-                        self._filling.add(name)
-                        try:
-                            self._compute(cursor, name, listener, trace)
-                        finally:
-                            self._filling.discard(name)
+            self._create(cursor, names & self._empty - computed_tables().keys(), listener)
 
-    def _compute(
-        self, cursor: duckdb.DuckDBPyConnection, name: str, listener: Listener, trace: Session
-    ) -> None:
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        cursor = self._connection.cursor()
+        cursor.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
+        return cursor
+
+    def _compute(self, name: str, listener: Listener, trace: Session) -> None:
         rows: pl.DataFrame
         if query := computed_tables()[name]:
             rows = trace.sql(query).pl()
@@ -173,7 +182,8 @@ class DerivedTables:
             from roast_analyze.computed.tables import TABLES
 
             rows = TABLES[name](trace)
-        self._create(cursor, {name}, listener, rows)
+        with self._lock, closing(self._cursor()) as cursor:
+            self._create(cursor, {name}, listener, rows)
 
     def _create(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roast_analyze.report import context as contexts
 from roast_analyze.report import findings
@@ -56,17 +56,16 @@ class ReportData:
 
 def query(trace: Session) -> ReportData:
     """Query a trace for its report."""
-    # Profile and timeline take longest and keep one core busy; the others share the second.
+    # Core time, critical path and findings are computed by Python, on one core at a time, and
+    # need the same tables. Meanwhile, the other topics use the second core.
     with ThreadPoolExecutor(max_workers=1) as executor:
         try:
             profiling = executor.submit(profile.query, trace)
             context = contexts.query(trace)
-            streaming = executor.submit(timeline.query, trace, context)
+            explaining = executor.submit(_explanation, trace)
             return ReportData(
                 context=context,
-                core_time=core_time.query(trace),
-                critical_path=critical_path.query(trace),
-                findings=findings.query(trace),
+                timeline=timeline.query(trace, context),
                 chunks=chunks.query(trace, context),
                 tasks=tasks.query(trace),
                 activities=activities.query(trace, context),
@@ -75,12 +74,20 @@ def query(trace: Session) -> ReportData:
                 scheduler=scheduler.query(trace, context),
                 failures=failures.query(trace),
                 environment=environment.query(trace),
-                what_if=what_if.query(trace, context),
                 loss=loss.query(trace),
+                what_if=what_if.query(trace, context),
                 profile=profiling.result(),
-                timeline=streaming.result(),
+                **explaining.result(),
             )
         except BaseException:
             # An interrupt must not wait for queries that have not begun.
             executor.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _explanation(trace: Session) -> dict[str, Any]:
+    return {
+        "core_time": core_time.query(trace),
+        "critical_path": critical_path.query(trace),
+        "findings": findings.query(trace),
+    }

@@ -1,6 +1,7 @@
 """Tables that are derived from the records when a query first refers to them."""
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
@@ -82,6 +83,24 @@ def test_a_table_that_is_computed_from_another_one_of_the_query(path, monkeypatc
     monkeypatch.setattr(tables, "TABLES", {**tables.TABLES, "_core_time": compute})
     Trace(path).rows("SELECT * FROM core_time, task_slack")
     assert rows == [(1,)]
+
+
+def test_a_table_is_filled_while_another_thread_computes_one(path, monkeypatch):
+    computes, is_filled = threading.Event(), threading.Event()
+
+    def compute(trace):
+        computes.set()
+        assert is_filled.wait(10)
+        return core_time.query(trace)
+
+    monkeypatch.setattr(tables, "TABLES", {**tables.TABLES, "_core_time": compute})
+    trace = Trace(path)
+    with ThreadPoolExecutor(1) as thread:
+        counted = thread.submit(trace.rows, COUNT)
+        assert computes.wait(10)
+        assert trace.rows("SELECT count(*) FROM task_slack") == [(1,)]
+        is_filled.set()
+        assert counted.result() == [(True,)]
 
 
 def test_a_query_that_needs_no_derived_table_fills_none(path, files):

@@ -1,4 +1,4 @@
--- Needs: chunk_branches
+-- Needs: _chunk_branches
 CREATE VIEW branches AS
 SELECT
     dataset,
@@ -15,7 +15,7 @@ SELECT
     sum(read_seconds) / nullif(sum(sum(read_seconds)) OVER whole, 0) AS read_share,
     sum(decompress_seconds) AS decompress_seconds,
     trace_id
-FROM chunk_branches
+FROM _chunk_branches
 GROUP BY trace_id, dataset, branch
 WINDOW whole AS (PARTITION BY trace_id)
 ORDER BY

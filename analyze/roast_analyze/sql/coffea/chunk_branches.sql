@@ -1,12 +1,12 @@
--- Needs: _chunk_reads, _chunks
+-- Needs: _chunk_branches
 CREATE VIEW chunk_branches AS
 SELECT
     key,
     attempt,
-    read.branch,
-    read.compressed_bytes,
-    read.uncompressed_bytes,
-    read.read_seconds,
+    branch,
+    compressed_bytes,
+    uncompressed_bytes,
+    read_seconds,
     dataset,
     filename,
     treename,
@@ -15,30 +15,10 @@ SELECT
     worker,
     outcome,
     run_id,
-    read.decompress_seconds,
+    decompress_seconds,
     trace_id
-FROM (
-    SELECT
-        chunk.key,
-        chunk.attempt,
-        chunk.dataset,
-        chunk.filename,
-        chunk.treename,
-        chunk.entry_start,
-        chunk.entry_stop,
-        chunk.worker,
-        chunk.outcome,
-        chunk.run_id,
-        chunk.trace_id,
-        chunk.seq,
-        chunk.start_t,
-        chunk.part,
-        unnest(record.measured.branches) AS read
-    FROM _chunks AS chunk
-    INNER JOIN _chunk_reads AS reading USING (measured)
-    INNER JOIN raw.chunk AS record ON record.rowid = reading.record
-)
-ORDER BY trace_id, seq NULLS LAST, start_t, part, read.branch;
+FROM _chunk_branches
+ORDER BY trace_id, seq NULLS LAST, start_t, part, branch;
 
 COMMENT ON VIEW chunk_branches IS 'Branches read by chunk attempts. One row per attempt and branch. A basket, cluster or row group that spans several chunks is read once per chunk and counts in each. Empty if chunks were not measured.';
 COMMENT ON COLUMN chunk_branches.key IS 'Key of the task that processes the chunk.';

@@ -67,7 +67,9 @@ _FILES: Final = (
     "GROUP BY key, attempt"
 )
 _TRANSFERS: Final = (
-    "SELECT worker, thread, start_t, stop_t FROM task_phases WHERE action = 'transfer'"
+    "SELECT worker, thread, phase.start_t, phase.stop_t "
+    "FROM _task_runs INNER JOIN _task_phases AS phase USING (end_seq) "
+    "WHERE phase.action = 'transfer'"
 )
 #: Threads and their lanes.
 _PLACES: Final = (

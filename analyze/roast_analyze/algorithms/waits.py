@@ -260,24 +260,20 @@ def _threads(attempts: pl.DataFrame, binding: Binding) -> Thread:
         .with_columns(computes=pl.col("compute_start_t").is_not_null())
     )
     on_thread = pl.col("computes") & pl.col("thread").is_not_null()
-    lane = ["process", "thread"]
+    # Only the columns that are needed, because sorting copies them.
     threads = (
         frame.filter(on_thread)
-        .sort(*lane, "rank")
-        .select(
-            "row",
-            before=pl.when(*(pl.col(name) == pl.col(name).shift(1) for name in lane)).then(
-                pl.col("row").shift(1)
-            ),
-        )
+        .select("process", "thread", "rank", "row")
+        .sort("rank")
+        .select("row", before=pl.col("row").shift(1).over("process", "thread"))
     )
     others = (
         frame.filter(~on_thread)
         .sort("begin_t", "row")
         .join_asof(
-            frame.filter("computes").sort("stop_t", "row").select(
-                "process", "stop_t", before="row"
-            ),
+            frame.filter("computes")
+            .select("process", "stop_t", before="row")
+            .sort("stop_t", "before"),
             left_on="begin_t", right_on="stop_t", by="process", check_sortedness=False,
         )
         .select("row", "before")

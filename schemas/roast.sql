@@ -1598,8 +1598,6 @@ WITH steps AS (
 SELECT
     trace_id,
     key,
-    -- Identifies the key: tasks are numbered as in _task_states.
-    min(CASE WHEN submits THEN -1 - seq ELSE seq END) AS first_seq,
     count(*) FILTER (submits) AS submissions,
     min(seq) FILTER (submits) AS submission,
     min(seq) FILTER (begins) AS beginning,
@@ -1645,6 +1643,34 @@ HAVING count(DISTINCT chunk.filename) = 1;
 CREATE OR REPLACE VIEW _task_phases AS
 SELECT end_seq, action, start AS start_t, stop AS stop_t, source
 FROM (SELECT rowid AS end_seq, unnest(startstops, max_depth := 2) FROM raw.transition);
+
+-- Time of tasks in the states before a result: from the transition into the state to the next
+-- transition of the key. A task that was in such a state when recording began counts from then.
+-- Numbers are sorted in half the time of texts: keys are replaced by hashes of 64 bits, and states by
+-- their positions. Two of a million keys have the same hash with a probability of 3e-8; their times
+-- would be exchanged.
+CREATE OR REPLACE VIEW _task_states AS
+SELECT
+    ['waiting', 'queued', 'no-worker', 'processing'][state] AS state,
+    t AS from_t,
+    lead(t) OVER in_order AS until_t,
+    lead(seq) OVER in_order AS until_seq,
+    trace_id
+FROM (
+    SELECT
+        seq,
+        hash(trace_id, key) AS task,
+        list_position(['waiting', 'queued', 'no-worker', 'processing'], state)::UTINYINT AS state,
+        t,
+        trace_id
+    FROM (
+        SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
+        UNION ALL
+        SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
+    )
+)
+WINDOW in_order AS (PARTITION BY task ORDER BY seq)
+QUALIFY state IS NOT NULL;
 
 -- Arrivals of tasks at a worker, and how far each got before the next arrival of the same key.
 -- The stimulus of the arrival contains the time at which the scheduler sent the task. Nearly
@@ -3043,26 +3069,6 @@ WINDOW
     same_chunk AS (
         PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
     );
-
--- Time of tasks in the states before a result: from the transition into the state to the next
--- transition of the key. A task that was in such a state when recording began counts from then.
--- Keys are replaced by numbers, because texts would take longer to sort.
-CREATE OR REPLACE VIEW _task_states AS
-SELECT
-    key,
-    state,
-    t AS from_t,
-    lead(t) OVER in_order AS until_t,
-    lead(seq) OVER in_order AS until_seq,
-    trace_id
-FROM (
-    SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
-    UNION ALL
-    SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
-)
-INNER JOIN _key_summaries USING (trace_id, key)
-WINDOW in_order AS (PARTITION BY first_seq ORDER BY seq)
-QUALIFY state IN ('waiting', 'queued', 'no-worker', 'processing');
 
 -- A key can be submitted again after the scheduler has forgotten it; the first record describes
 -- the task.

@@ -29,8 +29,6 @@ WITH steps AS (
 SELECT
     trace_id,
     key,
-    -- Identifies the key: tasks are numbered as in _task_states.
-    min(CASE WHEN submits THEN -1 - seq ELSE seq END) AS first_seq,
     count(*) FILTER (submits) AS submissions,
     min(seq) FILTER (submits) AS submission,
     min(seq) FILTER (begins) AS beginning,

@@ -1,20 +1,28 @@
--- Needs: _key_summaries
+-- Needs: nothing
 -- Time of tasks in the states before a result: from the transition into the state to the next
 -- transition of the key. A task that was in such a state when recording began counts from then.
--- Keys are replaced by numbers, because texts would take longer to sort.
+-- Numbers are sorted in half the time of texts: keys are replaced by hashes of 64 bits, and states by
+-- their positions. Two of a million keys have the same hash with a probability of 3e-8; their times
+-- would be exchanged.
 CREATE VIEW _task_states AS
 SELECT
-    key,
-    state,
+    ['waiting', 'queued', 'no-worker', 'processing'][state] AS state,
     t AS from_t,
     lead(t) OVER in_order AS until_t,
     lead(seq) OVER in_order AS until_seq,
     trace_id
 FROM (
-    SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
-    UNION ALL
-    SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
+    SELECT
+        seq,
+        hash(trace_id, key) AS task,
+        list_position(['waiting', 'queued', 'no-worker', 'processing'], state)::UTINYINT AS state,
+        t,
+        trace_id
+    FROM (
+        SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
+        UNION ALL
+        SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
+    )
 )
-INNER JOIN _key_summaries USING (trace_id, key)
-WINDOW in_order AS (PARTITION BY first_seq ORDER BY seq)
-QUALIFY state IN ('waiting', 'queued', 'no-worker', 'processing');
+WINDOW in_order AS (PARTITION BY task ORDER BY seq)
+QUALIFY state IS NOT NULL;

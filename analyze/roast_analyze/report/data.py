@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from roast_analyze.report import context as contexts
 from roast_analyze.report import findings
@@ -56,13 +56,15 @@ class ReportData:
 
 def query(trace: Session) -> ReportData:
     """Query a trace for its report."""
-    # Core time, critical path and findings are computed by Python, on one core at a time, and
-    # need the same tables. Meanwhile, the other topics use the second core.
+    # Much of these four is computed by Python, on one core, so the other topics share the
+    # second one.
     with ThreadPoolExecutor(max_workers=1) as executor:
         try:
             profiling = executor.submit(profile.query, trace)
+            core_timing = executor.submit(core_time.query, trace)
+            path_finding = executor.submit(critical_path.query, trace)
+            explaining = executor.submit(findings.query, trace)
             context = contexts.query(trace)
-            explaining = executor.submit(_explanation, trace)
             return ReportData(
                 context=context,
                 timeline=timeline.query(trace, context),
@@ -77,17 +79,11 @@ def query(trace: Session) -> ReportData:
                 loss=loss.query(trace),
                 what_if=what_if.query(trace, context),
                 profile=profiling.result(),
-                **explaining.result(),
+                core_time=core_timing.result(),
+                critical_path=path_finding.result(),
+                findings=explaining.result(),
             )
         except BaseException:
             # An interrupt must not wait for queries that have not begun.
             executor.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def _explanation(trace: Session) -> dict[str, Any]:
-    return {
-        "core_time": core_time.query(trace),
-        "critical_path": critical_path.query(trace),
-        "findings": findings.query(trace),
-    }

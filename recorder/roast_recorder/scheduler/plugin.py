@@ -550,7 +550,7 @@ class RecorderPlugin(SchedulerPlugin):
         check_keys, spans = self._check_keys, self._seen_spans
         submitted_spans = {} if exist else self._submitted_spans
         with_tasks = "task" in self._kinds
-        plain_annotations: dict[tuple[Any, ...], Any] = {}
+        plain_annotations: dict[tuple[int, ...], Any] = {}
         # Flat like transitions: tuples would add to the cost of the garbage collector.
         values: list[Any] = []
         group: Any = None
@@ -569,8 +569,9 @@ class RecorderPlugin(SchedulerPlugin):
                 continue
             annotations, priority, existing = task.annotations or None, task.priority, None
             if annotations:
-                # Tasks share the annotation of their span, which is slow to copy.
-                alike = (*annotations, *map(id, annotations.values()))
+                # Tasks share the annotation of their span, which is slow to copy. Identities,
+                # because users' objects may not be comparable.
+                alike = (*map(id, annotations), *map(id, annotations.values()))
                 if alike not in plain_annotations:
                     plain_annotations[alike] = _plain_annotations(annotations)
                 annotations = plain_annotations[alike]

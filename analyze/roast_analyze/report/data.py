@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import duckdb
+
+from roast_analyze.errors import NoRoom
 from roast_analyze.report import context as contexts
 from roast_analyze.report import findings
 from roast_analyze.report.topics import (
@@ -56,6 +60,14 @@ class ReportData:
 
 def query(trace: Session) -> ReportData:
     """Query a trace for its report."""
+    # Queries at the same time share the memory. What is too much is queried again, without the
+    # tables that are filled by then.
+    with suppress(NoRoom, duckdb.OutOfMemoryException):
+        return _query(trace, one_by_one=False)
+    return _query(trace, one_by_one=True)
+
+
+def _query(trace: Session, *, one_by_one: bool) -> ReportData:
     # Much of these four is computed by Python, on one core, so the other topics share the
     # second one.
     with ThreadPoolExecutor(max_workers=1) as executor:
@@ -64,6 +76,8 @@ def query(trace: Session) -> ReportData:
             core_timing = executor.submit(core_time.query, trace)
             path_finding = executor.submit(critical_path.query, trace)
             explaining = executor.submit(findings.query, trace)
+            if one_by_one:
+                wait([explaining])
             context = contexts.query(trace)
             return ReportData(
                 context=context,

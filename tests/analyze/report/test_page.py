@@ -4,6 +4,7 @@ import re
 import pytest
 
 from roast_analyze import Trace
+from roast_analyze.errors import NoRoom
 from roast_analyze.report import data, page, write_report
 from roast_analyze.report.listing import Listing
 
@@ -48,6 +49,30 @@ def small(worker, task, run, move, sample, chunk):
         ),
         {"kind": "event", "t": 7.0, "topic": "mine", "payload": {"a": 1}},
     )  # fmt: skip
+
+
+def test_topics_are_queried_one_by_one_if_the_memory_does_not_suffice(
+    open_trace, small, monkeypatch
+):
+    calls = []
+
+    def observe(topic, name):
+        query = topic.query
+
+        def observed(trace):
+            calls.append(name)
+            if calls.count(name) == 1 and topic is data.findings:
+                raise NoRoom("out of memory")
+            return query(trace)
+
+        monkeypatch.setattr(topic, "query", observed)
+
+    observe(data.contexts, "context")
+    observe(data.findings, "findings")
+    gathered = data.query(open_trace(*small))
+
+    assert gathered.context.run.workers == 1
+    assert calls[-2:] == ["findings", "context"]
 
 
 def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_trace, small):

@@ -141,7 +141,14 @@ class DerivedTables:
 
     def _fill(self, names: set[str], trace: Session) -> None:
         with self._progress("computing tables") as listener:
-            self._fill_by_statements(names, listener)
+            with self._lock, closing(self._cursor()) as cursor:
+                if names & self._empty and self._database is not None:
+                    for path in kept_tables(self._database).difference(self._attached):
+                        # The file is damaged, or was just removed with a database that another
+                        # process replaced.
+                        with suppress(duckdb.Error):
+                            self._attach(cursor, path)
+                self._create(cursor, names & self._empty - computed_tables().keys(), listener)
             # Without the lock: other threads can fill other tables, and query them.
             for name in sorted(names & computed_tables().keys()):
                 # Queries that fill a table can contain its name, in a comment for example.
@@ -156,17 +163,6 @@ class DerivedTables:
                             self._compute(name, listener, trace)
                         finally:
                             filling.discard(name)
-
-    def _fill_by_statements(self, names: set[str], listener: Listener) -> None:
-        """Attach the files of kept tables, and fill the tables that are not computed."""
-        with self._lock, closing(self._cursor()) as cursor:
-            if names & self._empty and self._database is not None:
-                for path in kept_tables(self._database).difference(self._attached):
-                    # The file is damaged, or was just removed with a database that another
-                    # process replaced.
-                    with suppress(duckdb.Error):
-                        self._attach(cursor, path)
-            self._create(cursor, names & self._empty - computed_tables().keys(), listener)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = self._connection.cursor()

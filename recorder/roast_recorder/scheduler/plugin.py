@@ -293,7 +293,7 @@ class RecorderPlugin(SchedulerPlugin):
         limit = TRANSITION_VALUES_PER_BATCH
         now = time
         unreported = self._unreported_end
-        last_seen_start = self._last_seen_start
+        workers = self._workers
         check_keys = self._check_keys
         has_result = False
 
@@ -331,8 +331,10 @@ class RecorderPlugin(SchedulerPlugin):
                         failure = _error_of(others)
                     elif end := unreported(key, run_id, stimulus_id):
                         worker, thread, startstops, failure = end
-                    if worker and not startstops:
-                        start_t = last_seen_start(worker, key)
+                    if worker and not startstops and (state := workers.get(worker)):
+                        # The start of the task, as of the worker's last heartbeat.
+                        seconds = state.executing.get(tasks[key])
+                        start_t = None if seconds is None else state.last_seen - seconds
                 extend(
                     (
                         now(), key, start, finish, stimulus_id,
@@ -470,12 +472,6 @@ class RecorderPlugin(SchedulerPlugin):
         """Note the size of a client's graph, which :meth:`update_graph` records."""
         self._graph_bytes[message["client"]] = graphs.serialized_bytes(message)
 
-    def _last_seen_start(self, worker: str, key: Any) -> float | None:
-        """Return when a worker began to execute a task, as of its last heartbeat."""
-        state = self._workers.get(worker)
-        seconds = state.executing.get(self._tasks[key]) if state else None
-        return state.last_seen - seconds if state and seconds is not None else None
-
     def _server_id(self, worker: str) -> str | None:
         state = self._workers.get(worker)
         return state.server_id if state else None
@@ -573,7 +569,11 @@ class RecorderPlugin(SchedulerPlugin):
                 # because users' objects may not be comparable.
                 alike = (*map(id, annotations), *map(id, annotations.values()))
                 if alike not in plain_annotations:
-                    plain_annotations[alike] = _plain_annotations(annotations)
+                    try:
+                        plain_annotations[alike] = plain(annotations)
+                    except Exception as error:  # noqa: BLE001 - users' objects may raise anything
+                        reason = type(error).__name__
+                        plain_annotations[alike] = f"<cannot be encoded: {reason}>"
                 annotations = plain_annotations[alike]
             if not priority or type(priority[0]) is not int:
                 priority = plain(priority)
@@ -667,13 +667,6 @@ def _span_id(annotation: dict[str, Any] | None) -> str | None:
     """Return the identity of the innermost span of an annotation; None outside of spans."""
     ids = annotation.get("ids") if isinstance(annotation, dict) else None
     return ids[-1] if ids else None
-
-
-def _plain_annotations(annotations: dict[str, Any]) -> Any:
-    try:
-        return plain(annotations)
-    except Exception as error:  # noqa: BLE001 - users' objects may raise anything
-        return f"<cannot be encoded: {type(error).__name__}>"
 
 
 def _error_of(details: dict[str, Any]) -> dict[str, Any]:

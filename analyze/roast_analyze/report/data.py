@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import duckdb
 
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from roast_analyze.report.listing import Listing
 
 
+#: Topics of longer runs are queried one by one: core time and critical path take memory beyond
+#: the limit of DuckDB, about 150 bytes a transition.
+_MOST_TRANSITIONS: Final = 20_000_000
+
+
 @dataclass(frozen=True)
 class ReportData:
     """The context, the findings and the data of each topic."""
@@ -60,10 +65,12 @@ class ReportData:
 
 def query(trace: Session) -> ReportData:
     """Query a trace for its report."""
-    # Queries at the same time share the memory. What is too much is queried again, without the
-    # tables that are filled by then.
-    with suppress(NoRoom, duckdb.OutOfMemoryException):
-        return _query(trace, one_by_one=False)
+    [(transitions,)] = trace.rows("SELECT count(*) FROM raw.transition")
+    if transitions <= _MOST_TRANSITIONS:
+        # Queries at the same time share the memory. What is too much is queried again, without
+        # the tables that are filled by then.
+        with suppress(NoRoom, duckdb.OutOfMemoryException):
+            return _query(trace, one_by_one=False)
     return _query(trace, one_by_one=True)
 
 

@@ -8,8 +8,9 @@ SELECT
     NULL::VARCHAR AS entity,
     'medium' AS confidence,
     format(
-        'Baskets are read about {:.1f} times, since they span several chunks of {:,} events: {:.1f} MB'
-        ' instead of {:.1f} MB.', ratio, (events / chunks)::BIGINT, nbytes / 1e6, nbytes / ratio / 1e6
+        'Baskets are read about {:.1f} times, since they span several chunks of {:,} events: {}'
+        ' instead of {}.', ratio, (events / chunks)::BIGINT,
+        formatReadableDecimalSize(nbytes::BIGINT), formatReadableDecimalSize((nbytes / ratio)::BIGINT)
     ) AS sentence,
     totals.read_seconds * (1 - 1 / ratio) AS core_seconds,
     0.7 * core_seconds / run.nthreads AS wall_seconds_min,

@@ -58,8 +58,9 @@ SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        '{} of {} branches that are read are never used: {:.1f} MB of {:.1f} MB, such as {}.',
-        unused_branches, branches, share * nbytes / 1e6, nbytes / 1e6, largest
+        '{} of {} branches that are read are never used: {} of {}, such as {}.',
+        unused_branches, branches, formatReadableDecimalSize((share * nbytes)::BIGINT),
+        formatReadableDecimalSize(nbytes::BIGINT), largest
     ) AS sentence,
     share * totals.seconds AS core_seconds,
     0.7 * core_seconds / run.nthreads AS wall_seconds_min,

@@ -59,6 +59,10 @@ _IN_MEMORY: Final = Path(":memory:")
 #: Name of the database that new ones are copied from, within a connection.
 _TEMPLATE: Final = "template"
 
+#: Errors of a query that exceeds the memory limit: of :class:`roast_analyze.Trace`, and while a
+#: relation is computed.
+OUT_OF_MEMORY: Final = (NoRoom, duckdb.OutOfMemoryException)
+
 #: Texts in errors of DuckDB: a wrong checksum in a database file, and a full disk.
 _DAMAGED: Final = "Corrupt database file"
 _NO_SPACE: Final = "No space left on device"

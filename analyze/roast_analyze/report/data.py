@@ -7,9 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import duckdb
-
-from roast_analyze.errors import NoRoom
+from roast_analyze.open.database import OUT_OF_MEMORY
 from roast_analyze.report import context as contexts
 from roast_analyze.report import findings
 from roast_analyze.report.topics import (
@@ -69,7 +67,7 @@ def query(trace: Session) -> ReportData:
     if transitions <= _MOST_TRANSITIONS:
         # Queries at the same time share the memory. What is too much is queried again, without
         # the tables that are filled by then.
-        with suppress(NoRoom, duckdb.OutOfMemoryException):
+        with suppress(*OUT_OF_MEMORY):
             return _query(trace, one_by_one=False)
     return _query(trace, one_by_one=True)
 

@@ -311,9 +311,9 @@ class _Sweep:
 
         def level(part: int, amount: NDArray[Any]) -> Floats:
             """Return the sum of the amounts of intervals that have started and not stopped."""
-            if not amount.any():
-                return np.zeros(len(order))
             change = np.zeros(len(order))
+            if not amount.any():
+                return change
             np.split(change, ends)[part][:] = np.concatenate([amount, -amount])
             return np.cumsum(change[order])
 

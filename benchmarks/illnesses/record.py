@@ -2,9 +2,9 @@
 
 Each recording is made in a separate process, on a cluster of worker processes. It writes
 ``NAME.jsonl``, and ``NAME.json`` with the injected causes and the wall time of the program.
-``INDEX.md`` lists all illnesses. With an option such as ``--short``, another set of programs is
-recorded. These sets were written after the rules, one after the other; after each set, the
-rules were corrected for the errors that it showed.
+``INDEX.md`` lists all illnesses. With ``--set``, the programs of an examination are recorded
+instead. Examinations were written after the rules, one after the other; after each of them,
+the rules were corrected for the errors that it showed.
 """
 
 from __future__ import annotations
@@ -24,51 +24,32 @@ from pathlib import Path
 TIMEOUT_SECONDS = 240
 
 
-#: Modules with programs. Those of coffea take seconds to import.
+#: Modules of the programs that are recorded without ``--set``.
 MODULES = ("plain_programs", "coffea_programs", "several_programs")
 
-#: Modules with programs, each of which is recorded with its own option.
-OTHER_MODULES = (
-    "validation_programs",
-    "examination_programs",
-    "recheck_programs",
-    "blind_programs",
-    "blind_more_programs",
-    "plain_exam_programs",
-    "coffea_exam_programs",
-    "final_plain_programs",
-    "final_coffea_programs",
-    "closing_plain_programs",
-    "closing_coffea_programs",
-    "independent_plain_programs",
-    "independent_coffea_programs",
-    "outside_plain_programs",
-    "outside_coffea_programs",
-    "short_programs",
-)
+#: Modules of the programs of one examination each.
+EXAMINATIONS = Path(__file__).parent / "examinations"
 
 
-def register(form: str | None = None) -> dict:
-    """Return illnesses by name; with `form`, import modules only until one contains it."""
+def examination_names() -> list[str]:
+    return sorted(path.stem.removesuffix("_programs") for path in EXAMINATIONS.glob("*.py"))
+
+
+def register(modules: tuple[str, ...]) -> dict:
+    """Import modules; return their illnesses by name."""
     from illness import ILLNESSES
 
-    for module in (*MODULES, *OTHER_MODULES):
+    sys.path.append(str(EXAMINATIONS))
+    for module in modules:
         importlib.import_module(module)
-        if any(form in ill.forms for ill in ILLNESSES.values()):
-            break
-    return ILLNESSES
+    return {name: ill for name, ill in ILLNESSES.items() if ill.program.__module__ in modules}
 
 
-def select(illnesses: dict, modules: tuple[str, ...]) -> dict:
-    """Return the illnesses of some modules."""
-    return {name: ill for name, ill in illnesses.items() if ill.program.__module__ in modules}
-
-
-def record(folder: Path, form: str) -> None:
+def record(folder: Path, module: str, form: str) -> None:
     """Make one recording in this process."""
     from illness import Run
 
-    ill = next(ill for ill in register(form).values() if form in ill.forms)
+    ill = next(ill for ill in register((module,)).values() if form in ill.forms)
     run = Run(folder / f"{form}.jsonl", ill.forms[form], folder / "data")
     ill.program(run)
     facts = {
@@ -82,14 +63,15 @@ def record(folder: Path, form: str) -> None:
     (folder / f"{form}.json").write_text(json.dumps(facts, indent=2) + "\n")
 
 
-def record_apart(folder: Path, form: str) -> str | None:
+def record_apart(folder: Path, module: str, form: str) -> str | None:
     """Make one recording in a new process and an empty folder; return its error."""
     begin = time.perf_counter()
     (folder / f"{form}.json").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="roast-illness-") as scratch:
         # The fork server imports the modules with programs, too.
-        path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, __file__, str(folder), "--here", form]
+        folders = [str(EXAMINATIONS.parent), str(EXAMINATIONS)]
+        path = os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")])
+        command = [sys.executable, __file__, str(folder), "--here", module, form]
         try:
             done = subprocess.run(
                 command,
@@ -136,34 +118,34 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="where the recordings are written")
     parser.add_argument("names", nargs="*", metavar="NAME", help="all illnesses, if none")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time")
-    for module in OTHER_MODULES:
-        name = module.removesuffix("_programs").replace("_", "-")
-        parser.add_argument(
-            f"--{name}",
-            action="store_const",
-            dest="modules",
-            const=(module,),
-            default=MODULES,
-            help=f"record the {name} programs instead",
-        )
+    parser.add_argument(
+        "--set",
+        choices=examination_names(),
+        help="record the programs of an examination instead",
+    )
     parser.add_argument("--index", action="store_true", help="write INDEX.md only")
-    parser.add_argument("--here", metavar="FORM", help=argparse.SUPPRESS)
+    parser.add_argument("--here", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
     if arguments.here:
-        record(folder, arguments.here)
+        record(folder, *arguments.here)
         return 0
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    illnesses = select(register(), arguments.modules)
+    modules = (f"{arguments.set}_programs",) if arguments.set else MODULES
+    illnesses = register(modules)
     write_index(folder, illnesses)
     if arguments.index:
         return 0
     begin = time.perf_counter()
-    forms = [form for name in arguments.names or illnesses for form in illnesses[name].forms]
+    recordings = [
+        (illnesses[name].program.__module__, form)
+        for name in arguments.names or illnesses
+        for form in illnesses[name].forms
+    ]
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        errors = list(pool.map(lambda form: record_apart(folder, form), forms))
+        errors = list(pool.map(lambda recording: record_apart(folder, *recording), recordings))
     write_index(folder, illnesses)
-    print(f"{len(forms)} recordings in {time.perf_counter() - begin:.0f} s")
+    print(f"{len(recordings)} recordings in {time.perf_counter() - begin:.0f} s")
     return 1 if any(errors) else 0
 
 

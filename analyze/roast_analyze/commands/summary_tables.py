@@ -219,11 +219,10 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
         yield ""
         yield from finding_lines(finding)
     for definition in _TABLES:
-        relation = trace.sql(definition.query)
-        rows = relation.fetchall()
+        names, rows = trace.named_rows(definition.query)
         if not rows:
             continue
-        named = zip(relation.columns, definition.formats, strict=True)
+        named = zip(names, definition.formats, strict=True)
         columns = [
             (i, name if write in (cell, _long_cell) else f">{name}", write)
             for i, (name, write) in enumerate(named)

@@ -205,6 +205,17 @@ class Session:
             lambda connection: connection.execute(query, parameters).fetchall(),
         )
 
+    def named_rows(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Run a query once as :meth:`rows`, and return the names of its columns, too."""
+
+        def run(
+            connection: duckdb.DuckDBPyConnection,
+        ) -> tuple[list[str], list[tuple[Any, ...]]]:
+            rows = connection.execute(query).fetchall()
+            return [name for name, *_ in connection.description or ()], rows
+
+        return self._run(query, None, run)
+
     def _run(
         self,
         query: str,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
@@ -11,6 +13,7 @@ from rich.text import Text
 
 from roast_analyze.commands.explain import finding_lines
 from roast_analyze.commands.terminal import cell, table
+from roast_analyze.open.concurrent_queries import run_concurrently
 from roast_analyze.report import findings, time_ranges
 from roast_analyze.report.quantities import (
     byte_size,
@@ -27,7 +30,7 @@ from roast_analyze.report.run import query_unattempted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from roast_analyze.open.session import Session
+    from roast_analyze.open.session import NamedRows, Session
 
 #: Columns of `run` in the order in which they are shown.
 _OUTCOMES: Final = (
@@ -209,17 +212,16 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
     [(label,)] = trace.rows("SELECT string_agg(DISTINCT label, ', ') FROM trace_info")
     name = trace.path.name or trace.path
     grid.add_row("Trace", cell(f"{name} ({label})" if label else name))
-    for name, text in _facts(trace):
+    facts, found, tables = run_concurrently(trace, partial(_query, trace))
+    for name, text in facts:
         grid.add_row(Text(name), cell(text))
-    found = findings.query(trace, findings.SHOWN)
     if not found:
         grid.add_row("Findings", cell("none that could save 1 % of the run"))
     yield grid
     for finding in found:
         yield ""
         yield from finding_lines(finding)
-    for definition in _TABLES:
-        names, rows = trace.named_rows(definition.query)
+    for definition, (names, rows) in zip(_TABLES, tables, strict=True):
         if not rows:
             continue
         named = zip(names, definition.formats, strict=True)
@@ -236,6 +238,19 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
         )
         if (rest := len(rows) - definition.limit) > 0:
             yield f"… and {count(rest)} more: {definition.source}"
+
+
+def _query(
+    trace: Session, one_by_one: bool
+) -> tuple[list[tuple[str, str]], tuple[findings.Finding, ...], list[NamedRows]]:
+    """Return the facts, the findings, and the names and rows of each table."""
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        explaining = executor.submit(findings.query, trace, findings.SHOWN)
+        if one_by_one:
+            wait([explaining])
+        facts = list(_facts(trace))
+        tables = [trace.named_rows(definition.query) for definition in _TABLES]
+        return facts, explaining.result(), tables
 
 
 def _facts(trace: Session) -> Iterator[tuple[str, str]]:

@@ -53,6 +53,9 @@ _POLL_SECONDS: Final = 0.01
 
 _Result = TypeVar("_Result")
 
+#: Names of columns, and rows.
+NamedRows = tuple[list[str], list[tuple[Any, ...]]]
+
 
 class Session:
     """One or more opened traces; the parameters are those of :class:`roast_analyze.Trace`."""
@@ -205,12 +208,10 @@ class Session:
             lambda connection: connection.execute(query, parameters).fetchall(),
         )
 
-    def named_rows(self, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    def named_rows(self, query: str) -> NamedRows:
         """Run a query once as :meth:`rows`, and return the names of its columns, too."""
 
-        def run(
-            connection: duckdb.DuckDBPyConnection,
-        ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        def run(connection: duckdb.DuckDBPyConnection) -> NamedRows:
             rows = connection.execute(query).fetchall()
             return [name for name, *_ in connection.description or ()], rows
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING
 
-from roast_analyze.open.database import OUT_OF_MEMORY
+from roast_analyze.open.concurrent_queries import run_concurrently
 from roast_analyze.report import context as contexts
 from roast_analyze.report import findings
 from roast_analyze.report.topics import (
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
     from roast_analyze.report.listing import Listing
 
 
-#: Topics of longer runs are queried one by one: core time and critical path take memory beyond
-#: the limit of DuckDB, about 150 bytes a transition.
-_MOST_TRANSITIONS: Final = 20_000_000
-
-
 @dataclass(frozen=True)
 class ReportData:
     """The context, the findings and the data of each topic."""
@@ -63,16 +58,10 @@ class ReportData:
 
 def query(trace: Session) -> ReportData:
     """Query a trace for its report."""
-    [(transitions,)] = trace.rows("SELECT count(*) FROM raw.transition")
-    if transitions <= _MOST_TRANSITIONS:
-        # Queries at the same time share the memory. What is too much is queried again, without
-        # the tables that are filled by then.
-        with suppress(*OUT_OF_MEMORY):
-            return _query(trace, one_by_one=False)
-    return _query(trace, one_by_one=True)
+    return run_concurrently(trace, partial(_query, trace))
 
 
-def _query(trace: Session, *, one_by_one: bool) -> ReportData:
+def _query(trace: Session, one_by_one: bool) -> ReportData:
     # Much of these four is computed by Python, on one core, so the other topics share the
     # second one.
     with ThreadPoolExecutor(max_workers=1) as executor:

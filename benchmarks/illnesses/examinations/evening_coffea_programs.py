@@ -237,38 +237,34 @@ def redirect(self: Server) -> None:
 
 @illness(cause("slow-file", "Muon2023_9.root"))
 def replica_at_a_far_site(run: Run) -> None:
-    """17 files on 5 workers with 2 threads; the server has lost its copy of one file and
-    redirects its readers to a far site that answers in 0.5 s, or in 1 ms."""
+    """13 files on 5 workers with 2 threads; the server has lost its copy of one file and
+    redirects its readers to a far site that answers in 0.8 s, or in 1 ms."""
     folder = run.data / "evening"
-    fileset = write_ntuples(folder, {"Muon2023": 11, "DYto2Tau": 6})
-    with serving(folder, "127.0.0.8", seconds=0.5 if run.ill else 0.001) as site:
+    fileset = write_ntuples(folder, {"Muon2023": 10, "DYto2Tau": 3})
+    with serving(folder, "127.0.0.8", seconds=0.8 if run.ill else 0.001) as site:
         facts = {"do_GET": redirect, "do_HEAD": redirect, "away": "Muon2023_9.root"}
         with (
             serving(folder, **facts, site=site) as url,
             run.recorded(5, 2, prepare=partial(warm, run)) as client,
         ):
-            fit(client, at_url(fileset, url), Dimuons(5e-4), 1_500)
-
-
-def look_up_checksum(self: Server) -> None:
-    """Look up the checksum of a file for the answer to a HEAD request."""
-    time.sleep(about(self.checksum_seconds, self.path, time.monotonic_ns()))
-    Server.do_HEAD(self)
+            fit(client, at_url(fileset, url), Dimuons(7e-4), 1_500)
 
 
 @illness(cause("file-opening"))
-def checksum_at_each_opening(run: Run) -> None:
+def tree_in_nested_folders(run: Run) -> None:
     """90 files of 1,500 events, each of which is one chunk, on 3 workers with 2 threads, at a
-    WebDAV door that looks up the checksum of a file in 0.25 s when it is asked for its size,
-    or does not."""
-    folder = run.data / "evening_small"
-    fileset = write_ntuples(folder, {"Muon2022": 52, "DYto2Mu": 38}, 1_500)
-    facts = {"do_HEAD": look_up_checksum, "checksum_seconds": 0.25 if run.ill else 0.0}
+    server with a latency of 20 ms; the tree is inside five nested folders of a framework, each
+    of which takes more requests when a file is opened, or at the top of the file."""
+    tree = "job/output/selection/muons/nominal/Events" if run.ill else "Events"
+    folder = run.data / f"evening_small_{run.ill}"
+    fileset = write_ntuples(folder, {"Muon2022": 52, "DYto2Mu": 38}, 1_500, tree=tree)
     with (
-        serving(folder, **facts) as url,
+        serving(folder, seconds=0.02) as url,
         run.recorded(3, 2, prepare=partial(warm, run)) as client,
     ):
-        fit(client, at_url(fileset, url), Dimuons(5e-4), 1_500)
+        # The name of the tree is that of the runner.
+        files = {name: list(spec["files"]) for name, spec in at_url(fileset, url).items()}
+        fit(client, files, Dimuons(5e-4), 1_500, tree=tree)
 
 
 # -- chunks and workers ----------------------------------------------------------------------

@@ -22,7 +22,7 @@ tests, nightly
     Tests to run, of ``make test`` and beyond it: those that kill the mutant or, if it
     survives, all whose subject is its code.
 new, new_all
-    Whether ``tests`` killed it, and whether these or ``nightly`` did, with exhaustive tests.
+    Whether ``tests`` killed it, and whether ``tests`` or ``nightly`` did with exhaustive tests.
 
 A file is mutated only while the tests run. ``--write`` records the results in the sample.
 """

@@ -2,10 +2,10 @@
 
 It prints two tables.
 
-**A transition**: Scheduler objects without network (``simulated.py``) compute small graphs,
-alternately one without plugin and one with an empty plugin, with one that appends its
-arguments to a list, or with the recorder, including its listeners, hooks, task records and
-encoding in the scheduler's process. Numbers are medians of paired differences.
+**A transition**: Scheduler objects without a network (``simulated.py``) compute small graphs,
+alternately without a plugin and with one: an empty plugin, a plugin that appends its arguments
+to a list, or the recorder with its listeners, hooks, task records and encoding in the
+scheduler's process. Numbers are medians of paired differences.
 
 **A run**: processes compute no-op tasks, with the scheduler in a separate process. Runs with
 and without each recorder alternate, and the CPU time of the scheduler is compared. Starting
@@ -105,8 +105,8 @@ async def cost_of_a_transition(rounds: int, tasks: int) -> list[tuple[str, float
         "roast, all that it does": recorder,
     }
     async with contextlib.AsyncExitStack() as stack:
-        # Each plugin has a scheduler, beside one without plugins that has done the same work:
-        # the recorder's listeners would slow down a scheduler that is shared.
+        # Each plugin has its own scheduler, and a second one without plugins that does the same
+        # work: the recorder's listeners would slow down a shared scheduler.
         pairs = {}
         for name in names:
             pairs[name] = [

@@ -1646,9 +1646,9 @@ FROM (SELECT rowid AS end_seq, unnest(startstops, max_depth := 2) FROM raw.trans
 
 -- Time of tasks in the states before a result: from the transition into the state to the next
 -- transition of the key. A task that was in such a state when recording began counts from then.
--- Numbers are sorted in half the time of texts: keys are replaced by hashes of 64 bits, and states by
--- their positions. Two of a million keys have the same hash with a probability of 3e-8; their times
--- would be exchanged.
+-- Sorting numbers takes half as long as sorting texts, so keys are replaced by hashes of 64 bits, and
+-- states by their positions. Two of a million keys have the same hash with a probability of 3e-8;
+-- their times would then be mixed up.
 CREATE OR REPLACE VIEW _task_states AS
 SELECT
     ['waiting', 'queued', 'no-worker', 'processing'][state] AS state,
@@ -1991,7 +1991,7 @@ END;
 
 -- Fine metrics without idle time and without duplicates: Dask reports p2p work inside tasks
 -- twice, in context p2p as `foreground`, and in execute with p2p- before the activity. Only the
--- second one has the task. They are not taken from fine_metric_deltas, which sorts them.
+-- second one has the task. Rows do not come from fine_metric_deltas, which sorts them.
 CREATE OR REPLACE VIEW _activity_deltas AS
 SELECT t, worker, server_id, context, span_id, prefix, activity, unit, delta, trace_id
 FROM raw.fine_metric
@@ -4338,7 +4338,7 @@ COMMENT ON COLUMN tasks.submissions IS 'Number of times the key was submitted.';
 COMMENT ON COLUMN tasks.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
 COMMENT ON COLUMN tasks.trace_id IS 'Trace identity.';
 
--- The rows of profile_stacks in any order: sorting takes more memory than all else.
+-- Rows of profile_stacks in any order: sorting takes more memory than everything else.
 CREATE OR REPLACE VIEW _profile_stacks AS
 WITH labelled AS (
     SELECT
@@ -4444,7 +4444,7 @@ used AS (
 )
 SELECT seq FROM repeated ANTI JOIN used USING (seq);
 
--- Median compute time of the attempts of each task group. It is a table for the same reason as
+-- Median compute time of the attempts of each task group. This is a table for the same reason as
 -- _task_group_workers.
 CREATE OR REPLACE TABLE _task_group_medians AS
 SELECT run.trace_id, task."group" AS task_group, median(run.whole_seconds) AS median_compute_seconds
@@ -4452,8 +4452,8 @@ FROM _task_runs AS run
 LEFT JOIN raw.task AS task ON run.submission = task.rowid
 GROUP BY run.trace_id, task."group";
 
--- Number of workers that ran attempts of each task group. It is a table, because in the query of all
--- aggregates of the groups it would take many times as long in little memory.
+-- Number of workers that ran attempts of each task group. This is a table, because in one query with
+-- the other aggregates of task_groups it would take many times as long if memory is scarce.
 CREATE OR REPLACE TABLE _task_group_workers AS
 SELECT trace_id, task_group, count(*) AS workers
 FROM (

@@ -3,8 +3,8 @@
 Each recording is made in a separate process, on a cluster of worker processes. It writes
 ``NAME.jsonl``, and ``NAME.json`` with the injected causes and the wall time of the program.
 ``INDEX.md`` lists all illnesses. With ``--set``, the programs of an examination are recorded
-instead. Examinations were written after the rules, one after the other; after each of them,
-the rules were corrected for the errors that it showed.
+instead. Examinations were written after the rules, one after the other; after each one, the
+rules were corrected for the errors that it revealed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TIMEOUT_SECONDS = 240
 #: Modules of the programs that are recorded without ``--set``.
 MODULES = ("plain_programs", "coffea_programs", "several_programs")
 
-#: Modules of the programs of one examination each.
+#: Folder with a module of programs for each examination.
 EXAMINATIONS = Path(__file__).parent / "examinations"
 
 

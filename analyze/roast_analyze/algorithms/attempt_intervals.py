@@ -105,7 +105,7 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
     np.minimum.at(transfer_t, attempt[~is_busy], start[~is_busy])
     transferred_t = np.full(len(end_seq), -np.inf)
     np.maximum.at(transferred_t, attempt[~is_busy], stop[~is_busy])
-    # Without a transfer, it begins and ends with the computation.
+    # Without a transfer, both times are the start of the computation.
     has_moved = transferred_t > -np.inf
     transfer_t = np.fmin(np.fmax(transfer_t, processing_t), busy_t)
     transferred_t = np.where(has_moved, np.fmin(transferred_t, busy_t), busy_t)
@@ -145,14 +145,14 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
 
 
 def _gaps(attempt: Ints, start: Floats, stop: Floats) -> tuple[Ints, Floats, Floats]:
-    """Return attempt, start and stop of the times between the phases of an attempt.
+    """Return the attempt, start and stop of the gaps between phases of an attempt.
 
-    A gap begins at the latest end of all earlier phases; it can be negative.
+    A gap begins at the latest end of all earlier phases; its length can be negative.
     """
     [several] = np.nonzero(np.bincount(attempt)[attempt] > 1)
     order = several[np.lexsort((stop[several], start[several], attempt[several]))]
     attempt, start, stop = attempt[order], start[order], stop[order]
-    # The latest end by attempt is a maximum of the ranks among all ends.
+    # The latest end so far is the running maximum, by attempt, of the ranks of all ends.
     by_stop = np.argsort(stop, kind="stable")
     rank = np.empty_like(by_stop)
     rank[by_stop] = np.arange(len(rank))

@@ -135,7 +135,7 @@ def core_time(recording: Recording) -> pl.DataFrame:
         found += [sweep.assigned(), _free(sweep, outside)]
     cell, label, seconds = (np.concatenate(column) for column in zip(*found, strict=True))
     [lasting] = np.nonzero(seconds > _NOTHING_SECONDS)
-    # A stable sort is fast, because most elements are in order.
+    # A stable sort is fast, because most elements are already in order.
     order = lasting[
         np.argsort(cell[lasting] * (np.ptp(label) + 1) + label[lasting], kind="stable")
     ]
@@ -410,7 +410,7 @@ def _free(sweep: _Sweep, outside: _Outside) -> tuple[Ints, Ints, Floats]:
 
 
 def _unassigned(sweep: _Sweep, outside: _Outside) -> Iterator[tuple[str, Floats]]:
-    """Yield uses of threads without a task, with their seconds by run of the sweep."""
+    """Yield uses of threads without a task, with their seconds per run of the sweep."""
     changed, unassigned_by, backlog_by = sweep.changes()
     # Shares are means between two instants, so boundaries of buckets are among them.
     edges = outside.edges_of(sweep.buckets)
@@ -489,7 +489,7 @@ def _arrays(frame: pl.DataFrame, *columns: str) -> list[NDArray[Any]]:
 
 
 def _order(values: Floats) -> Ints:
-    """Return the order of some values; Polars takes less time for it than numpy."""
+    """Return the indices that sort an array; Polars finds them faster than numpy."""
     numbered = pl.DataFrame({"value": values, "place": np.arange(len(values))})
     return numbered.sort("value", multithreaded=False)["place"].to_numpy()
 

@@ -19,7 +19,7 @@ CHANGES: Final = pl.Schema(
     }
 )
 
-#: Columns of the compute times of attempts. The longest of a key counts.
+#: Columns of the compute times of attempts. The longest one of each key counts.
 DURATIONS: Final = pl.Schema({"key": pl.UInt64(), "seconds": pl.Float64()})
 
 
@@ -40,7 +40,7 @@ def task_states(changes: pl.DataFrame, durations: pl.DataFrame, stop_t: float) -
     polars.DataFrame
         state (position in ``STATES``), start, stop and compute_seconds (0 if unknown).
     """
-    # Sorting takes most of the time, and less CPU time in one thread.
+    # Sorting takes most of the time. A single thread needs less CPU time for it.
     by_key = changes.sort("key", maintain_order=True, multithreaded=False)
     key, state, t = (by_key[name].to_numpy() for name in CHANGES)
     stop = np.where(np.append(key[1:] == key[:-1], False), np.append(t[1:], 0.0), stop_t)

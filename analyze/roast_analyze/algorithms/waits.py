@@ -260,7 +260,7 @@ def _threads(attempts: pl.DataFrame, binding: Binding) -> Thread:
         .with_columns(computes=pl.col("compute_start_t").is_not_null())
     )
     on_thread = pl.col("computes") & pl.col("thread").is_not_null()
-    # Only the columns that are needed, because sorting copies them.
+    # Select only the columns needed, because sorting copies them.
     threads = (
         frame.filter(on_thread)
         .select("process", "thread", "rank", "row")

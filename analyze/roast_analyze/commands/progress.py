@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 #: A shorter wait needs no progress bar.
 DELAY_SECONDS = 2.0
 
-#: The display of all blocks in progress, if there are any: two displays would overwrite each
-#: other. Blocks can be nested, and in several threads.
+#: The display shared by all active blocks, if there are any: two displays would overwrite each
+#: other. Blocks can be nested and can run in several threads.
 _displays: list[Progress] = []
 _lock = threading.Lock()
 

@@ -9,10 +9,10 @@ import polars as pl
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
-#: Attempts with the most idle time, whose dependencies are followed.
+#: Number of attempts whose dependencies are followed: those with the most idle time.
 _MAX_ATTEMPTS: Final = 1000
 
-#: Dependencies that are followed from an attempt.
+#: Number of dependencies that are followed from each attempt.
 _MAX_STEPS: Final = 8
 
 _ATTEMPTS: Final = """
@@ -60,8 +60,8 @@ SELECT last_seq AS seq, sum(seconds) AS before_seconds FROM waits GROUP BY last_
 def query(trace: Session) -> pl.DataFrame:
     """Return the waits before attempts of ``_scarce_attempts``.
 
-    Each step is a query of its own: the hash tables of a recursive query contain all attempts,
-    and cannot be written to the disk.
+    Each step is a separate query: the hash tables of a recursive query would contain all
+    attempts, and DuckDB cannot spill them to disk.
     """
     links = trace.sql(_ATTEMPTS, {"max_attempts": _MAX_ATTEMPTS}).pl()
     found = []

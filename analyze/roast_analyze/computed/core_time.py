@@ -14,7 +14,7 @@ from roast_analyze.algorithms.task_states import STATES, task_states
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
-#: Bounds the memory of joins and sorts: about two million attempts at a time.
+#: Limits the memory of joins and sorts: about two million attempts at a time.
 _TRANSITIONS_PER_QUERY: Final = 10_000_000
 
 _RUNS: Final = (
@@ -45,7 +45,7 @@ FROM (
 )
 """
 
-#: Beginnings of ranges of the transitions that end attempts; there is at least one.
+#: Starts of ranges of transitions that end attempts; there is at least one range.
 _RANGES: Final = """
 SELECT unnest(range(first_seq, last_seq + 1, $size)) AS begin
 FROM (
@@ -188,7 +188,7 @@ def _intervals(
     trace: Session, trace_id: str, start_t: float, works: pl.DataFrame
 ) -> pl.DataFrame:
     """Return the intervals of the attempts of a trace."""
-    # Joining them with their phases takes several times as much memory, so it is done in parts.
+    # Joining attempts with phases takes several times as much memory, so it is done in parts.
     size = {"size": _TRANSITIONS_PER_QUERY}
     names = {
         "prefixes": works["prefix"].to_list(),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
 #: Smallest share of the run that a finding of each severity could save.
-#: A control was moderate at 4 % in one of two recordings, and had no such finding in the other.
+#: In one of two recordings, a healthy control had a finding of 4 %, which must not be moderate.
 SEVERITIES: Final = {"major": 0.1, "moderate": 0.05, "minor": 0.01}
 
 #: Weight of a saving when findings are ranked, by confidence.
@@ -21,17 +21,17 @@ _WEIGHTS: Final = {"high": 1.0, "medium": 0.8, "low": 0.5}
 #: Thread time that is idle anyway is worth less than wall time.
 _CORE_WEIGHT: Final = 0.5
 
-#: Factor of the largest saving and of the cost that bounds it, applied after ranking: removing
-#: a cause also removes indirect delays. In 28 pairs of runs that had not been used to adjust
-#: the rules, 7 saved up to 1.8 times the upper end of a rule, and one saved less than the lower
-#: end; in 30 later ones, 4 saved more than 1.25 times the upper end, and 2 of them more than
-#: 1.5 times; in 22 more, 4 saved up to 1.1 times what the cost alone allowed.
+#: Factor for the largest saving and for the cost that bounds it, applied after ranking:
+#: removing a cause also removes indirect delays. Of 28 pairs of runs that had not been used to
+#: adjust the rules, 7 saved up to 1.8 times the upper end of a rule, and one saved less than
+#: the lower end. Of 30 later pairs, 4 saved more than 1.25 times the upper end, and 2 of them
+#: more than 1.5 times. Of 22 further pairs, 4 saved up to 1.1 times the bound from cost alone.
 _INDIRECT_FACTOR: Final = 1.5
 
 #: Rules whose findings mean that the result is incomplete. They are major, whatever they cost.
 _INCOMPLETE_RESULT: Final = ("skipped-files",)
 
-#: Rules that know only a part of the cost if their confidence is medium.
+#: Rules whose cost is only partly known if their confidence is medium.
 _PARTLY_KNOWN: Final = ("chunks-too-small",)
 
 #: Rule that applies if no other finding of a run is more than minor.
@@ -122,7 +122,7 @@ def query(trace: Session) -> pl.DataFrame:
 def _largest_saving(factor: float) -> pl.Expr:
     """Return the largest possible saving of wall time for `factor` times the cost.
 
-    The work that remains takes some time, unless only a part of the cost is known.
+    The time of the remaining work is excluded, unless the cost is only partly known.
     """
     is_partly_known = (pl.col("confidence") == "low") | (
         pl.col("id").is_in(_PARTLY_KNOWN) & (pl.col("confidence") == "medium")

@@ -1,4 +1,4 @@
-"""Accounts of segments: what was read of them, and what could not be read."""
+"""Accounts of segments: counts of the lines read, and of those that could not be read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHECKSUM_VERSION: Final = (2, 1)
 
 @dataclass
 class Account:
-    """What was read of a segment, and what could not be read."""
+    """Counts of the lines and records read from a segment, and of unreadable ones."""
 
     lines: int = 0  # not counting blank ones
     records_by_kind: dict[str, int] = field(default_factory=dict)  # known kinds and others
@@ -100,13 +100,13 @@ class Account:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a segment was read, to continue when it has grown."""
+    """Place up to which a segment was read, to continue when it has grown."""
 
     offset: int = 0  # in the file, where reading can continue
     account: Account = field(default_factory=Account)  # of everything before `offset`
-    #: Number of rows loaded from after `offset`, from a line or frame that was cut. With any of
-    #: them reading cannot continue: they would be loaded twice, and deleting rows would change
-    #: the rowid of others.
+    #: Number of rows loaded from after `offset`, from a line or frame that was cut. If there
+    #: are any, reading cannot continue: they would be loaded twice, and deleting rows would
+    #: change the rowid of others.
     rows_after: int = 0
     digest: str | None = None  # of the file, as in Content
 

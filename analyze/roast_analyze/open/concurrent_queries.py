@@ -1,4 +1,4 @@
-"""Queries of a trace at the same time, as far as the memory allows."""
+"""Concurrent queries of a trace, if memory permits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
 #: Longer runs are queried one by one: core time and critical path take memory beyond the limit
-#: of DuckDB, about 150 bytes a transition.
+#: of DuckDB, about 150 bytes per transition.
 _MOST_TRANSITIONS: Final = 20_000_000
 
 _Result = TypeVar("_Result")
@@ -31,7 +31,7 @@ def run_concurrently(trace: Session, run: Callable[[bool], _Result]) -> _Result:
     """
     [(transitions,)] = trace.rows("SELECT count(*) FROM raw.transition")
     if transitions <= _MOST_TRANSITIONS:
-        # Queries at the same time share the memory. Tables that were filled are kept.
+        # Concurrent queries share the memory. Tables filled before an error are kept.
         with suppress(*OUT_OF_MEMORY):
             return run(False)
     return run(True)

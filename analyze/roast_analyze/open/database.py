@@ -59,8 +59,8 @@ _IN_MEMORY: Final = Path(":memory:")
 #: Name of the database that new ones are copied from, within a connection.
 _TEMPLATE: Final = "template"
 
-#: Errors of a query that exceeds the memory limit: of :class:`roast_analyze.Trace`, and while a
-#: relation is computed.
+#: Errors of a query that exceeds the memory limit: raised by :class:`roast_analyze.Trace`, and
+#: by DuckDB while a relation is computed.
 OUT_OF_MEMORY: Final = (NoRoom, duckdb.OutOfMemoryException)
 
 #: Texts in errors of DuckDB: a wrong checksum in a database file, and a full disk.
@@ -153,7 +153,7 @@ def documented_views() -> list[View]:
 
 
 def _create_all(connection: duckdb.DuckDBPyConnection, *, cache: bool) -> None:
-    """Create all tables and views, with `cache` as copies of empty ones."""
+    """Create all tables and views; with `cache`, copy them from an empty database."""
     if cache and copy_template(connection, "empty", NAME, attach_empty):
         return
     create_tables(connection)
@@ -177,8 +177,8 @@ def copy_template(
     name : str
         Name of the database.
     create : callable
-        Attaches a database with that name in memory and creates its content, if the cache
-        does not have it.
+        Attaches a database with that name in memory and creates its content. It is called if
+        the cache lacks the template.
 
     Returns
     -------
@@ -190,7 +190,7 @@ def copy_template(
         if not file.exists():
             with unfinished(file.parent) as draft:
                 with _connect(limit_bytes(None)) as new:
-                    # In a file, each statement would be written to the log of changes.
+                    # In a file, each statement would be written to the write-ahead log.
                     create(new)
                     attach_file(new, draft, _TEMPLATE)
                     new.execute(f"COPY FROM DATABASE {name} TO {_TEMPLATE}")
@@ -312,7 +312,7 @@ def _load(
     cache: bool,
 ) -> list[tuple[Segment, Account, Progress]]:
     """Load what the database lacks."""
-    # Imported here, because numpy takes long to import.
+    # Imported here, because numpy is slow to import.
     from roast_analyze.open.load import load_segment
 
     if not known:

@@ -91,8 +91,8 @@ class DerivedTables:
         #: Tables that are not written to a file.
         self._not_kept: set[str] = set()
         self._lock = threading.Lock()
-        # Computing a table can query others, in the same thread. Tables do not need each other
-        # in a circle, so threads that wait for each other's tables do not wait forever.
+        # Computing a table can query others, in the same thread. Dependencies between tables
+        # have no cycles, so threads that wait for each other's tables cannot deadlock.
         self._computing = {name: threading.RLock() for name in computed_tables()}
         self._thread = threading.local()
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {FILLED}; CREATE SCHEMA {_IN_MEMORY}")
@@ -149,14 +149,14 @@ class DerivedTables:
                         with suppress(duckdb.Error):
                             self._attach(cursor, path)
                 self._create(cursor, names & self._empty - computed_tables().keys(), listener)
-            # Without the lock: other threads can fill other tables, and query them.
+            # Without the lock, so that other threads can fill and query other tables.
             for name in sorted(names & computed_tables().keys()):
                 # Queries that fill a table can contain its name, in a comment for example.
                 filling = self._thread.__dict__.setdefault("filling", set())
                 if name in filling:
                     continue
                 with self._computing[name]:
-                    # Computing a table, here or in another thread, can fill others of them.
+                    # Meanwhile, this or another thread may have filled the table.
                     if name in self._empty:
                         filling.add(name)
                         try:
@@ -253,7 +253,7 @@ def words_of(text: str) -> set[str]:
 
 
 def with_definitions(words: set[str], definitions: Mapping[str, set[str]]) -> set[str]:
-    """Return words, and those of their definitions, which can have definitions themselves."""
+    """Return words and, recursively, the words of their definitions."""
     found: set[str] = set()
     while words:
         found |= words

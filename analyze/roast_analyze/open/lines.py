@@ -1,4 +1,4 @@
-"""The lines of a trace: how they begin, how long they can be, and the record of one."""
+"""The lines of a trace: their first bytes, their maximum length and their records."""
 
 from typing import Any, Final
 

@@ -209,7 +209,7 @@ def _find_place(text: str, query: str, lines_before: int) -> tuple[int, int | No
     width = len(margin) - len(f"LINE {number}: ") - 3 * is_cut
     if line.count(part) != 1 or width < 0:
         return index + 1, None, line
-    # The error is at a display width, as DuckDB measures it.
+    # DuckDB reports the place of an error as a display width.
     taken, before = 0, len(part)
     for position, character in enumerate(part):
         own = _width(character) if character.isprintable() else 0

@@ -200,7 +200,7 @@ class Session:
         QueryError
             As for :meth:`sql`, and if the result cannot be computed.
         NoRoom
-            If it takes more memory than the limit.
+            If the query takes more memory than the limit.
         """
         return self._run(
             query,
@@ -209,7 +209,7 @@ class Session:
         )
 
     def named_rows(self, query: str) -> NamedRows:
-        """Run a query once as :meth:`rows`, and return the names of its columns, too."""
+        """Run a query once, as :meth:`rows`; return its column names and rows."""
 
         def run(connection: duckdb.DuckDBPyConnection) -> NamedRows:
             rows = connection.execute(query).fetchall()

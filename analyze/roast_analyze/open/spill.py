@@ -1,7 +1,7 @@
-"""Folders into which DuckDB writes what exceeds the memory limit.
+"""Folders for data that DuckDB spills to disk when it exceeds the memory limit.
 
 Each connection has one, which DuckDB creates when it spills and removes when it closes. A
-process that is killed leaves its folder, which can have the size of the trace.
+killed process leaves its folder behind, which can be as large as the trace.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from roast_analyze.open.cache import ABANDONED_SECONDS
 
 _PREFIX: Final = "roast-spill-"
 
-#: File of DuckDB whose name contains the id of the process.
+#: Name of a file of DuckDB, which contains the id of the process.
 _OWNER: Final = re.compile(r"duckdb_temp_(\d+)_\d+_owner")
 
 
@@ -31,14 +31,14 @@ def new_spill_folder() -> Path:
 
 
 def remove_abandoned_spills() -> None:
-    """Remove the folders that killed processes left and that were not used for a day."""
+    """Remove folders of killed processes that were not used for a day."""
     for folder in Path(gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             files = list(folder.iterdir())
             age_seconds = time.time() - max(path.stat().st_mtime for path in (folder, *files))
             owners = filter(None, (_OWNER.fullmatch(file.name) for file in files))
-            # Containers can share the folder of temporary files and not see the processes of
-            # each other, so that a missing process is not enough.
+            # Containers can share the temporary folder, but not see each other's processes, so
+            # the absence of the process is not sufficient.
             if age_seconds > ABANDONED_SECONDS and not any(
                 psutil.pid_exists(int(owner[1])) for owner in owners
             ):

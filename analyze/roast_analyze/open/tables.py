@@ -60,7 +60,7 @@ def write_accounts(
     left_out: Iterable[tuple[Damage, str, int | None]],
 ) -> None:
     """Rewrite ``raw.segments`` and ``raw.damage``, after all segments are loaded."""
-    # A segment that has grown can be complete now.
+    # A segment that has grown may be complete now.
     connection.execute("DELETE FROM raw.segments; DELETE FROM raw.damage")
     accounts = list(accounts)
     present = set().union(*(account.records_by_kind for _, account in accounts))
@@ -110,7 +110,7 @@ def quoted(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a text in SQL."""
+    """Return a text as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

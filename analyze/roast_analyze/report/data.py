@@ -62,8 +62,8 @@ def query(trace: Session) -> ReportData:
 
 
 def _query(trace: Session, one_by_one: bool) -> ReportData:
-    # Much of these four is computed by Python, on one core, so the other topics share the
-    # second one.
+    # Python computes much of these four topics, on one core, so the other topics are queried
+    # on a second one.
     with ThreadPoolExecutor(max_workers=1) as executor:
         try:
             profiling = executor.submit(profile.query, trace)

@@ -87,7 +87,7 @@ class Change(NamedTuple):
 
 def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
     """Return the findings of the first trace, the largest saving first."""
-    # Not a frame, because importing Polars takes long.
+    # Dictionaries instead of a data frame, because Polars is slow to import.
     rows = trace.sql(
         "SELECT id, severity, confidence, entity, sentence, change, evidence, documentation, "
         "findings.core_seconds, core_share, run.wall_seconds AS run_seconds, wall_share, "

@@ -50,7 +50,7 @@ class Recalibrated(Photons):
 @illness(cause("slow-file", "MuonEG_D_2.root"))
 def file_without_a_calibration(run: Run) -> None:
     """12 local files on 4 workers with 2 threads; one of them lacks a calibration, which the
-    processor makes up for in 2.6 s for each chunk of 1,000 events."""
+    processor computes in 2.6 s for each chunk of 1,000 events."""
     fileset = write_fileset(run.data / "closing", {"MuonEG_C": 5, "MuonEG_D": 4, "DY": 3})
     files = ("MuonEG_D_2.root",) if run.ill else ()
     with run.recorded(workers=4, threads=2, prepare=partial(warm_up, run)) as client:
@@ -59,9 +59,9 @@ def file_without_a_calibration(run: Run) -> None:
 
 @illness(cause("unused-branches"))
 def preload_of_all_keys(run: Run) -> None:
-    """9 files on 3 workers with 2 threads, at a server of 3.5 MB/s for all readers; `preload`
-    has all keys of the first file, with 24 numbers for taus and 12 triggers, or the six
-    that are used."""
+    """9 files on 3 workers with 2 threads, on a server that readers share at 3.5 MB/s;
+    `preload` has all keys of the first file, with 24 numbers for taus and 12 triggers, or the
+    six that are used."""
     folder = run.data / "closing_taus"
     fileset = write_fileset(folder, {"Data": 3, "WJets": 6}, has_others=True, flags=12)
     with uproot.open(next(iter(fileset["Data"]["files"]))) as file:
@@ -78,8 +78,8 @@ def preload_of_all_keys(run: Run) -> None:
 
 @illness(cause("repeated-baskets"))
 def baskets_four_times_a_chunk(run: Run) -> None:
-    """10 files on 3 workers with 2 threads, at a server of 1.6 MB/s for all readers, in chunks
-    of 1,000 events; baskets have 4,000 events, or 1,000."""
+    """10 files on 3 workers with 2 threads, on a server that readers share at 1.6 MB/s, in
+    chunks of 1,000 events; baskets have 4,000 events, or 1,000."""
     size = 4_000 if run.ill else 1_000
     folder = run.data / f"closing_baskets_{size}"
     fileset = write_fileset(folder, {"WJets": 4, "VGamma": 6}, basket_events=size)
@@ -93,7 +93,7 @@ def baskets_four_times_a_chunk(run: Run) -> None:
 @illness(cause("slow-storage", "127.0.0.5"))
 def site_on_another_continent(run: Run) -> None:
     """12 files of three datasets on 6 workers; one dataset is at a site that answers after
-    0.13 s, or after 1 ms as the other, at full speed in both cases."""
+    0.13 s, or after 1 ms like the others, at full speed in both cases."""
     folder = run.data / "closing"
     fileset = write_fileset(folder, {"MuonEG_C": 4, "DY": 3, "MuonEG_D": 5})
     with (
@@ -121,8 +121,8 @@ class Normalized(Photons):
 
 @illness(cause("file-opening chunks-too-small"))
 def file_opened_again_for_its_number_of_events(run: Run) -> None:
-    """7 files on 5 workers, at a server with a latency of 40 ms, in chunks of 1,500 events; the
-    processor opens the file of each chunk twice more, for its number of events and for its
+    """7 files on 5 workers, on a server with a latency of 40 ms, in chunks of 1,500 events; the
+    processor opens the file of each chunk two more times, for its number of events and for its
     branches, or has the number in the metadata."""
     folder = run.data / "closing"
     fileset = write_fileset(folder, {"MuonEG_C": 4, "DY": 3})

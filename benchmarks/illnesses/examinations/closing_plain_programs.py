@@ -1,7 +1,7 @@
 """Closing programs of plain Dask, by an author who had read neither the rules nor their tests.
 
 The author knew the ids and the titles of the findings, and the other programs. Nearly all
-work sleeps, also while it holds the GIL. Durations vary by 25 % around their mean.
+work is sleeping, even while it holds the GIL. Durations vary by 25 % around their mean.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def render(frame: int, scene: int) -> int:
 @illness(cause("client-gaps"))
 def script_that_looks_now_and_then(run: Run) -> None:
     """Six scenes of 24 frames of 0.32 s, one scene after the other, on 4 workers with 2
-    threads; the script looks every 2 s whether the scene is done, or every 0.05 s."""
+    threads; the script checks every 2 s whether the scene is done, or every 0.05 s."""
     with run.recorded(4, 2) as client:
         for scene in range(6):
             frames = client.map(render, range(24), [scene] * 24)
@@ -181,7 +181,7 @@ def fetch(number: int) -> int:
 
 
 def decode(number: int, holds_gil: bool) -> int:
-    """Decode 30 records by a library whose binding may hold the GIL."""
+    """Decode 30 records with a library whose binding may hold the GIL."""
     library = HOLDING if holds_gil else FREE
     for record in range(30):
         library.usleep(int(about(10_000, "record", number, record)))
@@ -204,7 +204,7 @@ def decoder_between_downloads(run: Run) -> None:
 
 
 class Journal(WorkerPlugin):
-    """Write a line for each result to a file, and wait until it is on the disk."""
+    """Write a line for each result to a file, and wait until it is on disk."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -268,7 +268,7 @@ def training_in_step_with_one_slow_worker(run: Run) -> None:
 
 
 def solve(mesh: int, folder: str) -> int:
-    """Solve, and ask for a license for the export, which some get at the second attempt."""
+    """Solve, and request a license for the export, which some get at the second attempt."""
     time.sleep(about(0.45, "solve", mesh))
     mark = Path(folder) / str(mesh)
     if folder and mesh % 2 and not mark.exists():
@@ -280,7 +280,7 @@ def solve(mesh: int, folder: str) -> int:
 @illness(cause("retries", "RuntimeError", "solve"))
 def license_at_the_end_of_a_task(run: Run) -> None:
     """96 meshes are solved in 0.45 s, in a tree on 4 workers with 2 threads; half of the tasks
-    find no license at their end and are repeated, as annotated, or all find one."""
+    get no license at their end and are retried, as annotated, or all get one."""
     folder = Path.cwd() / "attempts"
     folder.mkdir()
     marks = str(folder) if run.ill else ""

@@ -55,7 +55,7 @@ def write_file(
     basket_events: int = 1_500,
     tree_name: str = "Events",
 ) -> None:
-    """Write a file of events with photons, unless it is there."""
+    """Write a file of events with photons, unless it exists."""
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -186,7 +186,7 @@ class Photons(processor.ProcessorABC):
         return {facts["dataset"]: {"photons": counts, "sum": float(weights.sum())}}
 
     def finish(self, name: str) -> None:
-        """Do what remains to be done in a chunk."""
+        """Do the remaining work of a chunk."""
 
     def postprocess(self, accumulator: Any) -> Any:
         return accumulator
@@ -264,7 +264,7 @@ def run_with_a_noisy_detector(run: Run) -> None:
 @illness(cause("unused-branches"))
 def preload_copied_from_a_colleague(run: Run) -> None:
     """10 files on 4 workers, from a server that is shared by all at 2 MB/s; the `preload` of an
-    analysis of taus reads 24 branches that are not used, or the used ones only."""
+    analysis of taus reads 24 branches that are not used, or only the used ones."""
     folder = run.data / "final_taus"
     fileset = write_fileset(folder, {"GJets": 6, "ZTauTau": 4}, has_others=True)
     used = [*JAGGED, *(f"n{name}" for name in JAGGED), *FLAT]
@@ -322,7 +322,7 @@ class Crashing(Photons):
 @illness(cause("killed-workers"))
 def regression_that_crashes(run: Run) -> None:
     """13 files on 5 workers with 2 threads; in 4 chunks, a native library crashes once at the
-    end, which takes the worker and all its results along."""
+    end, which kills the worker and loses all its results."""
     folder = Path.cwd() / "attempts"
     folder.mkdir()
     fileset = write_fileset(run.data / "final", {"GJets": 4, "Diphoton": 9})
@@ -342,7 +342,7 @@ def default_chunksize(run: Run) -> None:
 
 @illness(cause("chunks-too-small short-tasks"))
 def chunksize_of_a_test(run: Run) -> None:
-    """4 files on 3 workers, at a server with a latency of 25 ms, in chunks of 300 events, as
+    """4 files on 3 workers, on a server with a latency of 25 ms, in chunks of 300 events, as
     when the analysis was tested, or of 1,500."""
     folder = run.data / "final"
     fileset = write_fileset(folder, {"GJets": 3, "Diphoton": 1})

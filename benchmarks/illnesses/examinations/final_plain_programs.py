@@ -186,7 +186,7 @@ def binding_that_keeps_the_gil(run: Run) -> None:
 
 
 class DecayChain:
-    """Particles that refer to each other; their size in memory is known after a walk."""
+    """Particles that refer to each other; a traversal determines their size in memory."""
 
     def __init__(self, number: int, walk_seconds: float) -> None:
         self.number, self.walk_seconds = number, walk_seconds
@@ -219,7 +219,7 @@ def objects_that_are_slow_to_measure(run: Run) -> None:
 
 
 def interpolate(number: int, nbytes: int) -> float:
-    """Interpolate a field, which a cache keeps for 3 s in case that it is needed again."""
+    """Interpolate a field, which a cache keeps for 3 s in case it is needed again."""
     CACHE[number] = np.ones(nbytes, dtype="u1")
     threading.Timer(3.0, CACHE.pop, [number, None]).start()
     time.sleep(about(0.3, "field", number))
@@ -297,7 +297,7 @@ def digitize(number: int) -> int:
 @illness(cause("scheduler-saturated"))
 def fit_in_the_process_of_the_scheduler(run: Run) -> None:
     """240 tasks of 0.2 s on 5 workers with 2 threads; meanwhile the script that started the
-    cluster, and so has the scheduler, calls a C library for 0.5 s at a time with the GIL."""
+    cluster, and so has the scheduler, calls a C library with the GIL for 0.5 s at a time."""
     with run.recorded(5, 2) as client:
         library = HOLDING if run.ill else FREE
         total = client.submit(summarize, client.map(digitize, range(240)))

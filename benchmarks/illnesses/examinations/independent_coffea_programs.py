@@ -55,7 +55,7 @@ class Server(storage.Handler):
     first_seconds = 0.0
     slow_file = ""
     slow_seconds = 0.0
-    #: Requests that are answered at a time.
+    #: Number of requests that are answered at a time.
     slots = threading.BoundedSemaphore(100)
 
     #: Locks of files for which there was a request.
@@ -113,7 +113,7 @@ def serving(folder: Path, host: str = "127.0.0.1", **facts: Any) -> Iterator[str
 
 @illness(cause("slow-storage", "127.0.0.6"))
 def server_with_two_slots(run: Run) -> None:
-    """13 files on 4 workers with 2 threads; the 6 files of one dataset are at a server that
+    """13 files on 4 workers with 2 threads; the 6 files of one dataset are on a server that
     answers two requests at a time, each after 0.07 s, or after 1 ms."""
     folder = run.data / "independent"
     fileset = write_fileset(folder, {"JetHT": 7, "TTW": 6})
@@ -129,7 +129,7 @@ def server_with_two_slots(run: Run) -> None:
 
 @illness(cause("file-opening"))
 def files_staged_from_tape(run: Run) -> None:
-    """48 files of 3,000 events on 3 workers with 2 threads, at a server that fetches a file
+    """48 files of 3,000 events on 3 workers with 2 threads, on a server that fetches a file
     from a tape when it is opened for the first time, which takes 1.3 s, or has all on
     disks."""
     folder = run.data / "independent_small"
@@ -142,7 +142,7 @@ def files_staged_from_tape(run: Run) -> None:
 
 
 def write_hits(path: Path, compression: Any, events: int = 16_000) -> None:
-    """Write a file with 40 energies of hits for each event, unless it is there."""
+    """Write a file with 40 energies of hits for each event, unless it exists."""
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -190,7 +190,7 @@ def hits_in_lzma(run: Run) -> None:
 
 @illness(cause("skipped-files", "TTW_1.root", "TTW_4.root", "TTW"), saves=None)
 def files_deleted_at_the_server(run: Run) -> None:
-    """13 files at a server on 4 workers with 2 threads; two of them were deleted, so that the
+    """13 files of a server on 4 workers with 2 threads; two of them were deleted, so that the
     server answers with 404, and `skipbadfiles` skips them."""
     fileset = write_fileset(run.data / "independent", {"JetHT": 7, "TTW": 6})
     folder = run.data / f"independent_deleted_{run.ill}"
@@ -213,7 +213,7 @@ def files_deleted_at_the_server(run: Run) -> None:
 @illness(cause("chunks-too-large long-tail"))
 def chunks_of_a_whole_merged_file(run: Run) -> None:
     """12 files of 18,000 events, except for two of 24,000, on 5 workers with 2 threads, in
-    chunks of at most 30,000 events, that is of a file, or of 1,500."""
+    chunks of at most 30,000 events, that is, of a file, or of 1,500."""
     folder = run.data / "independent_merged"
     for number in (3, 7):
         write_file(folder / f"Merged_{number}.root", 24_000)
@@ -294,7 +294,7 @@ class Flaky(Photons):
     cause("retries", "ConnectionAbortedError", "Exception", "Flaky"),
 )
 def file_at_a_bad_replica_and_lost_connections(run: Run) -> None:
-    """13 files at a server on 4 workers with 2 threads; each request for one file takes 0.6 s
+    """13 files of a server on 4 workers with 2 threads; each request for one file takes 0.6 s
     instead of 1 ms, and nearly half of all chunks lose their connection to a database once at
     the end; or neither."""
     folder = run.data / "independent"

@@ -1,8 +1,8 @@
 """Independent programs of plain Dask.
 
 They were written by an author who had read neither the rules nor their tests, who knew the ids
-and titles of findings and the other programs. Nearly all work sleeps, and durations vary by
-25 % around their mean.
+and titles of findings and the other programs. Nearly all work is sleeping, and durations vary
+by 25 % around their mean.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def transcribe(number: int) -> int:
 @illness(cause("late-workers"))
 def environment_unpacked_in_a_preload(run: Run) -> None:
     """A bag of 170 recordings of 0.4 s; the cluster has 2 workers with 2 threads, and 3 more
-    are asked for at the beginning, whose preload unpacks an environment in 5.5 to 7.5 s
+    are requested at the beginning, whose preload unpacks an environment in 5.5 to 7.5 s
     before they join; or it has all 5 from the beginning."""
     config = {"distributed.worker.preload": [UNPACK] if run.ill else []}
     with run.recorded(2 if run.ill else 5, 2, config=config):
@@ -120,7 +120,7 @@ def environment_unpacked_in_a_preload(run: Run) -> None:
 
 
 def stop_between(pids: list[int], first: float, last: float) -> list[threading.Timer]:
-    """Stop processes from a time to another."""
+    """Suspend processes from one time to another."""
     plan = [(first, signal.SIGSTOP), (last, signal.SIGCONT)]
     timers = [threading.Timer(at, os.kill, [pid, what]) for pid in pids for at, what in plan]
     for timer in timers:
@@ -388,7 +388,7 @@ def running_sum(block: np.ndarray, axis: int = 0, dtype: Any = None) -> np.ndarr
 
 
 def attach(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Attach a segment to what is before it."""
+    """Attach a segment to the previous one."""
     time.sleep(about(0.18, "attach", float(np.sum(after))))
     return before + after
 
@@ -567,7 +567,7 @@ def download(number: int) -> bytes:
 
 
 def verify(content: bytes, number: int, folder: str) -> int:
-    """Verify a download, which is not complete at the first attempt at some."""
+    """Verify a download; some are incomplete at the first attempt."""
     time.sleep(about(0.35, "verify", number))
     mark = Path(folder) / str(number)
     if folder and number % 5 in (1, 2, 4) and not mark.exists():

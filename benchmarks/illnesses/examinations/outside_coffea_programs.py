@@ -43,7 +43,7 @@ LOCK = threading.Lock()
 
 
 def check_token(self: Server) -> None:
-    """Check the token of a reader when it asks for the header of a file."""
+    """Check the token of a reader when it requests the header of a file."""
     if self.headers.get("Range", "").startswith("bytes=0-"):
         time.sleep(about(0.5, self.path, time.monotonic_ns()))
     Server.do_GET(self)
@@ -51,8 +51,8 @@ def check_token(self: Server) -> None:
 
 @illness(cause("file-opening chunks-too-small"))
 def token_checked_at_each_opening(run: Run) -> None:
-    """15 files on 4 workers with 2 threads, in chunks of 1,500 events, at a server that checks
-    the token of the reader in 0.5 s when the header of a file is read, that is in each chunk,
+    """15 files on 4 workers with 2 threads, in chunks of 1,500 events, on a server that checks
+    the token of the reader in 0.5 s when the header of a file is read, that is, for each chunk,
     or that trusts all readers."""
     folder = run.data / "outside"
     fileset = write_fileset(folder, {"Zmumu": 8, "Wmunu": 7})
@@ -74,7 +74,7 @@ def within_quota(self: Server, status: int, body: bytes, *rest: Any) -> None:
 
 @illness(cause("slow-storage", "127.0.0.7"))
 def server_with_a_quota_of_requests(run: Run) -> None:
-    """13 files on 3 workers with 2 threads, at a server that answers the first 250 requests in
+    """13 files on 3 workers with 2 threads, on a server that answers the first 250 requests in
     1 ms and later ones in 0.12 s, as the quota of the user is used up, or all in 1 ms."""
     folder = run.data / "outside"
     fileset = write_fileset(folder, {"Zmumu": 8, "Wmunu": 5})
@@ -121,8 +121,8 @@ def baskets_damaged_by_a_copy(run: Run) -> None:
 
 @illness(cause("repeated-baskets chunks-too-small"))
 def chunks_that_fit_no_basket(run: Run) -> None:
-    """12 files with baskets of 2,000 events on 3 workers with 2 threads, at a server of
-    1.8 MB/s for all readers, in chunks of 500 events, or of 2,000."""
+    """12 files with baskets of 2,000 events on 3 workers with 2 threads, on a server that
+    readers share at 1.8 MB/s, in chunks of 500 events, or of 2,000."""
     folder = run.data / "outside_baskets"
     fileset = write_fileset(folder, {"Zmumu": 7, "Wmunu": 5}, basket_events=2_000)
     with (
@@ -198,7 +198,7 @@ def one_reader_at_a_time(self: Server) -> None:
 
 @illness(cause("slow-file", "Wmunu_3.root"), cause("late-workers"))
 def locked_file_and_nodes_that_drain(run: Run) -> None:
-    """15 files at a server on 5 workers with 2 threads; the requests for one file are answered
+    """15 files of a server on 5 workers with 2 threads; the requests for one file are answered
     one at a time, in 0.12 s each, as another job has a lock on it; and three of the workers
     join after 5 s; or neither."""
     folder = run.data / "outside"
@@ -240,7 +240,7 @@ def control_two_analyses_at_once(run: Run) -> None:
 
 @illness()
 def control_single_threads(run: Run) -> None:
-    """Files of 8,000 and 20,000 events at a server with a latency of 3 ms, in chunks of 1,000
+    """Files of 8,000 and 20,000 events on a server with a latency of 3 ms, in chunks of 1,000
     events of 0.5 s, on 7 workers with one thread."""
     folder = run.data / "outside_sizes"
     for number in range(8):

@@ -1,8 +1,8 @@
 """Outside programs of plain Dask.
 
 They were written by an author who had read neither the rules nor their tests, who knew the ids
-and titles of findings and the other programs. Nearly all work sleeps, and durations vary by
-25 % around their mean.
+and titles of findings and the other programs. Nearly all work is sleeping, and durations vary
+by 25 % around their mean.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def worker_without_a_cache_of_tables(run: Run) -> None:
 
 
 def query_services(number: int) -> int:
-    """Find the addresses of three services, and then ask them."""
+    """Look up the addresses of three services, and then query them."""
     for service in range(3):
         time.sleep(about(STATE.get("lookup_seconds", 0.002), number, service))
     time.sleep(about(0.3, "query", number))
@@ -412,7 +412,7 @@ def simulate_shower(number: int, seed: int) -> int:
 @illness(cause("retries", "FloatingPointError", "simulate_shower"))
 def showers_submitted_again_with_another_seed(run: Run) -> None:
     """130 showers of 0.5 s on 4 workers with 2 threads; with the first seed 52 fail at their
-    end, and the client submits them again with another seed when it sees that, or all have a
+    end, and the client submits them again with another seed when it notices that, or all have a
     seed that does not fail."""
     with run.recorded(4, 2) as client:
         seed = 0 if run.ill else 1

@@ -1,8 +1,8 @@
 """Short examination: 16 programs with an illness and two controls.
 
 They were written by an author who had read neither the rules nor their tests, who knew the ids
-and titles of findings and the other programs. Each program has another id. Nearly all work
-sleeps, and durations vary by 25 % around their mean.
+and titles of findings and the other programs. Each program has a different id. Nearly all
+work is sleeping, and durations vary by 25 % around their mean.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def sampler_with_six_chains(run: Run) -> None:
 
 # -- memory ----------------------------------------------------------------------------------
 
-#: Images that a thread of this worker has still to write.
+#: Images that a thread of this worker still has to write.
 IMAGES: queue.Queue[np.ndarray] = queue.Queue()
 
 
@@ -225,8 +225,8 @@ def segment(image: bytes | str, turn: int) -> float:
 @illness(cause("large-graph client-gaps"))
 def bag_of_images_read_by_the_client(run: Run) -> None:
     """A bag of 64 images of 1.2 MB in 64 partitions is segmented in 0.3 s each, three times
-    with other parameters, on 4 workers with 2 threads; the bag is made from the contents of the
-    files, which each graph contains, or from their paths."""
+    with different parameters, on 4 workers with 2 threads; the bag is made from the contents of
+    the files, which each graph contains, or from their paths."""
     paths = [Path.cwd() / f"image_{number}.raw" for number in range(64)]
     for path in paths:
         path.write_bytes(os.urandom(1_200_000))
@@ -334,7 +334,7 @@ def upload_before_the_next_month(run: Run) -> None:
 
 
 def recompress(source: Path, target: Path, compression: Any) -> None:
-    """Copy the events of a file with another compression, unless the copy is there."""
+    """Copy the events of a file with another compression, unless the copy exists."""
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -370,8 +370,9 @@ def skims_packed_for_the_tape(run: Run) -> None:
 
 @illness(cause("unused-branches"))
 def preload_of_an_older_selection(run: Run) -> None:
-    """12 files on 3 workers with 2 threads, at a server of 1.5 MB/s for all readers, in chunks
-    of 2,000 events; `preload` still has 20 discriminators of an older selection, or not."""
+    """12 files on 3 workers with 2 threads, on a server that readers share at 1.5 MB/s, in
+    chunks of 2,000 events; `preload` still has 20 discriminators of an older selection, or
+    not."""
     folder = run.data / "short_taus"
     fileset = write_fileset(
         folder, {"WJets": 7, "Tau": 5}, has_others=True, basket_events=2_000
@@ -406,8 +407,8 @@ def while_no_backup_runs(self: Server, *answer: Any) -> None:
 
 @illness(cause("slow-storage", "127.0.0.9"))
 def server_with_a_backup_in_bursts(run: Run) -> None:
-    """12 files on 3 workers with 3 threads, at a server that answers nothing in 2.2 of each 4
-    seconds, as a backup uses its disks, or answers always in 1 ms."""
+    """12 files on 3 workers with 3 threads, on a server that answers nothing in 2.2 of each 4
+    seconds, as a backup uses its disks, or always answers in 1 ms."""
     folder = run.data / "short"
     fileset = write_fileset(folder, {"WJets": 8, "Tau": 4})
     facts = {"_answer": while_no_backup_runs, "has_backup": run.ill}
@@ -422,7 +423,7 @@ NAMES = threading.Lock()
 
 
 def one_opening_at_a_time(self: Server) -> None:
-    """Let readers that ask for the header of a file wait for each other."""
+    """Let readers that request the header of a file wait for each other."""
     if self.is_queue and self.headers.get("Range", "").startswith("bytes=0-"):
         with NAMES:
             time.sleep(about(0.11, self.path, time.monotonic_ns()))
@@ -431,7 +432,7 @@ def one_opening_at_a_time(self: Server) -> None:
 
 @illness(cause("file-opening chunks-too-small"))
 def name_server_that_opens_one_by_one(run: Run) -> None:
-    """14 files on 5 workers with 2 threads, in chunks of 1,500 events, at a server that opens
+    """14 files on 5 workers with 2 threads, in chunks of 1,500 events, on a server that opens
     one file at a time, in 0.11 s, for each chunk, or opens all at once in 1 ms."""
     folder = run.data / "short"
     fileset = write_fileset(folder, {"WJets": 8, "Tau": 6})
@@ -471,7 +472,7 @@ def control_coadds(run: Run) -> None:
 
 @illness()
 def control_files_near_and_far(run: Run) -> None:
-    """8 local files and 6 files at a server with a latency of 4 ms, in chunks of 1,500 events,
+    """8 local files and 6 files on a server with a latency of 4 ms, in chunks of 1,500 events,
     on 2 workers with 4 threads."""
     folder = run.data / "short"
     fileset = write_fileset(folder, {"WJets": 8, "Tau": 6})

@@ -115,7 +115,7 @@ class OverlappingBytes:
             self._pieces = self._overlapping(starts, end)
         records = ntuple.column_records
         # A field can refer to another one, and the offsets of a collection serve many fields.
-        # Only the form with which uproot reads the field lists all: ``column-<number>``.
+        # Only the form with which uproot reads it lists all columns: ``column-<number>``.
         columns: set[int] = set()
         queue = [field.to_akform()[0]] if self._pieces else []
         while queue:

@@ -56,8 +56,8 @@ ORPHANED_SECONDS = 30.0
 MIN_FLUSH_SECONDS = 0.05
 FLUSH_SHARE = 1 / 5
 
-#: Most tasks in a row, and existing tasks that are recorded before the scheduler's own work
-#: continues.
+#: Maximum number of tasks in a row, and of existing tasks that are recorded before the
+#: scheduler's own work continues.
 TASKS_PER_STEP = 1_000
 
 #: The annotation of tasks that were submitted outside of spans; Dask has none for them.
@@ -490,7 +490,7 @@ class RecorderPlugin(SchedulerPlugin):
         for task in message["tss"]:
             annotations = task.annotations
             span = annotations.get("span") if annotations else None
-            if task.group is not group or span is not submitted:  # mostly as the task before
+            if task.group is not group or span is not submitted:  # usually as before
                 group, submitted = task.group, span
                 span_id = _span_id(submitted)
                 if group not in filed:
@@ -541,17 +541,17 @@ class RecorderPlugin(SchedulerPlugin):
         client: str | None = None,
         stimulus_id: str | None = None,
     ) -> None:
-        """Append a row of a client's tasks, or of tasks that exist without a client."""
+        """Append a row of tasks submitted by a client or, if it is None, of existing tasks."""
         exist = client is None
         check_keys, spans = self._check_keys, self._seen_spans
         submitted_spans = {} if exist else self._submitted_spans
         with_tasks = "task" in self._kinds
         plain_annotations: dict[tuple[int, ...], Any] = {}
-        # Flat like transitions: tuples would add to the cost of the garbage collector.
+        # A flat list, as for transitions: tuples would slow down the garbage collector.
         values: list[Any] = []
         group: Any = None
         for task in tasks:
-            if task.group is not group:  # mostly that of the task before
+            if task.group is not group:  # usually that of the previous task
                 group = task.group
                 group_name, prefix_name = group.name, task.prefix.name
                 span_id = getattr(group, "span_id", None)
@@ -565,8 +565,8 @@ class RecorderPlugin(SchedulerPlugin):
                 continue
             annotations, priority, existing = task.annotations or None, task.priority, None
             if annotations:
-                # Tasks share the annotation of their span, which is slow to copy. Identities,
-                # because users' objects may not be comparable.
+                # Tasks share the annotation of their span, which is slow to copy. It is found
+                # by identity, because users' objects may not be comparable.
                 alike = (*map(id, annotations), *map(id, annotations.values()))
                 if alike not in plain_annotations:
                     try:

@@ -67,7 +67,7 @@ class WantedKeys:
         changed = [
             key if key.__class__ is str else str(key)
             for key, task in zip(message["keys"], map(tasks.get, message["keys"]), strict=True)
-            # Not `in state.wants_what`: most desired tasks are not wanted by any client.
+            # Faster than `task in state.wants_what`: most desired tasks have no client yet.
             if task is not None and (state in (task.who_wants or ())) is is_wanted
         ]
         self._add(client, action, changed)

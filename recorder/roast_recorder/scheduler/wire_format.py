@@ -258,19 +258,19 @@ def text(value: Any) -> str:
 
 # -- rows of the scheduler: their values and records -------------------------------------
 
-#: Values of a task. ``existing`` has the values of :data:`EXISTING` if the task is older than
-#: the recording, else it is None.
+#: Values of a task. ``existing`` contains the values of :data:`EXISTING` if the task is older
+#: than the recording, and is None otherwise.
 TASK: Final = (
     "key", "prefix", "group", "dependencies", "priority", "annotations", "span_id", "value",
     "existing",
 )  # fmt: skip
 
-#: Values of an existing task, without the last two if no worker processes it.
+#: Values of an existing task. The last two are left out if no worker processes the task.
 EXISTING: Final = ("state", "worker", "run_id")
 
 
 def split_tasks(values: list[Any]) -> Iterator[Row]:
-    """Split the flat list of tasks."""
+    """Split a flat list of values into tasks."""
     return zip(*[iter(values)] * len(TASK), strict=True)
 
 

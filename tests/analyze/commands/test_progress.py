@@ -11,7 +11,7 @@ from roast_analyze.commands import progress
 
 @pytest.fixture
 def replace_stderr(monkeypatch):
-    """Return a function for use within a test, since pytest replaces stderr before it."""
+    """Return a function to call within a test, since pytest replaces stderr before the test."""
 
     def replace_stderr(*, is_terminal=True, delay_seconds=0.0):
         stderr = io.StringIO()

@@ -1,4 +1,4 @@
-"""Queries at the same time, or one by one."""
+"""Concurrent queries, or one by one."""
 
 import pytest
 

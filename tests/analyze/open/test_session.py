@@ -39,7 +39,7 @@ def error_of(trace, query, parameters=None) -> str:
 # -- errors ------------------------------------------------------------------------------
 
 
-def test_too_little_memory_names_the_option(tmp_path):
+def test_an_out_of_memory_error_names_the_option(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"kind":"task","t":1.0,"key":"a-1","prefix":"a"}\n')
     with (

@@ -51,7 +51,7 @@ def small(worker, task, run, move, sample, chunk):
     )  # fmt: skip
 
 
-def test_topics_are_queried_one_by_one_if_the_memory_does_not_suffice(
+def test_topics_are_queried_one_by_one_if_memory_is_insufficient(
     open_trace, small, monkeypatch
 ):
     calls = []

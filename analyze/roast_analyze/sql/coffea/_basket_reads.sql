@@ -1,7 +1,7 @@
 -- Needs: _chunks
--- How often the baskets of TTrees are read. It is at least the bytes read by the chunks of a file
--- divided by the size of the file. Branches with the number of objects, such as nJet, determine it
--- more precisely: they have 4 bytes per event. The first 1000 chunks are examined.
+-- Number of times that the baskets of TTrees are read. It is at least the bytes read by the chunks
+-- of a file divided by the size of the file. Branches that contain a number of objects, such as nJet,
+-- determine it more precisely: they have 4 bytes per event. The first 1000 chunks are examined.
 CREATE VIEW _basket_reads AS
 WITH counters AS (
     SELECT

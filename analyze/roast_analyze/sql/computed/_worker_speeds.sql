@@ -3,8 +3,8 @@
 -- an attempt is divided by the median of attempts of its prefix that began at about the same time:
 -- work often changes over a run, and workers come and go. A worker can be slow for one prefix, or
 -- for a part of the run: the row of a slow worker describes the part that cost most. Chunks are
--- compared by _relative_duration, which accounts for events and files. It is a table, because a query
--- that joins others to it takes several times as long and as much memory.
+-- compared by _relative_duration, which accounts for events and files. This is a table, because
+-- queries that join it as a view take several times as long and as much memory.
 CREATE TABLE _worker_speeds AS
 WITH prefixes_of AS (
     -- The length of a slot in which about 48 attempts of a prefix begin.

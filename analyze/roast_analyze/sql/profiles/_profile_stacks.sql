@@ -1,5 +1,5 @@
 -- Needs: _function_stacks, _profile_samples
--- The rows of profile_stacks in any order: sorting takes more memory than all else.
+-- Rows of profile_stacks in any order: sorting takes more memory than everything else.
 CREATE VIEW _profile_stacks AS
 WITH labelled AS (
     SELECT

@@ -8,7 +8,7 @@
 -- Records: stall
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
--- $min_share = 0.1: stalls of a worker against the time of the run
+-- $min_share = 0.1: stalls of a worker relative to the time of the run
 -- $min_stalls = 3: stalls of a worker; imports and the first graph block it once
 -- $max_stalls = 200: longest stalls of a worker that are examined
 -- $max_computing_share = 0.5: share of the stalls in which threads compute

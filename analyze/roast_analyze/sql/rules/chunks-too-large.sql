@@ -7,7 +7,7 @@
 -- Source: idle threads after the last chunk began; view chunk_costs for the size
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-partitions
 -- $max_chunks_per_thread = 4: chunks per thread; with more, the end of a run costs little
--- $max_ratio = 2: last chunks against the median; longer ones make a long tail
+-- $max_ratio = 2: last chunks relative to the median; longer ones make a long tail
 -- $chunks_per_thread = 8: recommended number, if the model is not known
 WITH started AS (
     SELECT

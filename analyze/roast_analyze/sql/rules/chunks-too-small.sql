@@ -1,21 +1,21 @@
 -- Chunks too small for their fixed cost.
 -- The fixed time of a chunk is that of the model in view chunk_costs. If all chunks have the same
 -- size, the model cannot be fitted, and only the time outside of the processor is known:
--- dispatching the task, opening the file (unless branches are preloaded, because that is part of
--- opening), and coffea's own work. The fixed time of the processor is then unknown, between zero and
+-- dispatching the task, opening the file (unless branches are preloaded, because opening includes
+-- preloading), and coffea's own work. The fixed time of the processor is then unknown, between zero and
 -- all of its time. The rule therefore applies only to short chunks, if a part of their fixed time is
 -- known or their events take longer than columnar code needs.
 -- Records: chunk
 -- Source: cost model of view chunk_costs; Dask's advice against tasks of less than a second
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
--- $min_ratio = 1.5: recommended against present chunk size
+-- $min_ratio = 1.5: recommended relative to present chunk size
 -- $short_seconds = 0.4: median time of chunks that are short, if the model is not known
 -- $few_events = 2000: largest size of such chunks, in events: calls of numpy and awkward cost more than data
--- $min_share = 0.05: known fixed time against the time of a chunk, if the model is not known
+-- $min_share = 0.05: known fixed time relative to the time of a chunk, if the model is not known
 -- $slow_event_seconds = 0.001: time of the processor per event, longer than columnar code needs
 -- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
--- $certain_share = 0.2: known fixed time against the time of all chunks, with which the finding is more certain
--- $events_factor = 20: recommended against present chunk size, if the model is not known
+-- $certain_share = 0.2: known fixed time relative to the time of all chunks, from which the confidence is medium
+-- $events_factor = 20: ratio of the recommended to the present chunk size, if the model is not known
 WITH dispatched AS (
     SELECT trace_id, dataset, sum(seconds) AS seconds
     FROM _core_time

@@ -5,7 +5,7 @@
 -- Source: Sparklens, "ideal number of executors"; Amdahl's law
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
 -- $max_slowdown = 1.05: duration with fewer workers relative to the run
--- $max_share = 0.75: recommended against present number of threads
+-- $max_share = 0.75: recommended relative to present number of threads
 WITH buckets AS (
     SELECT
         trace_id,

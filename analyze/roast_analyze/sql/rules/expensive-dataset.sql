@@ -4,7 +4,7 @@
 -- Records: chunk
 -- Source: median time per event of chunks, by dataset
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
--- $min_ratio = 2: time per event against that of all other datasets
+-- $min_ratio = 2: time per event relative to that of all other datasets
 -- $min_share = 0.2: share of the compute time of all chunks
 WITH datasets AS (
     SELECT

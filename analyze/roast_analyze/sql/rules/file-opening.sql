@@ -6,7 +6,7 @@
 -- Records: chunk
 -- Source: recorded opening times of chunks, and tasks that read metadata
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
--- $min_share = 0.25: opening against the compute time of chunks and metadata tasks
+-- $min_share = 0.25: opening relative to the compute time of chunks and metadata tasks
 -- $good_share = 0.05: share that larger files or chunks can reach
 -- $small_file_chunks = 2: chunks of a file with few of them
 WITH chunk AS (

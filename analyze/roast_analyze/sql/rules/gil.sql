@@ -5,9 +5,9 @@
 -- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
 -- whenever it does not get the lock. A call into a library can hold the lock without using the CPU:
 -- then the profiler, a thread of the same process, misses many of its samples. Other stalls of the
--- process stop the profiler, too, so that more samples must be missing if the event loop stalls. The
--- time to open and read chunks is left out. A saving of wall time is limited by the cores of the host, unless such calls
--- hold the lock: with only one core per process, waiting for the GIL cannot be distinguished from
+-- process stop the profiler, too, so more samples must be missing if the event loop stalls. The time
+-- to open and read chunks is left out. A saving of wall time is limited by the cores of the host, unless
+-- such calls hold the lock: with only one core per process, waiting for the GIL cannot be distinguished from
 -- waiting for a core, and more processes save nothing, so the finding is a remark.
 -- Records: worker_sample
 -- Source: CPU time of task threads (fine metrics) and of processes (samples of workers), number of profile samples
@@ -15,16 +15,16 @@
 -- $min_wait_share = 0.35: share of compute time in which threads use no CPU, without opening and reading
 -- $min_cores = 0.6: lowest mean CPU use, in cores, of a process whose threads take turns
 -- $max_cores = 1.3: highest mean CPU use
--- $min_stall_share = 0.1: stalls of the event loop against the time of the run, if CPU use is lower
--- $min_task_cpu_share = 0.05: CPU time of tasks against compute time in this case
--- $max_sampled_share = 0.8: sampled against compute time, if calls hold the lock without using the CPU
+-- $min_stall_share = 0.1: stalls of the event loop relative to the time of the run, if CPU use is lower
+-- $min_task_cpu_share = 0.05: CPU time of tasks relative to compute time in this case
+-- $max_sampled_share = 0.8: sampled relative to compute time, if calls hold the lock without using the CPU
 -- $max_stalled_sampled_share = 0.5: the same, if the event loop stalls
 -- $min_hidden_share = 0.4: share of a process's CPU time outside of its task threads
--- $min_core_use = 0.6: CPU use of a process in its share of the host's cores, if libraries have threads
--- $min_cpu_share = 0.1: CPU time of processes against compute time, if libraries have threads
+-- $min_core_use = 0.6: CPU use of a process relative to its share of the host's cores, if libraries have threads
+-- $min_cpu_share = 0.1: CPU time of processes relative to compute time, if libraries have threads
 -- $entity_share = 0.6: share of the waiting that makes a prefix the entity
 -- $own_cores = 0.1: CPU use of a worker apart from its tasks, in cores, which is subtracted
--- $min_busy_share = 0.5: compute time against thread time in this case; else Dask itself uses the CPU
+-- $min_busy_share = 0.5: compute time relative to thread time in this case; else Dask itself uses the CPU
 WITH slices AS (
     SELECT trace_id, worker, prefix, interval_seconds, unnest(tree.slices) AS slice
     FROM raw.profile
@@ -209,7 +209,7 @@ SELECT
     END AS sentence,
     saved_seconds * peak_nthreads AS core_seconds,
     0.4 * saved_seconds AS wall_seconds_min,
-    -- least would ignore that no saving is known.
+    -- least() ignores nulls, and an unknown saving must stay null.
     CASE WHEN saved_seconds IS NOT NULL THEN least(1.6 * saved_seconds, wall_seconds) END
         AS wall_seconds_max,
     CASE

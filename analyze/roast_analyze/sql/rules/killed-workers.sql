@@ -4,7 +4,7 @@
 -- workers wait.
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
--- $memory_factor = 1.5: recommended memory against the limit at which a worker was killed
+-- $memory_factor = 1.5: recommended memory relative to the limit at which a worker was killed
 WITH removed AS (
     SELECT
         trace_id,

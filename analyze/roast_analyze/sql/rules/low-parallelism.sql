@@ -1,18 +1,18 @@
 -- Too little parallelism.
--- They could not have started earlier, because they waited for their own dependencies or came
+-- The tasks could not have started earlier, because they waited for their own dependencies or came
 -- first. The cost is the idle time of the other threads while they ran, according to core_time:
 -- independent tasks could use it. Tasks that were ready earlier belong to rule long-tail, as do
 -- tasks whose only dependency was, unless they are part of a chain or follow a merge. Chunks are
 -- left out, because their number follows from their size. Tasks without dependencies are left out
--- if no other task needs them, or if their client submits them slowly. Chains that run side by side
--- all the time may be all that the work has: it is uncertain that they can be split, whereas fewer
--- workers certainly suffice (rule excess-workers).
+-- if no other task needs them, or if their client submits them slowly. Chains that run in parallel
+-- during the whole run may be all of the available parallelism: whether they can be split is
+-- uncertain, whereas fewer workers certainly suffice (rule excess-workers).
 -- Records: transition
 -- Source: Sparklens, "critical path"; Dask best practices, "Avoid very large graphs"
 -- Documentation: https://docs.dask.org/en/stable/graph_manipulation.html
 -- $min_inputs = 6: dependencies of a merge
 -- $min_steps = 5: number of tasks; fewer can be the end of a tree
--- $min_chains = 1.5: mean number of tasks that run side by side during the whole run
+-- $min_chains = 1.5: mean number of tasks that run in parallel during the whole run
 WITH bound AS (
     SELECT *, dependencies >= $min_inputs AS is_merge
     FROM _bound_attempts AS attempt

@@ -1,15 +1,15 @@
 -- Tasks too short for their overhead.
 -- Overhead is the time in core_time in which short tasks were dispatched or deserialized, and their
 -- share, by number of tasks, of the time in which threads waited for the scheduler. Longer tasks
--- have less of it per second. The saving is at most all time other than computing, and the overhead of
--- calls, which is part of the compute time: at most half of it, and a few milliseconds of each task.
+-- have less of it per second. The largest saving is all time other than compute time, plus the overhead
+-- of calls, which is part of the compute time: at most half of it, and a few milliseconds per task.
 -- Records: transition
 -- Source: Dask best practices, "Avoid very large graphs": each task costs about 1 ms
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $max_seconds = 0.025: mean duration of a task
 -- $min_tasks = 200: number of tasks
 -- $min_overhead_share = 0.1: share of overhead in the time of the tasks
--- $max_call_seconds = 0.003: overhead of a call
+-- $max_call_seconds = 0.003: largest overhead of a call
 -- $good_seconds = 0.2: duration of a task after the change
 WITH tasks_of AS (
     SELECT
@@ -63,7 +63,7 @@ SELECT
     prefix AS entity,
     'high' AS confidence,
     format(
-        '{:,} tasks, mostly {}, compute for {:.1f} ms each; getting one to a thread takes {:.0f} ms of its time.',
+        '{:,} tasks, mostly {}, compute for {:.1f} ms each; the overhead is {:.0f} ms of thread time per task.',
         short_tasks, prefix, 1000 * mean_seconds, 1000 * overhead_seconds / short_tasks
     ) AS sentence,
     overhead_seconds AS core_seconds,

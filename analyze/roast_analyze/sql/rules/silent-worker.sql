@@ -1,6 +1,6 @@
 -- Unresponsive workers.
--- The threads of the workers are lost for this time. At most, the whole run waited for their tasks while
--- any of them was silent.
+-- The threads of a worker are lost while it is silent. At most, the whole run waits for its tasks while
+-- any worker is silent.
 -- Records: worker_sample
 -- Source: distributed, worker-ttl; Spark's executor heartbeats
 -- Documentation: https://distributed.dask.org/en/stable/worker-state.html
@@ -20,7 +20,7 @@ silent AS (
         any_value(worker) AS worker,
         sum(stop_t - start_t) AS seconds,
         sum(nthreads * (stop_t - start_t)) AS thread_seconds,
-        -- greatest() ignores the null of the first one.
+        -- greatest() ignores the null of the first silence.
         sum(greatest(stop_t - greatest(start_t, before_t), 0)) AS added_seconds
     FROM silences
     GROUP BY trace_id, name
@@ -55,7 +55,7 @@ SELECT
     silent_seconds AS wall_seconds_max,
     format(
         'Look for suspended or swapping processes, network failures and code that holds the GIL. '
-        'Set distributed.scheduler.worker-ttl below {:.0f} s, so that tasks of a silent worker go to others.',
+        'Set distributed.scheduler.worker-ttl below {:.0f} s, so that tasks of a silent worker are moved to others.',
         greatest(seconds / 2, 2)
     ) AS change,
     format(

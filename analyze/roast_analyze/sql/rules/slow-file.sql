@@ -7,9 +7,9 @@
 -- Records: chunk
 -- Source: Tukey's median polish of chunk durations, see view files
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html
--- $min_ratio = 1.5: time per event against other files, once the first chunks of workers are left out
+-- $min_ratio = 1.5: time per event relative to other files, once the first chunks of workers are left out
 -- $min_chunks = 5: chunks that are compared in this way
--- $few_ratio = 3: time per event of each chunk of a file with fewer, against the upper quartile of other files
+-- $few_ratio = 3: time per event of each chunk of a file with fewer, relative to the upper quartile of other files
 -- $min_read_share = 0.5: share of the excess time that reading explains if storage is the cause
 WITH io AS (
     SELECT

@@ -3,18 +3,18 @@
 -- one slow file does not count for its server. The rate is compared with that of the fastest other
 -- server. Hosts are compared if their workers read from the same server, or local files. A single
 -- server is slow if reading dominates, at a low rate that latency does not explain: requests are
--- large, or reading takes longer than opening, which has as many requests. Its cost does not include
--- reading the same baskets again (rule repeated-baskets).
+-- large, or reading takes longer than opening, which has as many requests. The cost excludes repeated
+-- reads of the same baskets (rule repeated-baskets).
 -- Records: chunk
 -- Source: recorded bytes, requests and times of chunks
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
--- $min_ratio = 3: rate of the fastest server against this one
--- $min_share = 0.15: opening and reading against the compute time of the server's chunks
+-- $min_ratio = 3: rate of the fastest server relative to this one
+-- $min_share = 0.15: opening and reading relative to the compute time of the server's chunks
 -- $min_single_share = 0.4: the same, if there is nothing to compare with
 -- $max_rate = 5: rate in MB/s per thread, below which reading is slow, if there is nothing to compare with
 -- $min_request_bytes = 100000: mean size of requests, if there is nothing to compare with
--- $min_read_ratio = 1.5: otherwise, reading against opening
--- $repeated_ratio = 2.5: number of times that baskets are read, from which reading again is left out
+-- $min_read_ratio = 1.5: otherwise, reading relative to opening
+-- $repeated_ratio = 2.5: how often baskets are read, from which repeated reads are excluded
 WITH reads AS (
     SELECT
         chunk.trace_id,

@@ -2,14 +2,14 @@
 -- Dask spills results when a worker's memory exceeds a target. Writing blocks the worker; reading
 -- back delays the tasks that need a result. The cost is the thread time that this took. At most,
 -- the time of threads that waited meanwhile is saved as well (the event loop of a worker that
--- writes is blocked), and that of threads that waited for the last tasks. In a large cluster some
--- worker spills at almost any time, so waits count only up to a multiple of the time of spilling.
+-- writes is blocked), and that of threads that waited for the last tasks. In a large cluster, some
+-- worker spills at almost any time, so waits count only up to a multiple of the spilling time.
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
 -- $min_seconds = 0.1: thread time
--- $max_unmanaged_share = 0.4: unmanaged memory against the memory limit
+-- $max_unmanaged_share = 0.4: unmanaged memory relative to the memory limit
 -- $max_wait_ratio = 4: waits, relative to the thread time and the stalls of spilling
--- $max_stored_share = 0.6: results that Dask keeps without spilling, against the memory limit
+-- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
 WITH spilled AS (
     -- Workers report any slow access to their results as reading from or writing to disk.
     SELECT run.trace_id

@@ -1,10 +1,10 @@
 -- Threads waiting for inputs from other workers.
 -- The time is that of core_time: one waiting attempt explains one idle thread. Without transfers,
--- threads would compute for at least half of it. At most, the tail that transfers cause is shorter
--- as well, tasks are dispatched sooner, because event loops do not serialize data, and tasks compute
--- as fast as with local inputs: received data is deserialized, and transfers compete with computing
--- for memory and the interpreter. Compute times are compared
--- between tasks of a prefix with the same number of inputs, by medians.
+-- threads would compute for at least half of it. At most, the tail caused by transfers is shorter
+-- as well, and tasks are dispatched sooner, because event loops do not serialize data. Tasks also
+-- compute as fast as with local inputs: received data is deserialized, and transfers compete with
+-- computing for memory and the interpreter. The compute times compared are medians of tasks of a prefix
+-- with the same number of inputs.
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.05: share of the core time

@@ -5,8 +5,8 @@
 -- Records: worker_sample
 -- Source: process memory minus managed results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
--- $min_share = 0.4: unmanaged memory against the memory limit
--- $max_stored_share = 0.6: results that Dask keeps without spilling, against the memory limit
+-- $min_share = 0.4: unmanaged memory relative to the memory limit
+-- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
 WITH peaks AS (
     SELECT *, stored_bytes < $max_stored_share * limit_bytes AS would_fit
     FROM _worker_memory

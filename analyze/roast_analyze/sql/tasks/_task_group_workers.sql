@@ -1,6 +1,6 @@
 -- Needs: _task_runs
--- Number of workers that ran attempts of each task group. It is a table, because in the query of all
--- aggregates of the groups it would take many times as long in little memory.
+-- Number of workers that ran attempts of each task group. This is a table, because in one query with
+-- the other aggregates of task_groups it would take many times as long if memory is scarce.
 CREATE TABLE _task_group_workers AS
 SELECT trace_id, task_group, count(*) AS workers
 FROM (

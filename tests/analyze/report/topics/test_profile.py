@@ -24,7 +24,7 @@ def part(worker, prefix, bucket, samples, ambiguous=0):
 
 
 def built(stacks):
-    """The flame graph of pairs of frames and counts."""
+    """Return the flame graph of pairs of frames and counts."""
     table = pl.DataFrame({"frames": pl.Series([frames for frames, _ in stacks], dtype=FRAMES)})
     counts = pl.DataFrame(
         [

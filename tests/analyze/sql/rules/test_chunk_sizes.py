@@ -44,10 +44,10 @@ def test_short_chunks_of_the_same_size(apply, process, worker, seconds, found):
 
 
 @pytest.mark.parametrize(("process_seconds", "confidence"), [(0.2, "medium"), (0.25, "low")])
-def test_confidence_follows_the_time_that_is_known(
+def test_confidence_depends_on_the_known_fixed_time(
     apply, process, worker, process_seconds, confidence
 ):
-    """Outside of the processor, chunks of 0.3 s take 0.1 s, or 0.05 s."""
+    """Chunks of 0.3 s spend 0.1 s or 0.05 s outside of the processor."""
     chunks = [{"seconds": 0.3, "open_seconds": 0.05, "process_seconds": process_seconds}] * 20
     assert apply("chunks-too-small", worker("w1"), *process(*chunks), columns="confidence") == [
         (confidence,)

@@ -133,10 +133,10 @@ def test_single_slow_server(apply, process, worker, seconds, found):
 
 
 @pytest.mark.parametrize(("times", "core_seconds"), [(4, 12.0 / 4), (2, 12.0)])
-def test_single_slow_server_from_which_baskets_are_read_again(
+def test_single_slow_server_with_repeated_reads_of_baskets(
     apply, process, worker, times, core_seconds
 ):
-    """The baskets of nJet have 4 bytes for each of 1,000 events, read several times."""
+    """The baskets of nJet have 4 bytes for each of 1,000 events and are read several times."""
     branches = [{"branch": "nJet", "uncompressed_bytes": 4 * 1_000 * times}]
     read = {"open_seconds": 1.0, "read_seconds": 7.0, "bytes_read": 10**7, "requests": 10}
     chunks = [{"file": "https://far/1.root", "seconds": 10.0, "branches": branches, **read}] * 3

@@ -47,7 +47,7 @@ def test_spilling_that_no_sample_shows(apply, worker, task, run, sample):
 
 @pytest.mark.parametrize(("activity", "found"), [("disk-write", True), ("thread-cpu", False)])
 def test_results_that_are_slow_to_store(apply, worker, task, run, activity, found):
-    """Workers report slow accesses as the disk's; fine metrics show whether they were."""
+    """Workers report slow accesses as disk time; fine metrics show if the disk was used."""
     phases = [("compute", 1.0, 4.0), ("disk-write", 4.0, 8.0)]
     metric = {
         "kind": "fine_metric",
@@ -105,7 +105,7 @@ def test_waits_of_other_workers_while_one_spills_a_little(apply, worker, task, r
         *run("a-2", 1.0, 31.0, "w2", phases=[("compute", 29.0, 31.0)]),
     ]
     [(most,)] = apply("spilling", *records, columns="wall_seconds_max", stop_t=31.0)
-    # Of the waits, four times the 3 s of reading count, and both workers share the saving.
+    # Waits count up to four times the 3 s of reading, and both workers share the saving.
     assert most == pytest.approx(1.1 * (3.0 + 12.0) / 2)
 
 

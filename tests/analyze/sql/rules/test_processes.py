@@ -156,7 +156,7 @@ def test_event_loop_that_waits_for_the_gil_on_a_busy_machine(apply, worker, samp
 
 @pytest.mark.parametrize(
     ("cpu_percent", "usable_cores", "found"),
-    # With four cores, threads do not wait for one.
+    # With four cores, threads do not wait for a core.
     [(200.0, 2, True), (60.0, 2, False), (200.0, 4, False)],
 )
 def test_libraries_with_threads_of_their_own(

@@ -48,7 +48,7 @@ def test_ranges_lie_within_the_run(findings, worker, task, run):
 
 
 def test_the_remaining_work_bounds_a_saving(findings, process, worker):
-    """A thread is busy for 99 of 100 s; in the bound, the cost of opening is raised by half."""
+    """A thread is busy for 99 of 100 s; the bound contains 1.5 times the cost of opening."""
     chunks = [
         {"seconds": 9.9, "open_seconds": 4.0, "read_seconds": 0.5, "file": f"{number}.root"}
         for number in range(10)

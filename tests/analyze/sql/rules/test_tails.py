@@ -64,7 +64,7 @@ def test_a_chain(apply, cluster):
 
 
 @pytest.mark.parametrize(("chains", "confidence"), [(2, "low"), (1, "medium")])
-def test_chains_side_by_side(apply, worker, task, run, chains, confidence):
+def test_parallel_chains(apply, worker, task, run, chains, confidence):
     """Chains of ten tasks occupy some of four workers during the whole run."""
     records = [worker(f"w{number}") for number in range(1, 5)]
     for chain in range(chains):
@@ -84,7 +84,7 @@ def test_chains_side_by_side(apply, worker, task, run, chains, confidence):
 
 @pytest.mark.parametrize(("seconds", "rule"), [(1.0, "long-tail"), (4.0, "low-parallelism")])
 def test_a_long_task_between_others(apply, cluster, seconds, rule):
-    """What follows a fit of 30 s makes a chain of it only if it takes a tenth as long."""
+    """Tasks after a fit of 30 s form a chain with it only if they take a tenth as long."""
     records = cluster(30.0, *[seconds] * 5, is_chain=True)
     found = {name: apply(name, *records) for name in ("long-tail", "low-parallelism")}
     assert [name for name, rows in found.items() if rows][:1] == [rule]

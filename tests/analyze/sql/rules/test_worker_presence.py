@@ -95,14 +95,14 @@ def heartbeats(sample):
     return heartbeats
 
 
-def test_a_worker_that_stood_still(apply, worker, task, run, heartbeats):
+def test_a_worker_that_stopped_responding(apply, worker, task, run, heartbeats):
     records = [worker("w1", nthreads=2), task("c-1"), *run("c-1", 5.0, 40.0)]
     records += [task("c-2"), *run("c-2", 40.0, 45.0)]
     assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == [("w1", 40.0)]
     assert apply("silent-worker", *records, *heartbeats(10.0, 14.0)) == []
 
 
-def test_workers_that_stood_still_at_the_same_time(apply, worker, task, run, heartbeats):
+def test_workers_that_stopped_responding_at_the_same_time(apply, worker, task, run, heartbeats):
     """One from 10 to 30 s, the other from 20 to 45 s: 45 thread-seconds in 35 s."""
     records = [worker("w1"), task("c-1"), *run("c-1", 5.0, 40.0)]
     records += [worker("w2"), task("c-2"), *run("c-2", 5.0, 60.0, "w2")]

@@ -178,7 +178,7 @@ def test_a_leaving_worker_starts_no_task(rows, worker, task, run, gone):
 
 @pytest.mark.parametrize("transitions", [1, 5, 100])
 def test_attempts_are_read_in_parts(rows, worker, task, run, move, monkeypatch, transitions):
-    """A key has two attempts, one did not end, and tasks wait; parts divide them."""
+    """A key has two attempts, an attempt does not end, and tasks wait; parts divide them."""
     monkeypatch.setattr(core_time, "_TRANSITIONS_PER_QUERY", transitions)
     keys = [f"x-{number}" for number in range(6)]
     assert rows(

@@ -60,7 +60,7 @@ _STACKS: Final = (
     "FROM _profile_stacks WHERE samples + ambiguous_samples > 0 GROUP BY ALL) "
     "ORDER BY ALL"
 )
-#: A separate query, because lists of samples by stack would not fit into a small memory limit.
+#: A separate query, because lists of samples by stack would exceed a small memory limit.
 _COUNTS: Final = (
     "SELECT hash(frames) AS frames_hash, hash(stack) AS stack_hash, "
     "log, worker, prefix, interval_seconds, "
@@ -95,8 +95,9 @@ class Profiles:
     #: ``frames``, a list of structs of name, filename and line_number, the outermost first;
     #: ``stack``, the same as text.
     stacks: pl.DataFrame
-    #: Samples: ``place``, the row of the stack, log, worker, prefix, interval_seconds, bucket,
-    #: samples and ambiguous (samples in one of several functions that the last one calls).
+    #: Samples, with columns ``place`` (row of the stack), log, worker, prefix,
+    #: interval_seconds, bucket, samples and ambiguous (samples in one of several functions that
+    #: the last one calls).
     #: Rows with a log were measured by Yappi and have no time; all others are samples of
     #: Dask's profilers.
     counts: pl.DataFrame

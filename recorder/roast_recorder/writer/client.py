@@ -17,6 +17,7 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -140,6 +141,8 @@ class Writer:
         self._connection: Connection | None = None
         # Requests wait for a disk: they are made in a thread, in the order of the calls.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="roast-writer")
+        # At interpreter exit the thread takes no more work, and may still make a request.
+        self._requesting = threading.Lock()
         self._ended = False
 
     @property
@@ -194,18 +197,18 @@ class Writer:
     async def _in_thread(self, function: Any, *arguments: Any) -> None:
         loop = asyncio.get_running_loop()
         try:
-            running = loop.run_in_executor(self._thread, function, *arguments)
+            running = loop.run_in_executor(self._thread, self._call, function, *arguments)
         except RuntimeError:
-            function(*arguments)  # at interpreter exit threads take no more work
+            self._call(function, *arguments)
         else:
             # The caller may be cancelled; a request that was sent gets its answer.
             await asyncio.shield(running)
 
     def _in_thread_now(self, function: Any, timeout_seconds: float) -> None:
         try:
-            running = self._thread.submit(function)
+            running = self._thread.submit(self._call, function)
         except RuntimeError:
-            function()  # at interpreter exit threads take no more work
+            self._call(function)
             return
         try:
             # The thread may still be waiting for the answer to an earlier request.
@@ -218,6 +221,10 @@ class Writer:
                 self._process.kill()
 
     # -- in the thread -------------------------------------------------------------------
+
+    def _call(self, function: Any, *arguments: Any) -> None:
+        with self._requesting:
+            function(*arguments)
 
     def _start(self, resume: State | None = None) -> None:
         self._process, self._connection = _spawn()

@@ -120,6 +120,38 @@ def test_a_cancelled_caller_does_not_lose_its_request(trace, work, written):
     assert written(trace) == (list(range(5_001)), "trailer")
 
 
+def test_requests_at_interpreter_exit_wait_for_the_request_of_the_thread(
+    trace, work, written, monkeypatch, caplog
+):
+    busy, most = [], []
+
+    async def do(writer):
+        exchange = writer._exchange
+
+        def observe(*request):
+            busy.append(request)
+            most.append(len(busy))
+            time.sleep(0.1)
+            try:
+                return exchange(*request)
+            finally:
+                busy.pop()
+
+        monkeypatch.setattr(writer, "_exchange", observe)
+        first = asyncio.create_task(writer.write_batches([batch(1)]))
+        await asyncio.sleep(0.05)
+        writer._thread.shutdown(wait=False)  # as at interpreter exit: it takes no more work
+        await writer.write_batches([batch(2)])
+        await first
+        await writer.finish(3.0, "end")
+
+    work(trace, do)
+
+    assert max(most) == 1
+    assert written(trace) == ([1, 2], "trailer")
+    assert not caplog.records
+
+
 def test_the_end_without_an_event_loop_and_after_the_end(trace, work, written):
     async def do(writer):
         """Write nothing."""

@@ -16,7 +16,7 @@ import os
 import re
 import threading
 import warnings
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +39,7 @@ from roast_analyze.open.views import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -103,6 +103,12 @@ class DerivedTables:
     def folder(self) -> Path | None:
         """Folder of the files; None if the tables are in memory."""
         return self._database and self._database.parent
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Fill no table during the block, which reads the catalog with all views."""
+        with self._lock:
+            yield
 
     def limit_to_time_range(self, trace: Session) -> None:
         """Fill the tables from which a time range takes its rows.
@@ -179,7 +185,8 @@ class DerivedTables:
 
             rows = TABLES[name](trace)
         with self._lock, closing(self._cursor()) as cursor:
-            self._create(cursor, {name}, listener, rows)
+            # A query of the computation can have attached the table of another process.
+            self._create(cursor, {name} & self._empty, listener, rows)
 
     def _create(
         self,
@@ -204,7 +211,9 @@ class DerivedTables:
                         cursor.execute(f"CREATE TABLE {schema}.{name} AS FROM {empty} LIMIT 0")
                         if not rows.is_empty():  # it has no columns then
                             cursor.execute(f"INSERT INTO {schema}.{name} BY NAME FROM _rows")
-                    cursor.execute(view_of_table(FILLED, name, schema))
+                    # Later statements read tables of the draft, unless there is only one.
+                    if rows is None or schema == _IN_MEMORY:
+                        cursor.execute(view_of_table(FILLED, name, schema))
                     created += 1
 
         if not names:
@@ -220,7 +229,8 @@ class DerivedTables:
                         cursor.execute(f"DETACH {_DRAFT}")
                     path = keep_tables(draft, self._database)
                 self._attach(cursor, path)
-            except (OSError, duckdb.IOException) as error:
+            # A checkpoint fails if a query of another thread reads the draft's catalog.
+            except (OSError, duckdb.IOException, duckdb.TransactionException) as error:
                 warnings.warn(
                     f"cannot write to {str(self.folder)!r} ({first_paragraph(error)}); "
                     "computing tables in memory",

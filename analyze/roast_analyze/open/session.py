@@ -263,7 +263,8 @@ class Session:
                 except duckdb.Error as placed:
                     if str(placed).startswith(str(error)):
                         error, lines_before = placed, 1
-            views = describe_views(connection, self._user_views)
+            with self._derived.unchanged():
+                views = describe_views(connection, self._user_views)
         return explain_error(error, query, views, safe=self._safe, lines_before=lines_before)
 
     def view(self, name: str) -> duckdb.DuckDBPyRelation:
@@ -278,7 +279,7 @@ class Session:
 
     def views(self) -> list[View]:
         """Return the public views with their descriptions, the user's own views last."""
-        with self._connect() as connection:
+        with self._connect() as connection, self._derived.unchanged():
             return describe_views(connection, self._user_views)
 
     def close(self) -> None:

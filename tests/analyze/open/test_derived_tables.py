@@ -103,6 +103,42 @@ def test_a_table_is_filled_while_another_thread_computes_one(path, monkeypatch):
         assert counted.result() == [(True,)]
 
 
+@pytest.mark.usefixtures("files")
+def test_another_process_fills_a_table_while_it_is_computed(path, monkeypatch):
+    compute = tables.TABLES["_core_time"]
+
+    def compute_late(trace):
+        monkeypatch.setitem(tables.TABLES, "_core_time", compute)
+        with Trace(path) as other:
+            assert other.rows(COUNT) == [(True,)]
+        trace.frame("workers")  # attaches all files
+        return compute(trace)
+
+    monkeypatch.setitem(tables.TABLES, "_core_time", compute_late)
+    with Trace(path) as trace:
+        trace.frame("tasks")
+        assert trace.rows(COUNT) == [(True,)]
+
+
+@pytest.mark.usefixtures("files")
+def test_views_are_described_before_or_after_tables_are_filled(path, monkeypatch):
+    trace = Trace(path)
+    keep_tables, describing = derived_tables.keep_tables, []
+
+    def observe(draft, database):
+        describing.append(threading.Thread(target=trace.views))
+        describing[-1].start()
+        describing[-1].join(0.2)
+        assert describing[-1].is_alive()
+        return keep_tables(draft, database)
+
+    monkeypatch.setattr(derived_tables, "keep_tables", observe)
+    assert trace.rows(COUNT) == [(True,)]
+    assert describing
+    for thread in describing:
+        thread.join()
+
+
 def test_a_query_that_needs_no_derived_table_fills_none(path, files):
     Trace(path).rows("SELECT count(*) FROM transitions")
     assert files() == []

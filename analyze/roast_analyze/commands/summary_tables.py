@@ -216,7 +216,7 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
     for name, text in facts:
         grid.add_row(Text(name), cell(text))
     if not found:
-        grid.add_row("Findings", cell("none that could save 1 % of the run"))
+        grid.add_row("Findings", cell("none that could save 1 % of the run or more"))
     yield grid
     for finding in found:
         yield ""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SHOWN = 5
 
 #: Text for a run without findings.
-NONE = "Nothing was found that could save 1 % of this run."
+NONE = "No change was found that could save 1 % of this run or more."
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ SELECT
         WHEN worst_seconds >= $entity_share * seconds THEN format('The event loop of worker {} was', worst)
         ELSE format('The event loops of {} workers were', blocked_workers)
     END || format(
-        ' blocked {} times, {:.1f} s in all; their free threads waited for {:,.1f} core-seconds.', stalls,
+        ' blocked {} times, {:.1f} s in all. Meanwhile, free threads waited for {:,.1f} core-seconds.', stalls,
         stalled_seconds, seconds
     ) AS sentence,
     seconds AS core_seconds,

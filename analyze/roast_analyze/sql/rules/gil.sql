@@ -187,8 +187,8 @@ SELECT
     CASE
         WHEN is_held
             THEN format(
-                'Threads of workers with {} threads wait for {:.0f} % of their time, and the profiler, which needs'
-                ' the GIL, took only {:.0f} % of its samples: calls into a library hold the GIL.', nthreads,
+                'Calls into a library hold the GIL: threads of workers with {} threads wait for {:.0f} % of their'
+                ' time. The profiler, which needs the GIL, took only {:.0f} % of its samples.', nthreads,
                 100 * wait_share, 100 * sampled_share
             )
         WHEN is_gil

@@ -55,11 +55,10 @@ SELECT
     'low' AS confidence,
     concat(
         format(
-            'Threads were idle for {:,.1f} core-seconds for one reason, {}', seconds,
-            reason
+            'Threads were idle for {:,.1f} core-seconds: {}', seconds, reason
         ),
         format(', mostly while {} computed', computing.prefix),
-        '. No other rule identifies the cause.'
+        '. The cause is not known.'
     ) AS sentence,
     seconds AS core_seconds,
     0.0::DOUBLE AS wall_seconds_min,

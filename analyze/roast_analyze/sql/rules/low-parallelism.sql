@@ -73,7 +73,7 @@ SELECT
             prefix, seconds, idle_seconds
         )
         WHEN dependent_share > 0.5 THEN format(
-            '{} tasks of {} that wait for each other took {:.1f} s, while other threads were idle for'
+            '{} tasks of {} that depend on each other took {:.1f} s, while other threads were idle for'
             ' {:,.1f} core-seconds.',
             scarce_tasks, prefix, seconds, idle_seconds
         )

@@ -125,7 +125,7 @@ SELECT
             )
         ELSE ''
     END
-    || format('; this takes {:.0f} % of the time of their chunks.', 100 * io_seconds / slow.compute_seconds)
+    || format('; opening and reading take {:.0f} % of the time of their chunks.', 100 * io_seconds / slow.compute_seconds)
         AS sentence,
     excess_seconds AS core_seconds,
     0.7 * excess_seconds / run.nthreads AS wall_seconds_min,

@@ -58,9 +58,9 @@ SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        '{} of {} branches that are read are never used: {} of {}, such as {}.',
-        unused_branches, branches, formatReadableDecimalSize((share * nbytes)::BIGINT),
-        formatReadableDecimalSize(nbytes::BIGINT), largest
+        '{} of {} branches that are read are never used, such as {}: {} of {}.',
+        unused_branches, branches, largest, formatReadableDecimalSize((share * nbytes)::BIGINT),
+        formatReadableDecimalSize(nbytes::BIGINT)
     ) AS sentence,
     share * totals.seconds AS core_seconds,
     0.7 * core_seconds / run.nthreads AS wall_seconds_min,

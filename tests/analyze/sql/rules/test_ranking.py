@@ -86,6 +86,6 @@ def test_idle_time_that_no_rule_explains(findings, worker, task, run):
     [(name, entity, sentence)] = findings(*records, columns="id, entity, sentence")
     assert (name, entity) == ("idle-threads", "fit")
     assert sentence == (
-        "Threads were idle for 50.0 core-seconds for one reason, ready tasks waited on other "
-        "workers, mostly while fit computed. No other rule identifies the cause."
+        "Threads were idle for 50.0 core-seconds: ready tasks waited on other workers, mostly "
+        "while fit computed. The cause is not known."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +29,7 @@ from roast_analyze.report.run import query_unattempted
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from roast_analyze.open.concurrent_queries import Submit
     from roast_analyze.open.session import NamedRows, Session
 
 #: Columns of `run` in the order in which they are shown.
@@ -241,16 +241,13 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
 
 
 def _query(
-    trace: Session, one_by_one: bool
+    trace: Session, submit: Submit
 ) -> tuple[list[tuple[str, str]], tuple[findings.Finding, ...], list[NamedRows]]:
     """Return the facts, the findings, and the names and rows of each table."""
-    with ThreadPoolExecutor(max_workers=1) as executor:
-        explaining = executor.submit(findings.query, trace, findings.SHOWN)
-        if one_by_one:
-            wait([explaining])
-        facts = list(_facts(trace))
-        tables = [trace.named_rows(definition.query) for definition in _TABLES]
-        return facts, explaining.result(), tables
+    explaining = submit(findings.query, trace, findings.SHOWN)
+    facts = list(_facts(trace))
+    tables = [trace.named_rows(definition.query) for definition in _TABLES]
+    return facts, explaining.result(), tables
 
 
 def _facts(trace: Session) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ import os
 import re
 import threading
 import warnings
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +39,7 @@ from roast_analyze.open.views import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -104,11 +104,10 @@ class DerivedTables:
         """Folder of the files; None if the tables are in memory."""
         return self._database and self._database.parent
 
-    @contextmanager
-    def unchanged(self) -> Iterator[None]:
-        """Fill no table during the block, which reads the catalog with all views."""
-        with self._lock:
-            yield
+    @property
+    def unchanged(self) -> AbstractContextManager[object]:
+        """Context in which no table is filled, to read the catalog of all databases."""
+        return self._lock
 
     def limit_to_time_range(self, trace: Session) -> None:
         """Fill the tables from which a time range takes its rows.
@@ -211,9 +210,7 @@ class DerivedTables:
                         cursor.execute(f"CREATE TABLE {schema}.{name} AS FROM {empty} LIMIT 0")
                         if not rows.is_empty():  # it has no columns then
                             cursor.execute(f"INSERT INTO {schema}.{name} BY NAME FROM _rows")
-                    # Later statements read tables of the draft, unless there is only one.
-                    if rows is None or schema == _IN_MEMORY:
-                        cursor.execute(view_of_table(FILLED, name, schema))
+                    cursor.execute(view_of_table(FILLED, name, schema))
                     created += 1
 
         if not names:
@@ -229,7 +226,8 @@ class DerivedTables:
                         cursor.execute(f"DETACH {_DRAFT}")
                     path = keep_tables(draft, self._database)
                 self._attach(cursor, path)
-            # A checkpoint fails if a query of another thread reads the draft's catalog.
+            # A checkpoint fails if a query in another thread has read the catalog of all
+            # databases. A forced one would wait for it, possibly forever.
             except (OSError, duckdb.IOException, duckdb.TransactionException) as error:
                 warnings.warn(
                     f"cannot write to {str(self.folder)!r} ({first_paragraph(error)}); "

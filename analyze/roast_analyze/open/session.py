@@ -202,20 +202,18 @@ class Session:
         NoRoom
             If the query takes more memory than the limit.
         """
-        return self._run(
-            query,
-            parameters,
-            lambda connection: connection.execute(query, parameters).fetchall(),
-        )
+        return self.named_rows(query, parameters)[1]
 
-    def named_rows(self, query: str) -> NamedRows:
+    def named_rows(
+        self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
+    ) -> NamedRows:
         """Run a query once, as :meth:`rows`; return its column names and rows."""
 
         def run(connection: duckdb.DuckDBPyConnection) -> NamedRows:
-            rows = connection.execute(query).fetchall()
+            rows = connection.execute(query, parameters).fetchall()
             return [name for name, *_ in connection.description or ()], rows
 
-        return self._run(query, None, run)
+        return self._run(query, parameters, run)
 
     def _run(
         self,
@@ -263,7 +261,7 @@ class Session:
                 except duckdb.Error as placed:
                     if str(placed).startswith(str(error)):
                         error, lines_before = placed, 1
-            with self._derived.unchanged():
+            with self._derived.unchanged:
                 views = describe_views(connection, self._user_views)
         return explain_error(error, query, views, safe=self._safe, lines_before=lines_before)
 
@@ -279,7 +277,7 @@ class Session:
 
     def views(self) -> list[View]:
         """Return the public views with their descriptions, the user's own views last."""
-        with self._connect() as connection, self._derived.unchanged():
+        with self._connect() as connection, self._derived.unchanged:
             return describe_views(connection, self._user_views)
 
     def close(self) -> None:

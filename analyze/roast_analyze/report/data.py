@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ from roast_analyze.report.topics import (
 if TYPE_CHECKING:
     import polars as pl
 
+    from roast_analyze.open.concurrent_queries import Submit
     from roast_analyze.open.session import Session
     from roast_analyze.report.listing import Listing
 
@@ -61,37 +61,29 @@ def query(trace: Session) -> ReportData:
     return run_concurrently(trace, partial(_query, trace))
 
 
-def _query(trace: Session, one_by_one: bool) -> ReportData:
+def _query(trace: Session, submit: Submit) -> ReportData:
     # Python computes much of these four topics, on one core, so the other topics are queried
     # on a second one.
-    with ThreadPoolExecutor(max_workers=1) as executor:
-        try:
-            profiling = executor.submit(profile.query, trace)
-            core_timing = executor.submit(core_time.query, trace)
-            path_finding = executor.submit(critical_path.query, trace)
-            explaining = executor.submit(findings.query, trace)
-            if one_by_one:
-                wait([explaining])
-            context = contexts.query(trace)
-            return ReportData(
-                context=context,
-                timeline=timeline.query(trace, context),
-                chunks=chunks.query(trace, context),
-                tasks=tasks.query(trace),
-                activities=activities.query(trace, context),
-                spans=spans.query(trace),
-                transfers=memory.query(trace, context),
-                scheduler=scheduler.query(trace, context),
-                failures=failures.query(trace),
-                environment=environment.query(trace),
-                loss=loss.query(trace),
-                what_if=what_if.query(trace, context),
-                profile=profiling.result(),
-                core_time=core_timing.result(),
-                critical_path=path_finding.result(),
-                findings=explaining.result(),
-            )
-        except BaseException:
-            # An interrupt must not wait for queries that have not begun.
-            executor.shutdown(wait=False, cancel_futures=True)
-            raise
+    profiling = submit(profile.query, trace)
+    core_timing = submit(core_time.query, trace)
+    path_finding = submit(critical_path.query, trace)
+    explaining = submit(findings.query, trace)
+    context = contexts.query(trace)
+    return ReportData(
+        context=context,
+        timeline=timeline.query(trace, context),
+        chunks=chunks.query(trace, context),
+        tasks=tasks.query(trace),
+        activities=activities.query(trace, context),
+        spans=spans.query(trace),
+        transfers=memory.query(trace, context),
+        scheduler=scheduler.query(trace, context),
+        failures=failures.query(trace),
+        environment=environment.query(trace),
+        loss=loss.query(trace),
+        what_if=what_if.query(trace, context),
+        profile=profiling.result(),
+        core_time=core_timing.result(),
+        critical_path=path_finding.result(),
+        findings=explaining.result(),
+    )

@@ -1,5 +1,7 @@
 """Concurrent queries, or one by one."""
 
+import threading
+
 import pytest
 
 from roast_analyze.errors import NoRoom
@@ -20,9 +22,12 @@ def test_queries_run_one_by_one_for_long_runs_or_if_memory_does_not_suffice(
     monkeypatch.setattr(concurrent_queries, "_MOST_TRANSITIONS", most_transitions)
     calls = []
 
-    def query(one_by_one):
-        calls.append(one_by_one)
-        if not memory_suffices and not one_by_one:
+    def query(submit):
+        released = threading.Event()
+        is_one_by_one = submit(released.wait, 0.5).done()
+        released.set()
+        calls.append(is_one_by_one)
+        if not memory_suffices and not is_one_by_one:
             raise NoRoom("out of memory")
         return "rows"
 

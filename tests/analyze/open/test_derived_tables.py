@@ -139,6 +139,23 @@ def test_views_are_described_before_or_after_tables_are_filled(path, monkeypatch
         thread.join()
 
 
+@pytest.mark.usefixtures("files")
+def test_tables_are_in_memory_if_another_thread_has_read_the_catalog(path, monkeypatch):
+    trace = Trace(path)
+    reader = trace._connect()
+    view_of_table = derived_tables.view_of_table
+
+    def read_catalog(*names):
+        monkeypatch.setattr(derived_tables, "view_of_table", view_of_table)
+        reader.execute("BEGIN TRANSACTION READ ONLY")
+        reader.execute("FROM duckdb_columns()").fetchall()
+        return view_of_table(*names)
+
+    monkeypatch.setattr(derived_tables, "view_of_table", read_catalog)
+    with pytest.warns(CacheNotUsed, match="other write transactions"):
+        assert trace.rows("SELECT count(*) FROM workers") == [(1,)]
+
+
 def test_a_query_that_needs_no_derived_table_fills_none(path, files):
     Trace(path).rows("SELECT count(*) FROM transitions")
     assert files() == []

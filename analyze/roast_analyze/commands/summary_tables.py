@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from roast_analyze.open.concurrent_queries import Submit
-    from roast_analyze.open.session import NamedRows, Session
+    from roast_analyze.open.session import ColumnsAndRows, Session
 
 #: Columns of `run` in the order in which they are shown.
 _OUTCOMES: Final = (
@@ -242,11 +242,11 @@ def summarize(trace: Session) -> Iterator[RenderableType]:
 
 def _query(
     trace: Session, submit: Submit
-) -> tuple[list[tuple[str, str]], tuple[findings.Finding, ...], list[NamedRows]]:
+) -> tuple[list[tuple[str, str]], tuple[findings.Finding, ...], list[ColumnsAndRows]]:
     """Return the facts, the findings, and the names and rows of each table."""
     explaining = submit(findings.query, trace, findings.SHOWN)
     facts = list(_facts(trace))
-    tables = [trace.named_rows(definition.query) for definition in _TABLES]
+    tables = [trace.columns_and_rows(definition.query) for definition in _TABLES]
     return facts, explaining.result(), tables
 
 

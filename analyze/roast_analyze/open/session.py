@@ -54,7 +54,7 @@ _POLL_SECONDS: Final = 0.01
 _Result = TypeVar("_Result")
 
 #: Names of columns, and rows.
-NamedRows = tuple[list[str], list[tuple[Any, ...]]]
+ColumnsAndRows = tuple[list[str], list[tuple[Any, ...]]]
 
 
 class Session:
@@ -202,14 +202,14 @@ class Session:
         NoRoom
             If the query takes more memory than the limit.
         """
-        return self.named_rows(query, parameters)[1]
+        return self.columns_and_rows(query, parameters)[1]
 
-    def named_rows(
+    def columns_and_rows(
         self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
-    ) -> NamedRows:
+    ) -> ColumnsAndRows:
         """Run a query once, as :meth:`rows`; return its column names and rows."""
 
-        def run(connection: duckdb.DuckDBPyConnection) -> NamedRows:
+        def run(connection: duckdb.DuckDBPyConnection) -> ColumnsAndRows:
             rows = connection.execute(query, parameters).fetchall()
             return [name for name, *_ in connection.description or ()], rows
 

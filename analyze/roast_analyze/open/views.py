@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -115,15 +116,34 @@ def create_views(connection: duckdb.DuckDBPyConnection) -> None:
     must have no open transaction.
     """
     connection.execute(f"CREATE SCHEMA {DERIVED}; CREATE SCHEMA IF NOT EXISTS {FILLED}")
+    definitions = {definition.name: definition for definition in _definitions()}
     tables = derived_tables()
-    for definition in _definitions():
-        name, sql = definition.name, definition.sql
-        if name not in tables:
-            connection.execute(sql)
-            continue
-        connection.execute(create_in(DERIVED, sql))
-        connection.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
-        connection.execute(view_of_table("main", name, FILLED))
+
+    def create(name: str) -> str:
+        sql = definitions[name].sql
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
+            if name not in tables:
+                cursor.execute(sql)
+                return name
+            if f"{_CREATE_TABLE} {name} AS" in sql:
+                sql = f"{sql.rstrip().rstrip(';')} WITH NO DATA"
+            cursor.execute(create_in(DERIVED, sql))
+            cursor.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
+            cursor.execute(view_of_table("main", name, FILLED))
+        return name
+
+    # DuckDB plans the query of each view in one thread, which takes a second for all of them.
+    waiting = TopologicalSorter(
+        {name: definitions.keys() & d.needs for name, d in definitions.items()}
+    )
+    waiting.prepare()
+    with ThreadPoolExecutor() as executor:
+        running: set[Future[str]] = set()
+        while waiting.is_active():
+            running |= {executor.submit(create, name) for name in waiting.get_ready()}
+            created, running = wait(running, return_when=FIRST_COMPLETED)
+            waiting.done(*(future.result() for future in created))
 
 
 def view_of_table(schema: str, name: str, source: str) -> str:

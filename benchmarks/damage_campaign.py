@@ -35,7 +35,7 @@ from tqdm import tqdm
 
 import roast_recorder
 from roast_analyze import Trace
-from roast_analyze.errors import TraceError
+from roast_analyze.errors import NotATrace, SchemaTooNew
 from roast_schemas.describe import kinds
 
 #: Views that must not change without a loss.
@@ -43,6 +43,9 @@ TOTALS = (
     "run", "task_runs", "tasks", "transitions", "workers", "worker_samples", "events",
     "span_totals", "environment", "trace_info",
 )  # fmt: skip
+
+#: Errors of a file that cannot be opened. Any other error is a failure.
+REFUSALS = (NotATrace, SchemaTooNew)
 
 #: Limit of a case, which normally takes 0.2 s.
 TIMEOUT_SECONDS = 30.0
@@ -125,7 +128,7 @@ def check_cut(path: Path, place: int, ending: str, whole: bytes) -> tuple[bool, 
     try:
         with Trace(path) as trace:
             found_records = counts_and_reasons(trace)
-    except TraceError as error:
+    except REFUSALS as error:
         if expected is None and "\n" not in str(error):
             return False, False, ""
         return False, False, f"cut at {place}: {error}, expected {expected}"
@@ -143,8 +146,8 @@ def counts_and_reasons(trace: Trace) -> Contents:
     counts = " UNION ALL ".join(
         f"SELECT '{kind}', count(*) FROM raw.\"{kind}\"" for kind in kinds()
     )
-    reasons = trace.sql("SELECT reason FROM loss").fetchall()
-    return +Counter(dict(trace.sql(counts).fetchall())), {reason for (reason,) in reasons}
+    reasons = trace.rows("SELECT reason FROM loss")
+    return +Counter(dict(trace.rows(counts))), {reason for (reason,) in reasons}
 
 
 # -- corruptions -------------------------------------------------------------------------
@@ -191,9 +194,9 @@ def check_corruption(
     path.write_bytes(corrupted(whole, seed))
     try:
         with Trace(path) as trace:
-            reasons = trace.sql("SELECT reason FROM loss").fetchall()
+            reasons = trace.rows("SELECT reason FROM loss")
             changed = [name for name, rows in totals_of(trace).items() if rows != totals[name]]
-    except TraceError as error:
+    except REFUSALS as error:
         wrong = f"corruption {seed}: {error!r} has several lines" if "\n" in str(error) else ""
         return False, False, wrong
     if changed and not reasons:
@@ -204,9 +207,9 @@ def check_corruption(
 def totals_of(trace: Trace) -> dict[str, Any]:
     """Return the rows of some views, without the path of the file."""
     return {
-        name: sorted(map(repr, trace.sql(f"FROM {name}").fetchall()))
+        name: sorted(map(repr, trace.rows(f"FROM {name}")))
         if name != "trace_info"
-        else trace.sql("SELECT * EXCLUDE (path) FROM trace_info").fetchall()
+        else trace.rows("SELECT * EXCLUDE (path) FROM trace_info")
         for name in TOTALS
     }
 

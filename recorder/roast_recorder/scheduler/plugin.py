@@ -124,7 +124,7 @@ class RecorderPlugin(SchedulerPlugin):
             self._profiles = ProfileReader.of_scheduler(scheduler, time())
         self._profiled = monotonic()
         self._worker_plugins = WorkerPlugins(
-            scheduler, self._trace_id, self._pickled_worker_plugin, kinds, self._append
+            scheduler, self._trace_id, self._pickled_worker_plugin, self._append
         )
         self._codes = graphs.CodeRegistry()
         self._last_computation: tuple[Any, int] | None = None

@@ -14,7 +14,6 @@ from distributed.core import send_recv
 
 from roast_recorder.environment import PROCESS
 from roast_recorder.scheduler.wire_format import Row, loss, unpack
-from roast_recorder.settings import OPT_IN_KINDS
 from roast_recorder.worker.plugin import PLUGIN_NAME, TOPIC
 
 if TYPE_CHECKING:
@@ -31,15 +30,12 @@ FLUSH_TIMEOUT_SECONDS = 2.0
 #: Different sheets in one recording. More occur only if every process differs.
 MAX_SHEETS = 300
 
-#: Kinds of records that workers send with heartbeats or collect for a while.
-COLLECTED_KINDS = frozenset({"fine_metric", "profile", "environment", "stall", *OPT_IN_KINDS})
-
 
 class WorkerPlugins:
     """Registers a plugin on every worker, and appends the rows that the plugins send.
 
     `pickled` is a :class:`roast_recorder.worker.plugin.WorkerRecorder`, or None if workers
-    have nothing to record. `kinds` are the kinds that are recorded.
+    have nothing to record.
     """
 
     def __init__(
@@ -47,14 +43,12 @@ class WorkerPlugins:
         scheduler: Scheduler,
         trace_id: str,
         pickled: bytes | None,
-        kinds: frozenset[str],
         append: Callable[[Row], None],
     ) -> None:
         self._scheduler = scheduler
         self._name = PLUGIN_NAME.format(trace_id=trace_id)
         self._topic = TOPIC.format(trace_id=trace_id)
         self._pickled = pickled
-        self._kinds = kinds
         self._append = append
         # Names of those that are in the trace.
         self._sheets: set[str] = set()
@@ -105,10 +99,10 @@ class WorkerPlugins:
 
     async def flush(self) -> None:
         """Request a heartbeat and all pending records from every worker."""
+        if not self._scheduler.workers:
+            return
         # Measurements since the last heartbeat would be lost otherwise, and a worker that has
         # just joined may not have described itself yet.
-        if self._kinds.isdisjoint(COLLECTED_KINDS) or not self._scheduler.workers:
-            return
         name = self._name
 
         async def flush(dask_worker: Any) -> None:

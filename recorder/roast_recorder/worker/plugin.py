@@ -86,7 +86,8 @@ class WorkerRecorder(WorkerPlugin):
         settings, kinds = self._settings, recorded_kinds(self._settings)
         if settings["measure_chunks"] and not kinds.isdisjoint({"chunk", "section"}):
             add_listener(self._listener_name, self._on_measured)
-            self._start(_repeat(self._send_measured, SEND_INTERVAL_SECONDS))
+            send = _repeat(lambda: self._send(self._take_measured()), SEND_INTERVAL_SECONDS)
+            self._start(send)
         if "profile" in kinds:
             count_innermost(self._listener_name)
             self._profiles = ProfileReader.of_worker(worker, time() + worker.scheduler_delay)
@@ -117,7 +118,7 @@ class WorkerRecorder(WorkerPlugin):
         for task in self._tasks:
             task.cancel()
         self._hooks.close()
-        self._send_measured()
+        self._send(self._take_measured())
         self._send(self._take_profiles(is_last=True))
         self._send(self._take_stalls())
         self._send_logs()
@@ -126,7 +127,7 @@ class WorkerRecorder(WorkerPlugin):
     def transition(self, key: Any, start: str, finish: str, **_others: Any) -> None:  # noqa: ARG002
         """Send the chunk of a task before the scheduler is informed of the task's end."""
         if self._measured:
-            self._send_measured()
+            self._send(self._take_measured())
 
     async def flush(self) -> None:
         """Send what is pending, and return when the scheduler has received it.
@@ -137,7 +138,8 @@ class WorkerRecorder(WorkerPlugin):
             await asyncio.wait([self._describing])
         scheduler: Any = self._worker.scheduler
         logs = self._logs and self._logs.take()
-        for message in (self._take_profiles(is_last=True), self._take_stalls(), logs):
+        profiles, stalls = self._take_profiles(is_last=True), self._take_stalls()
+        for message in (self._take_measured(), profiles, stalls, logs):
             if message:
                 # A remote call, because `Worker.log_event` returns before the message is sent.
                 await scheduler.log_event(topic=self._topic, msg=message)
@@ -194,14 +196,15 @@ class WorkerRecorder(WorkerPlugin):
             completed.append((kind, complete))
         self._measured.append(completed)
 
-    def _send_measured(self) -> None:
+    def _take_measured(self) -> dict[str, Any] | None:
+        """Return the message with the chunks and sections since the last one."""
+        by_kind: dict[str, list[dict[str, Any]]] = {}
         while self._measured:
-            # Packed: Dask closes the connection when it cannot encode a name.
-            by_kind: dict[str, list[dict[str, Any]]] = {}
             for kind, fields in self._measured.popleft():
                 by_kind.setdefault(kind, []).append(fields)
-            rows = [(kind, len(several), pack(several)) for kind, several in by_kind.items()]
-            self._send({"rows": rows})
+        # Packed: Dask closes the connection when it cannot encode a name.
+        rows = [(kind, len(several), pack(several)) for kind, several in by_kind.items()]
+        return {"rows": rows} if rows else None
 
     async def _describe_process(self) -> None:
         worker = self._worker

@@ -322,7 +322,7 @@ def test_fine_metrics_of_heartbeats():
         assert {type(record["delta"]) for record in found} <= {int, float}
 
 
-def test_detaching_flushes_the_workers_if_necessary(monkeypatch):
+def test_detaching_flushes_the_workers(monkeypatch):
     async def run_on(plugins, worker, _function):
         beat(plugins._scheduler, worker, OUTSIDE)
 

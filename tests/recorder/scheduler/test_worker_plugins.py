@@ -7,7 +7,14 @@ from types import SimpleNamespace
 
 import cloudpickle
 import pytest
-from distributed import Client, LocalCluster, SchedulerPlugin, WorkerPlugin, get_worker
+from distributed import (
+    Client,
+    Event,
+    LocalCluster,
+    SchedulerPlugin,
+    WorkerPlugin,
+    get_worker,
+)
 
 import roast_recorder
 from roast_recorder.coffea.measurement import MAX_SECTIONS
@@ -34,8 +41,7 @@ class Recorder(SchedulerPlugin):
         self._scheduler = scheduler
         settings = Settings(kinds=("chunk", "section"))
         pickled = pickled_worker_plugin(trace_id, settings) if measures else None
-        kinds = frozenset(settings.kinds)
-        self.plugins = WorkerPlugins(scheduler, trace_id, pickled, kinds, self.rows.append)
+        self.plugins = WorkerPlugins(scheduler, trace_id, pickled, self.rows.append)
 
     def log_event(self, topic, msg):
         self.received.append((topic, self.plugins.receive(topic, msg)))
@@ -134,6 +140,26 @@ def test_a_chunk_and_its_sections_are_recorded_before_the_task_ends(record, clie
     assert (loss["record_kind"], loss["records"]) == ("section", 3)
 
 
+def test_sections_of_a_running_task_are_recorded_when_recording_ends(record, client):
+    """They wait up to half a second, and are not lost if the recording ends before."""
+    recorder = record()
+    begun, end = Event("begun"), Event("end")
+
+    def work():
+        with roast_recorder.section("first part"):
+            pass
+        begun.set()
+        end.wait()
+
+    future = client.submit(work, pure=False)
+    begun.wait()
+    client.sync(recorder.plugins.flush)
+
+    assert [section["name"] for section in recorder.records("section")] == ["first part"]
+    end.set()
+    future.result()
+
+
 def test_odd_names_and_clocks(record, client):
     """Dask cannot send such names; times are on the scheduler's clock."""
     recorder = record()
@@ -167,7 +193,7 @@ def test_each_sheet_is_recorded_once_up_to_a_number(monkeypatch):
     monkeypatch.setattr(worker_plugins, "MAX_SHEETS", 1)
     rows, worker = [], SimpleNamespace(server_id="Worker-1")
     scheduler = SimpleNamespace(workers={"tcp://w": worker})
-    plugins = WorkerPlugins(scheduler, "t", None, frozenset(), rows.append)
+    plugins = WorkerPlugins(scheduler, "t", None, rows.append)
     for name in ("a", "a", "b"):
         facts = [("packages", name, {"value": 1}), ("process", "worker", {"value": name})]
         packed = [(section, of, pack([fields])) for section, of, fields in facts]

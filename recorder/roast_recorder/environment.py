@@ -101,19 +101,6 @@ def header(
     }
 
 
-def scheduler_facts(scheduler: Scheduler) -> list[Fact]:
-    """Describe the scheduler and its state when recording began."""
-    facts = {
-        "address": scheduler.address,
-        "id": scheduler.id,
-        "pid": os.getpid(),
-        "workers when recording began": len(scheduler.workers),
-        "threads when recording began": scheduler.total_nthreads,
-        "tasks when recording began": len(scheduler.tasks),
-    }
-    return _facts("scheduler", facts | plugin_names(scheduler))
-
-
 def plugin_names(scheduler: Scheduler) -> dict[str, list[str]]:
     """Return the names of plugins and extensions, except the recorder's."""
     kinds = ("plugins", "extensions", "worker_plugins", "nanny_plugins")
@@ -139,8 +126,12 @@ def client_facts(settings: Settings, client: Client | None = None) -> list[dict[
     if client is not None:
         facts += _facts("client", {"id": client.id})
         facts += _facts("cluster", cluster_facts(client.cluster))
-    facts += _facts("client", program_facts())
-    return [plain(fact) for fact in facts]
+    program = {
+        "program": Path(sys.argv[0] or "python").name,
+        "arguments": arguments(sys.argv[1:]),
+        **git_facts(),
+    }
+    return [plain(fact) for fact in [*facts, *_facts("client", program)]]
 
 
 def worker_facts(worker: WorkerState) -> dict[str, Any]:
@@ -577,16 +568,6 @@ def cluster_facts(cluster: Any) -> dict[str, Any]:
 
 def _mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def program_facts() -> dict[str, Any]:
-    """Describe the program of this process: name, arguments and git commit."""
-    return {
-        "pid": os.getpid(),
-        "program": Path(sys.argv[0] or "python").name,
-        "arguments": arguments(sys.argv[1:]),
-        **git_facts(),
-    }
 
 
 def arguments(argv: Sequence[str]) -> list[str]:

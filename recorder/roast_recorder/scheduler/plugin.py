@@ -149,8 +149,8 @@ class RecorderPlugin(SchedulerPlugin):
         self._seal_wanted_keys: Callable[[], None] = lambda: None
         if "wanted_keys" in kinds:
             self._seal_wanted_keys = WantedKeys(scheduler, self._append, self._hooks).seal
-        for fact in environment.scheduler_facts(scheduler):
-            self._record("environment", **fact)
+        for name, value in self._plugins.items():
+            self._record("environment", section="scheduler", name=name, value=value)
         for worker in scheduler.workers:
             self.add_worker(scheduler, worker)
         for client in _clients(scheduler):

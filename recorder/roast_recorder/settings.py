@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import dask
 
+from roast_schemas.redact import Redactor
+
 #: Kinds of records that can be left out.
 OPTIONAL_KINDS: Final = (
     "task", "transition", "worker_sample", "scheduler_sample", "stall", "span", "fine_metric",
@@ -101,13 +103,7 @@ class Settings:
                 raise ValueError(
                     f"invalid kind {kind!r}: use some of {', '.join(OPTIONAL_KINDS)}"
                 )
-        for pattern in self.redact_patterns:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(
-                    f"invalid redact_patterns: {pattern!r} is not a regular expression: {error}"
-                ) from None
+        Redactor(self.redact_patterns)  # raises a ValueError for an invalid pattern
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""

@@ -112,8 +112,7 @@ class RecorderPlugin(SchedulerPlugin):
         # Of the tasks of a graph that Dask files under another span, by key.
         self._submitted_spans: dict[Any, dict[str, Any]] = {}
         self._odd_keys_entered = False
-        self._attached = True
-        self._ending = ""
+        self._ending = ""  # how recording ended, once it has
         self._closing = False
         self._woken = asyncio.Event()
         self._first_result: float | None = None
@@ -195,7 +194,7 @@ class RecorderPlugin(SchedulerPlugin):
 
         The plugin stays registered until then: it must be called when the scheduler closes.
         """
-        if not self._attached:
+        if self._ending:
             return
         with contextlib.suppress(Exception):
             self._seal_wanted_keys()
@@ -205,7 +204,6 @@ class RecorderPlugin(SchedulerPlugin):
                 if names != self._plugins[kind]:
                     name = f"{kind} when recording ended"
                     self._record("environment", section="scheduler", name=name, value=names)
-        self._attached = False
         self._ending = ending
         self._hooks.close()
         self.transition = lambda *_, **__: None  # type: ignore[method-assign]
@@ -239,7 +237,7 @@ class RecorderPlugin(SchedulerPlugin):
                 interval = min(interval, max(share, MIN_FLUSH_SECONDS))
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), interval)
-        if self._attached and not self._closing:
+        if not self._ending and not self._closing:
             self._woken.clear()
         self._seal_wanted_keys()
         batches = self._buffer.pull(received)
@@ -272,7 +270,7 @@ class RecorderPlugin(SchedulerPlugin):
         """
         if abandon:
             self._remove()
-        elif self._attached:
+        elif not self._ending:
             await self._worker_plugins.flush()
             await asyncio.wait([self._snapshot, self._describing])
             self._detach_hooks(ending)
@@ -355,7 +353,7 @@ class RecorderPlugin(SchedulerPlugin):
         self, scheduler: Scheduler, *, client: str, tasks: list[Any], **others: Any
     ) -> None:
         """Record the tasks of a graph, and which of them are coffea chunks."""
-        if not self._attached:
+        if self._ending:
             return
         known = self._tasks
         # Tasks that entered with an earlier graph are in other states.
@@ -528,7 +526,7 @@ class RecorderPlugin(SchedulerPlugin):
     # -- rows ----------------------------------------------------------------------------
 
     def _append(self, row: Row) -> None:
-        if self._attached and row[0] not in self._skipped:
+        if not self._ending and row[0] not in self._skipped:
             self._buffer.append(row)
 
     def _record(self, kind: str, **fields: Any) -> None:

@@ -37,8 +37,7 @@ from scipy import ndimage
 from roast_recorder import record, section
 from roast_recorder.commands.run import darshan_variables
 from roast_recorder.demo import files
-from roast_recorder.demo.dijet import DijetProcessor
-from roast_recorder.demo.run import run_analysis
+from roast_recorder.demo.dijet import DijetProcessor, run_analysis
 
 HERE = Path(__file__).resolve().parent
 

@@ -480,9 +480,9 @@ def control_server(run: Run) -> None:
 @illness()
 def control_computing(run: Run) -> None:
     """The demo's analysis, which computes, in two workers."""
+    from roast_recorder.demo.dijet import run_analysis
     from roast_recorder.demo.files import DATASETS as DEMO
     from roast_recorder.demo.files import fileset, write_files
-    from roast_recorder.demo.run import run_analysis
 
     folder = run.data / "demo"
     folder.mkdir(exist_ok=True)

@@ -55,7 +55,7 @@ def _demo(options: argparse.Namespace) -> int:
     from distributed import Client, LocalCluster
 
     from roast_recorder.api import record
-    from roast_recorder.demo.run import run_analysis  # imports coffea, which takes seconds
+    from roast_recorder.demo.dijet import run_analysis  # imports coffea, which takes seconds
 
     trace, page = folder / "demo.jsonl.zst", folder / "demo.html"
     code = SUCCESS

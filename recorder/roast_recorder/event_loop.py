@@ -17,8 +17,8 @@ from roast_recorder.scheduler.message_hooks import listen_to_method
 MIN_STALL_SECONDS: Final = 0.1
 
 
-def observe_stalls(server: Any, listener: Callable[[float, float], None]) -> Callable[[], None]:
-    """Call `listener` with start and end of each stall; return a function that ends it.
+def observe_stalls(server: Any, listener: Callable[..., None]) -> Callable[[], None]:
+    """Call `listener` with the fields of each stall by name; return a function that ends it.
 
     A stall lasts from the time at which a tick was due until it ran, on the clock of this
     process.
@@ -34,6 +34,6 @@ def observe_stalls(server: Any, listener: Callable[[float, float], None]) -> Cal
         last = now
         if late_seconds >= MIN_STALL_SECONDS:
             t = time()
-            listener(t - late_seconds, t)
+            listener(server_id=server.id, start_t=t - late_seconds, stop_t=t)
 
     return listen_to_method(ticks, "callback", on_tick)

@@ -141,7 +141,7 @@ class RecorderPlugin(SchedulerPlugin):
         if "fine_metric" in kinds:
             until_detached(listen(handlers, "heartbeat_worker", self._on_heartbeat))
         if "stall" in kinds:
-            until_detached(observe_stalls(scheduler, self._on_stall))
+            until_detached(observe_stalls(scheduler, partial(self._record, "stall")))
         if "task" in kinds and (spans := scheduler.extensions.get("spans")):
             on_tasks, names = self._on_observe_tasks, ("tss",)
             until_detached(listen_to_method(spans, "observe_tasks", on_tasks, positional=names))
@@ -500,11 +500,6 @@ class RecorderPlugin(SchedulerPlugin):
                     annotation = {"submitted_span": name}
             if annotation:
                 self._submitted_spans[task.key] = annotation
-
-    def _on_stall(self, start_t: float, stop_t: float) -> None:
-        """Record a stall of the scheduler's event loop."""
-        times = {"start_t": start_t, "stop_t": stop_t}
-        self._record("stall", server_id=self._scheduler.id, **times)
 
     def _on_heartbeat(self, message: dict[str, Any]) -> None:
         """Record what a worker has added to its fine metrics."""

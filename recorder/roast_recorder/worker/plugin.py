@@ -98,7 +98,8 @@ class WorkerRecorder(WorkerPlugin):
         if "environment" in kinds:
             self._describing = self._start(self._describe_process())
         if "stall" in kinds:
-            self._hooks.callback(observe_stalls(worker, self._on_stall))
+            remove = observe_stalls(worker, lambda **fields: self._stalls.append(fields))
+            self._hooks.callback(remove)
             self._start(_repeat(lambda: self._send(self._take_stalls()), STALLS_SECONDS))
         transfers, transitions = settings["transfers"], settings["worker_transitions"]
         if transfers or transitions:
@@ -153,11 +154,6 @@ class WorkerRecorder(WorkerPlugin):
         if message:
             self._worker.log_event(self._topic, message)
 
-    def _on_stall(self, start_t: float, stop_t: float) -> None:
-        worker = self._worker
-        times = {"start_t": start_t, "stop_t": stop_t}
-        self._stalls.append({"worker": worker.address, "server_id": worker.id, **times})
-
     def _take_stalls(self) -> dict[str, Any] | None:
         """Return the message with the stalls since the last one."""
         self._delays.append(self._worker.scheduler_delay)
@@ -165,6 +161,7 @@ class WorkerRecorder(WorkerPlugin):
         # Convert to the scheduler's clock by a median: a stall distorts Dask's estimate.
         delay = sorted(self._delays)[len(self._delays) // 2]
         for stall in stalls:
+            stall["worker"] = self._worker.address
             stall["start_t"] += delay
             stall["stop_t"] += delay
         return {"rows": [("stall", len(stalls), pack(stalls))]} if stalls else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from time import perf_counter, thread_time
+from time import perf_counter, thread_time, time
 from typing import Any
 
 from roast_recorder.coffea.measurement import (
@@ -12,7 +12,6 @@ from roast_recorder.coffea.measurement import (
     exception_text,
     memory_bytes,
     publish_section,
-    read_clocks,
 )
 from roast_recorder.process_state import here
 
@@ -42,7 +41,7 @@ class section:  # noqa: N801 - it is used like a function
         if not here().listeners:
             return
         with errors_logged("begin a section"):
-            start = _bytes_read(), memory_bytes(), thread_time(), *read_clocks()
+            start = _bytes_read(), memory_bytes(), thread_time(), time(), perf_counter()
             self._starts.setdefault(threading.get_ident(), []).append(start)
 
     def __exit__(self, exc_type: object, exc: BaseException | None, tb: object) -> None:

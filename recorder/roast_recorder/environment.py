@@ -643,17 +643,14 @@ def _git(*arguments: str) -> str | None:
 
 def _place(url: str) -> str | None:
     """Return host and path of a URL; everything else in it may be a secret."""
-    if "://" in url:
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            return None
-        place = f"{parts.hostname or ''}{parts.path}"
-    else:
-        # git@host:path; without a colon it is a folder of this machine.
-        host, colon, path = url.rpartition("@")[2].partition(":")
-        if not colon:
-            return None
-        place = f"{host}/{path}"
+    if ":" not in url:
+        return None  # a folder of this machine
+    if "://" not in url:  # git@host:path
+        url = "ssh://" + url.replace(":", "/", 1)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    place = f"{parts.hostname or ''}{parts.path}"
     pieces = [WITHHELD if looks_random(piece) else piece for piece in place.split("/")]
     return "/".join(pieces)[:300] if "@" not in place else None

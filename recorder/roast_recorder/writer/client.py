@@ -54,10 +54,9 @@ _PROGRAM = (
 )
 
 
-def unnamed_trace(trace_id: str | None = None) -> str:
+def unnamed_trace() -> str:
     """Return the path of a new trace in the working directory."""
-    # Several programs can start in one second.
-    identity = (trace_id or uuid.uuid4().hex)[:6]
+    identity = uuid.uuid4().hex[:6]  # several programs can start in one second
     return str(Path.cwd() / f"roast-{datetime.now():%Y%m%d-%H%M%S}-{identity}.jsonl.zst")
 
 
@@ -80,7 +79,7 @@ class TraceOwner:
     def __init__(self, path: str | os.PathLike[str] | None, settings: Settings) -> None:
         self.trace_id = uuid.uuid4().hex
         self._is_named = path is not None
-        self.path = unnamed_trace(self.trace_id) if path is None else os.fspath(path)
+        self.path = unnamed_trace() if path is None else os.fspath(path)
         self._settings = settings
         self._writer: Writer | None = None
 

@@ -18,7 +18,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from roast_recorder.scheduler.message_hooks import listen
-from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, loss, needs_text, pack_log
+from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, Row, loss, needs_text, pack_log
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -81,8 +81,8 @@ class LogObserver:
         """True if the pending records should be sent before the next heartbeat."""
         return any(len(pending) > MANY_PENDING for pending in self._pending.values())
 
-    def take(self) -> dict[str, Any] | None:
-        """Return the pending records as a message for the scheduler, or None; clear them.
+    def take(self) -> list[Row]:
+        """Return the pending records as rows of a message for the scheduler; clear them.
 
         Call this after every heartbeat. A heartbeat updates the estimated offset between
         the worker's clock and the scheduler's; the times of ``state.log`` are converted with
@@ -90,7 +90,7 @@ class LogObserver:
         """
         worker, offset = self._worker, self._clock_offset
         address = worker.contact_address or worker.address
-        rows: list[tuple[str, int, Any]] = []
+        rows: list[Row] = []
         losses = []
         for kind, pending in self._pending.items():
             records, dropped, values = pending.take()
@@ -105,7 +105,7 @@ class LogObserver:
         rows += [("loss", 1, loss(*lost, *times)) for lost in losses]
         self._clock_offset = worker.scheduler_delay
         self._taken_t = time()
-        return {"rows": rows} if rows else None
+        return rows
 
     def close(self) -> None:
         """Stop collecting, and restore what was replaced on the worker."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 from collections import deque
 from collections.abc import Callable, Coroutine
 from random import random
@@ -25,7 +24,7 @@ from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.event_loop import observe_stalls
 from roast_recorder.scheduler.message_hooks import listen_to_method
-from roast_recorder.scheduler.wire_format import pack
+from roast_recorder.scheduler.wire_format import Row, pack
 from roast_recorder.settings import recorded_kinds
 from roast_recorder.worker.log_observer import LogObserver
 from roast_recorder.worker.profiler import (
@@ -45,11 +44,9 @@ PLUGIN_NAME = "roast-recorder-{trace_id}"
 #: Topic of the events that workers send to the recorder of one trace.
 TOPIC = "roast-worker-{trace_id}"
 
-#: How long a chunk waits if its task continues, and how often the logs' size is checked.
+#: How long a stall waits, and a chunk if its task continues, and how often the logs' size is
+#: checked.
 SEND_INTERVAL_SECONDS = 0.5
-
-#: Time between two messages with stalls of the event loop, of which there are a few at most.
-STALLS_SECONDS = 1.0
 
 
 def operation_name(operation: str, trace_id: str) -> str:
@@ -71,7 +68,7 @@ class WorkerRecorder(WorkerPlugin):
         # Filled by the threads of tasks and emptied by the event loop: a deque needs no lock.
         self._measured: deque[Records] = deque()
         self._stalls: list[dict[str, Any]] = []
-        self._delays: deque[float] = deque(maxlen=60)
+        self._delays: deque[float] = deque(maxlen=120)
         self._profiles: ProfileReader | None = None
         self._logs: LogObserver | None = None
         self._hooks = contextlib.ExitStack()
@@ -86,8 +83,6 @@ class WorkerRecorder(WorkerPlugin):
         settings, kinds = self._settings, recorded_kinds(self._settings)
         if settings["measure_chunks"] and not kinds.isdisjoint({"chunk", "section"}):
             add_listener(self._listener_name, self._on_measured)
-            send = _repeat(lambda: self._send(self._take_measured()), SEND_INTERVAL_SECONDS)
-            self._start(send)
         if "profile" in kinds:
             count_innermost(self._listener_name)
             self._profiles = ProfileReader.of_worker(worker, time() + worker.scheduler_delay)
@@ -100,7 +95,6 @@ class WorkerRecorder(WorkerPlugin):
         if "stall" in kinds:
             remove = observe_stalls(worker, lambda **fields: self._stalls.append(fields))
             self._hooks.callback(remove)
-            self._start(_repeat(lambda: self._send(self._take_stalls()), STALLS_SECONDS))
         transfers, transitions = settings["transfers"], settings["worker_transitions"]
         if transfers or transitions:
             logs = LogObserver(worker, transfers=transfers, transitions=transitions)
@@ -109,8 +103,7 @@ class WorkerRecorder(WorkerPlugin):
             heartbeats = worker.periodic_callbacks["heartbeat"]
             remove = listen_to_method(heartbeats, "callback", after=self._send_logs)
             self._hooks.callback(remove)
-            send_crowded = functools.partial(self._send_logs, only_crowded=True)
-            self._start(_repeat(send_crowded, SEND_INTERVAL_SECONDS))
+        self._start(_repeat(self._send_pending, SEND_INTERVAL_SECONDS))
 
     def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - Dask's signature
         """Send what is pending, and restore everything."""
@@ -119,9 +112,8 @@ class WorkerRecorder(WorkerPlugin):
         for task in self._tasks:
             task.cancel()
         self._hooks.close()
-        self._send(self._take_measured())
+        self._send_pending()
         self._send(self._take_profiles(is_last=True))
-        self._send(self._take_stalls())
         self._send_logs()
         self._logs = None
 
@@ -138,24 +130,30 @@ class WorkerRecorder(WorkerPlugin):
         if self._describing is not None:
             await asyncio.wait([self._describing])
         scheduler: Any = self._worker.scheduler
-        logs = self._logs and self._logs.take()
-        profiles, stalls = self._take_profiles(is_last=True), self._take_stalls()
-        for message in (self._take_measured(), profiles, stalls, logs):
-            if message:
-                # A remote call, because `Worker.log_event` returns before the message is sent.
-                await scheduler.log_event(topic=self._topic, msg=message)
+        rows = self._take_measured() + self._take_stalls() + self._take_profiles(is_last=True)
+        rows += self._logs.take() if self._logs else []
+        if rows:
+            # A remote call, because `Worker.log_event` returns before the message is sent.
+            await scheduler.log_event(topic=self._topic, msg={"rows": rows})
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.append(task)
         return task
 
-    def _send(self, message: dict[str, Any] | None) -> None:
-        if message:
-            self._worker.log_event(self._topic, message)
+    def _send(self, rows: list[Row]) -> None:
+        """Send rows without their time, which the scheduler adds."""
+        if rows:
+            self._worker.log_event(self._topic, {"rows": rows})
 
-    def _take_stalls(self) -> dict[str, Any] | None:
-        """Return the message with the stalls since the last one."""
+    def _send_pending(self) -> None:
+        """Send what waits for neither a heartbeat nor the interval of profiles."""
+        self._send(self._take_measured() + self._take_stalls())
+        if self._logs and self._logs.crowded:
+            self._send_logs()
+
+    def _take_stalls(self) -> list[Row]:
+        """Return the stalls since the last call."""
         self._delays.append(self._worker.scheduler_delay)
         stalls, self._stalls = self._stalls, []
         # Convert to the scheduler's clock by a median: a stall distorts Dask's estimate.
@@ -164,7 +162,7 @@ class WorkerRecorder(WorkerPlugin):
             stall["worker"] = self._worker.address
             stall["start_t"] += delay
             stall["stop_t"] += delay
-        return {"rows": [("stall", len(stalls), pack(stalls))]} if stalls else None
+        return [("stall", len(stalls), pack(stalls))] if stalls else []
 
     def _on_measured(self, records: Records) -> None:
         """Queue the records of a chunk or section of this worker.
@@ -193,15 +191,14 @@ class WorkerRecorder(WorkerPlugin):
             completed.append((kind, complete))
         self._measured.append(completed)
 
-    def _take_measured(self) -> dict[str, Any] | None:
-        """Return the message with the chunks and sections since the last one."""
+    def _take_measured(self) -> list[Row]:
+        """Return the chunks and sections since the last call."""
         by_kind: dict[str, list[dict[str, Any]]] = {}
         while self._measured:
             for kind, fields in self._measured.popleft():
                 by_kind.setdefault(kind, []).append(fields)
         # Packed: Dask closes the connection when it cannot encode a name.
-        rows = [(kind, len(several), pack(several)) for kind, several in by_kind.items()]
-        return {"rows": rows} if rows else None
+        return [(kind, len(several), pack(several)) for kind, several in by_kind.items()]
 
     async def _describe_process(self) -> None:
         worker = self._worker
@@ -219,10 +216,10 @@ class WorkerRecorder(WorkerPlugin):
                 operation = getattr(scheduler, self._process_operation)
                 await operation(facts=facts, worker=worker.address)
 
-    def _take_profiles(self, *, is_last: bool = False) -> dict[str, Any] | None:
-        """Return the message with the profiles since the last one; none follow the last."""
+    def _take_profiles(self, *, is_last: bool = False) -> list[Row]:
+        """Return the profiles since the last call; none follow the last."""
         if self._profiles is None:
-            return None
+            return []
         worker, running = self._worker, None
         if is_last:
             running = time() + worker.scheduler_delay, dict(worker.profile_keys)
@@ -230,18 +227,15 @@ class WorkerRecorder(WorkerPlugin):
         if is_last:
             self._profiles = None
         if not records:
-            return None
+            return []
         content = worker.address, worker.id, pack(records)
-        return {"rows": [("profile", len(records), content)]}
+        return [("profile", len(records), content)]
 
-    def _send_logs(self, *, only_crowded: bool = False) -> None:
-        logs = self._logs
-        if logs is None or (only_crowded and not logs.crowded):
-            return
+    def _send_logs(self) -> None:
         stream: Any = self._worker.batched_stream
         # Without a connection Dask would drop the message; the log entries stay pending.
-        if stream and stream.comm and not stream.comm.closed():
-            self._send(logs.take())
+        if self._logs and stream and stream.comm and not stream.comm.closed():
+            self._send(self._logs.take())
 
 
 async def _repeat(send: Callable[[], None], interval: float, first: float = 0.0) -> None:

@@ -249,6 +249,10 @@ class Recording(TraceOwner):
                 self.path,
                 docs("how-to/record"),
             )
+            if not self._disconnected:
+                # Otherwise the recorder would stay on the scheduler until the client leaves.
+                with contextlib.suppress(Exception):
+                    await self._call("detach", abandon=True)
             await writer.abandon()
         finally:
             self._graph_listener.close()

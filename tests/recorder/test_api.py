@@ -260,6 +260,18 @@ def test_a_burst_is_complete_or_counted(client, trace, by_kind, limit_bytes, dro
     assert {loss["record_kind"] for loss in records["loss"]} == set(trailer["dropped_by_kind"])
 
 
+def test_a_recording_that_cannot_write_leaves_the_scheduler(client, trace, monkeypatch):
+    async def fail(*_):
+        raise RuntimeError("unexpected")
+
+    monkeypatch.setattr(client_recording.Writer, "write_batches", fail)
+
+    with roast_recorder.record(client, trace):
+        client.submit(abs, -1).result()
+
+        wait_until(lambda: not client.run_on_scheduler(leftovers), "still attached")
+
+
 def test_a_disk_that_fills_does_not_stop_the_run(client, trace, caplog):
     trace.symlink_to("/dev/full")
 

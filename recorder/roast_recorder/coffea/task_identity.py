@@ -128,9 +128,9 @@ def events_identity(events: Any) -> Fields | None:
     elif "filename" not in metadata:
         return None
     known |= metadata
-    filename = known.get("filename")
+    dataset, filename = known.get("dataset"), known.get("filename")
     return {
-        "dataset": known.get("dataset"),
+        "dataset": None if dataset is None else str(dataset),
         "filename": filename and str(filename),
         "treename": known.get("treename"),
         "file_uuid": str(known.get("fileuuid") or "").replace("-", "") or None,

@@ -22,6 +22,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
+from roast_recorder.coffea.measurement import errors_logged
 from roast_recorder.event_loop import observe_stalls
 from roast_recorder.scheduler.message_hooks import listen_to_method
 from roast_recorder.scheduler.wire_format import Row, pack
@@ -241,5 +242,6 @@ class WorkerRecorder(WorkerPlugin):
 async def _repeat(send: Callable[[], None], interval: float, first: float = 0.0) -> None:
     await asyncio.sleep(first)
     while True:
-        send()
+        with errors_logged("send records"):
+            send()
         await asyncio.sleep(interval)

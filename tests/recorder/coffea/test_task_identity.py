@@ -8,6 +8,7 @@ import pytest
 from roast_recorder.coffea.task_identity import (
     MAX_USERMETA_LENGTH,
     chunk_identity,
+    events_identity,
     reader_identity,
 )
 
@@ -88,3 +89,9 @@ def test_metadata_of_uproots_reader(metadata, dataset, usermeta):
         "entry_stop": None,
     }
     assert metadata == before
+
+
+def test_dataset_of_events_is_text():
+    events = SimpleNamespace(metadata={"filename": "f.root", "dataset": ("DY", 2018)})
+
+    assert events_identity(events)["dataset"] == "('DY', 2018)"

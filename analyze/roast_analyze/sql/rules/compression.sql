@@ -30,8 +30,8 @@ SELECT
     algorithm AS entity,
     'high' AS confidence,
     format(
-        'Decompressing {} takes {:.1f} s, {:.0f} % of the time of reading, at {:.0f} MB/s.', algorithm,
-        decompress_seconds, 100 * decompress_seconds / read_seconds, nbytes / 1e6 / decompress_seconds
+        'Decompressing {} takes {:.1f} s, {:.0f} % of the time of reading, at {}/s.', algorithm,
+        decompress_seconds, 100 * decompress_seconds / read_seconds, _byte_size(nbytes / decompress_seconds)
     ) AS sentence,
     decompress_seconds * CASE algorithm WHEN 'LZMA' THEN $lzma_share ELSE $zlib_share END AS core_seconds,
     0.6 * core_seconds / run.nthreads AS wall_seconds_min,

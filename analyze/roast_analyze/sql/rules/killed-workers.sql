@@ -79,8 +79,8 @@ SELECT
     CASE
         WHEN kills > 0 AND limit_bytes IS NOT NULL
             THEN format(
-                'Give each worker about {:.1f} GB (now {:.1f}), or fewer threads or smaller chunks to each.',
-                $memory_factor * limit_bytes / 1e9, limit_bytes / 1e9
+                'Give each worker about {} (now {}), or fewer threads or smaller chunks to each.',
+                _byte_size($memory_factor * limit_bytes), _byte_size(limit_bytes)
             )
         ELSE 'Look for the cause in the logs of the workers and of the batch system.'
     END AS change,

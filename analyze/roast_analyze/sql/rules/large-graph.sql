@@ -73,9 +73,9 @@ SELECT
     layers.layer AS entity,
     'high' AS confidence,
     format(
-        '{} of {:,.0f} MB in total, with the data of their tasks inside, kept the workers waiting for {:.1f} s.',
+        '{} of {} in total, with the data of their tasks inside, kept the workers waiting for {:.1f} s.',
         CASE graphs WHEN 1 THEN 'A graph' ELSE graphs || ' graphs' END,
-        bytes / 1e6, waited_seconds
+        _byte_size(bytes), waited_seconds
     ) AS sentence,
     waited_seconds * mean_nthreads + coalesce(dispatched.seconds, 0) AS core_seconds,
     0.6 * sent_seconds AS wall_seconds_min,

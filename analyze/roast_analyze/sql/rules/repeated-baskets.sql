@@ -10,7 +10,7 @@ SELECT
     format(
         'Baskets are read about {:.1f} times, since they span several chunks of {:,} events: {}'
         ' instead of {}.', ratio, (events / chunks)::BIGINT,
-        formatReadableDecimalSize(nbytes::BIGINT), formatReadableDecimalSize((nbytes / ratio)::BIGINT)
+        _byte_size(nbytes), _byte_size(nbytes / ratio)
     ) AS sentence,
     totals.read_seconds * (1 - 1 / ratio) AS core_seconds,
     0.7 * core_seconds / run.nthreads AS wall_seconds_min,

@@ -18,7 +18,7 @@ WITH io AS (
         filename,
         treename,
         sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)) / sum(events) AS event_seconds,
-        sum(bytes_read) / 1e6
+        sum(bytes_read)
             / nullif(sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)), 0) AS rate,
         max(compute_seconds) AS longest_seconds,
         count(*) AS chunks,
@@ -133,7 +133,9 @@ SELECT
         slow.workers
     ) || CASE
         WHEN is_read_slowly
-            THEN format('It is read at {:.2g} MB/s per thread, others at {:.2g} MB/s.', rate, usual_rate)
+            THEN format(
+                'It is read at {}/s per thread, others at {}/s.', _byte_size(rate), _byte_size(usual_rate)
+            )
         ELSE 'Reading does not explain it: its events cost more.'
     END AS sentence,
     excess_seconds AS core_seconds,

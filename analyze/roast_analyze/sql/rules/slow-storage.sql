@@ -11,7 +11,7 @@
 -- $min_ratio = 3: rate of the fastest server relative to this one
 -- $min_share = 0.15: opening and reading relative to the compute time of the server's chunks
 -- $min_single_share = 0.4: the same, if there is nothing to compare with
--- $max_rate = 5: rate in MB/s per thread, below which reading is slow, if there is nothing to compare with
+-- $max_rate = 5e6: rate in bytes per second and thread, below which reading is slow, if there is nothing to compare with
 -- $min_request_bytes = 100000: mean size of requests, if there is nothing to compare with
 -- $min_read_ratio = 1.5: otherwise, reading relative to opening
 -- $repeated_ratio = 2.5: how often baskets are read, from which repeated reads are excluded
@@ -44,7 +44,7 @@ by_file AS (
         place,
         is_server,
         origin,
-        sum(bytes_read) / 1e6 / nullif(sum(io_seconds), 0) AS rate,
+        sum(bytes_read) / nullif(sum(io_seconds), 0) AS rate,
         sum(bytes_read) AS nbytes,
         sum(requests) AS requests,
         sum(open_seconds) AS open_seconds,
@@ -110,18 +110,18 @@ SELECT
     place AS entity,
     CASE WHEN is_slower THEN 'high' ELSE 'low' END AS confidence,
     CASE
-        WHEN is_server THEN format('Files of {} are read at {:.2g} MB/s per thread', place, rate)
+        WHEN is_server THEN format('Files of {} are read at {}/s per thread', place, _byte_size(rate))
         ELSE concat(
             format('Workers on {} read ', place),
             coalesce(format('files of {}', origin), 'local files'),
-            format(' at {:.2g} MB/s per thread', rate)
+            format(' at {}/s per thread', _byte_size(rate))
         )
     END
     || CASE
         WHEN is_slower
             THEN format(
-                ', those {} {} at {:.2g} MB/s', CASE WHEN is_server THEN 'of' ELSE 'on' END, best_place,
-                best_rate
+                ', those {} {} at {}/s', CASE WHEN is_server THEN 'of' ELSE 'on' END, best_place,
+                _byte_size(best_rate)
             )
         ELSE ''
     END
@@ -138,11 +138,11 @@ SELECT
         WHEN is_slower AND origin IS NOT NULL
             THEN format('Check the network of host {}, or process files of {} on other hosts.', place, origin)
         WHEN is_slower
-            THEN format('Read these {:.1f} MB from {}, or copy the files there.', nbytes / 1e6, best_place)
+            THEN format('Read these {} from {}, or copy the files there.', _byte_size(nbytes), best_place)
         ELSE 'Copy the files to storage near the workers, or read them through a cache.'
     END AS change,
     'SELECT regexp_extract(filename, ''^\w+://([^/]+)'', 1) AS server, host,'
-    ' sum(chunks.bytes_read) / 1e6 / sum(open_seconds + read_seconds) AS megabytes_per_second'
+    ' sum(chunks.bytes_read) / sum(open_seconds + read_seconds) AS bytes_per_second'
     ' FROM chunks INNER JOIN workers USING (trace_id, worker) GROUP BY ALL' AS evidence,
     slow.trace_id
 FROM slow

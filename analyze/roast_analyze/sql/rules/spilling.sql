@@ -86,7 +86,7 @@ SELECT
     )
     -- Samples can miss results that were on disk for a short time.
     || CASE
-        WHEN spilled_bytes >= 5e5 THEN format('; results of up to {:,.0f} MB were on disk', spilled_bytes / 1e6)
+        WHEN spilled_bytes >= 5e5 THEN format('; results of up to {} were on disk', _byte_size(spilled_bytes))
         ELSE ''
     END
     || '.' AS sentence,
@@ -106,10 +106,10 @@ SELECT
     ) AS wall_seconds_max,
     coalesce(
         format(
-            'Give each worker about {:.1f} GB (now {:.1f}), release results earlier, or use smaller'
+            'Give each worker about {} (now {}), release results earlier, or use smaller'
             ' chunks. Spill to a fast local disk.',
             -- Workers spill results above 60 % of the limit.
-            greatest(stored_bytes / 0.5, 1.2 * limit_bytes) / 1e9, nullif(limit_bytes, 0) / 1e9
+            _byte_size(greatest(stored_bytes / 0.5, 1.2 * limit_bytes)), _byte_size(nullif(limit_bytes, 0))
         ),
         'Give workers more memory, or release results earlier.'
     ) AS change,

@@ -98,7 +98,7 @@ SELECT
         format(
             'Threads waited for {:,.1f} core-seconds for the inputs of {} from other workers', found.seconds, found.prefix
         ),
-        format(': {}, mostly results of {}', formatReadableDecimalSize(moved.nbytes::BIGINT), moved.source),
+        format(': {}, mostly results of {}', _byte_size(moved.nbytes), moved.source),
         '.',
         format(
             ' With them, {} tasks computed {:.1f} s longer in all than on local inputs.', slowed.attempts,

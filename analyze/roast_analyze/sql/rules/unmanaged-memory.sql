@@ -63,8 +63,8 @@ SELECT
     -- Tasks with too much data look the same.
     'medium' AS confidence,
     format(
-        'Up to {:,.0f} of {:,.0f} MB of a worker are not results of tasks. Workers were therefore {}.',
-        unmanaged_bytes / 1e6, limit_bytes / 1e6,
+        'Up to {} of the {} of a worker are not results of tasks. Workers were therefore {}.',
+        _byte_size(unmanaged_bytes), _byte_size(limit_bytes),
         concat_ws(
             ', ',
             CASE WHEN kills > 0 THEN format('killed ({})', kills) END,

@@ -59,8 +59,8 @@ SELECT
     'high' AS confidence,
     format(
         '{} of {} branches that are read are never used, such as {}: {} of {}.',
-        unused_branches, branches, largest, formatReadableDecimalSize((share * nbytes)::BIGINT),
-        formatReadableDecimalSize(nbytes::BIGINT)
+        unused_branches, branches, largest, _byte_size(share * nbytes),
+        _byte_size(nbytes)
     ) AS sentence,
     share * totals.seconds AS core_seconds,
     0.7 * core_seconds / run.nthreads AS wall_seconds_min,

@@ -35,7 +35,7 @@ def test_preloaded_branches_that_are_not_used(apply, process, worker):
         (
             # Half of the 4 of 5 MB that are branches.
             pytest.approx(0.5 * 0.8 * 8.0),
-            "2 of 4 branches that are read are never used, such as y: 8.0 MB of 16.0 MB.",
+            "2 of 4 branches that are read are never used, such as y: 7.63 MiB of 15.3 MiB.",
             "Preload only the branches that the processor uses: nJet, x.",
         )
     ]

@@ -78,7 +78,7 @@ def test_reading_explains_a_slow_file(apply, process, workers):
         columns="confidence, sentence",
     )
     assert confidence == "high"
-    assert sentence.endswith("It is read at 0.91 MB/s per thread, others at 10 MB/s.")
+    assert sentence.endswith("It is read at 888 KiB/s per thread, others at 9.54 MiB/s.")
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(0.4, True), (0.2, False)])

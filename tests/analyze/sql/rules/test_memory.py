@@ -24,10 +24,10 @@ def test_spilling(apply, worker, task, run, sample, seconds, found):
                 pytest.approx(4.0),
                 (
                     "Writing results to disk and reading them back took 4.0 s of thread time;"
-                    " results of up to 300 MB were on disk."
+                    " results of up to 286 MiB were on disk."
                 ),
                 (
-                    "Give each worker about 1.6 GB (now 1.0), release results earlier, or use"
+                    "Give each worker about 1.49 GiB (now 954 MiB), release results earlier, or use"
                     " smaller chunks. Spill to a fast local disk."
                 ),
             )
@@ -137,7 +137,7 @@ def test_worker_killed_for_its_memory(apply, worker, task, run, gone):
     assert entity == "A"
     # Five seconds of computing, and two without a worker.
     assert core_seconds == pytest.approx(7.0)
-    assert change.startswith("Give each worker about 1.5 GB (now 1.0)")
+    assert change.startswith("Give each worker about 1.4 GiB (now 954 MiB)")
 
 
 def test_retired_worker_is_not_killed(apply, worker, task, run, gone):

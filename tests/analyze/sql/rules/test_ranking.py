@@ -2,6 +2,9 @@
 
 import pytest
 
+from analyze.report.reading import plain
+from roast_analyze.report.quantities import byte_size
+
 
 @pytest.fixture
 def findings(open_trace):
@@ -89,3 +92,9 @@ def test_idle_time_that_no_rule_explains(findings, worker, task, run):
         "Threads were idle for 50.0 core-seconds: ready tasks waited on other workers, mostly "
         "while fit computed. The cause is not known."
     )
+
+
+@pytest.mark.parametrize("nbytes", [0, 999, 1023, 1024, 65_432, 999_999, 954 * 2**20, 2**51])
+def test_findings_format_sizes_as_the_report_does(open_trace, nbytes):
+    [(text,)] = open_trace().sql(f"SELECT _byte_size({nbytes})").fetchall()
+    assert text == plain(byte_size(nbytes))

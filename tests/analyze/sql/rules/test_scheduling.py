@@ -155,7 +155,7 @@ def test_transfers(apply, combined):
         "transfers", *combined(12.0), columns="entity, core_seconds, sentence"
     )
     assert (entity, core_seconds) == ("combine", pytest.approx(12.0))
-    assert sentence.endswith("from other workers: 5.0 MB, mostly results of produce.")
+    assert sentence.endswith("from other workers: 4.77 MiB, mostly results of produce.")
 
 
 def test_transfers_that_delay_the_dispatch_of_other_tasks(apply, combined, task, run):

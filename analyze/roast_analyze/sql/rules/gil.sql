@@ -4,9 +4,9 @@
 -- themselves compete for cores with those of other workers: the process uses more CPU time than its
 -- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
 -- whenever it does not get the lock. A call into a library can hold the lock without using the CPU:
--- then the profiler, a thread of the same process, misses many of its samples. Other stalls of the
--- process stop the profiler, too, so more samples must be missing if the event loop stalls. The time
--- to open and read chunks is left out. A saving of wall time is limited by the cores of the host, unless
+-- then the profiler, which runs in the event loop, misses many of its samples. If stalls of the event
+-- loop explain them, whatever blocks it is as likely a cause (rule blocked-event-loop). The time to open
+-- and read chunks is left out. A saving of wall time is limited by the cores of the host, unless
 -- such calls hold the lock: with only one core per process, waiting for the GIL cannot be distinguished from
 -- waiting for a core, and more processes save nothing, so the finding is a remark.
 -- Records: worker_sample
@@ -19,6 +19,7 @@
 -- $min_task_cpu_share = 0.05: CPU time of tasks relative to compute time in this case
 -- $max_sampled_share = 0.8: sampled relative to compute time, if calls hold the lock without using the CPU
 -- $max_stalled_sampled_share = 0.5: the same, if the event loop stalls
+-- $max_explained_share = 0.85: sampled share plus stalls, above which stalls explain the missing samples
 -- $min_hidden_share = 0.4: share of a process's CPU time outside of its task threads
 -- $min_core_use = 0.6: CPU use of a process relative to its share of the host's cores, if libraries have threads
 -- $min_cpu_share = 0.1: CPU time of processes relative to compute time, if libraries have threads
@@ -154,6 +155,8 @@ judged AS (
             END,
             false
         ) AS is_held,
+        is_held AND stall_share >= $min_stall_share AND sampled_share + stall_share > $max_explained_share
+            AS is_explained,
         CASE WHEN is_held THEN nthreads ELSE core_processes END AS processes,
         nthreads > 1 AND processes > 1.1 AND (
             is_held OR is_one_core OR (
@@ -180,11 +183,18 @@ judged AS (
 SELECT
     prefixes.prefix AS entity,
     CASE
+        WHEN is_explained THEN 'low'
         WHEN is_gil AND is_one_core THEN 'high'
         WHEN is_gil OR has_other_threads THEN 'medium'
         ELSE 'low'
     END AS confidence,
     CASE
+        WHEN is_explained
+            THEN format(
+                'Threads of workers with {} threads wait for {:.0f} % of their time, and the profiler took only'
+                ' {:.0f} % of its samples: calls into a library hold the GIL, or the event loops are blocked.',
+                nthreads, 100 * wait_share, 100 * sampled_share
+            )
         WHEN is_held
             THEN format(
                 'Calls into a library hold the GIL: threads of workers with {} threads wait for {:.0f} % of their'

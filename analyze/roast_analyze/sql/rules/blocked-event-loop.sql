@@ -92,7 +92,8 @@ longest AS (
 totals AS (
     SELECT
         trace_id,
-        count(*) AS blocked_workers,
+        -- A worker and its replacement count once.
+        count(DISTINCT name) AS blocked_workers,
         arg_max(name, seconds) AS worst,
         max(seconds) AS worst_seconds,
         (SELECT max(longest.seconds) FROM longest WHERE longest.trace_id = by_worker.trace_id)

@@ -140,7 +140,9 @@ totals AS (
 ),
 judged AS (
     SELECT
-        totals.*,
+        totals.* EXCLUDE (workers),
+        -- A worker and its replacement count once.
+        least(totals.workers, run.peak_workers) AS workers,
         run.peak_nthreads,
         run.stop_t - run.start_t AS wall_seconds,
         cores BETWEEN $min_cores AND $max_cores AS is_one_core,

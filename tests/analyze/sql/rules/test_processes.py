@@ -62,6 +62,22 @@ def test_threads_that_wait_for_the_gil(
     )
 
 
+def test_a_worker_and_its_replacement_count_once(apply, worker, told, sample, gone):
+    records = [worker("w1", name="A", nthreads=4), gone("w1", 25.0, "handle-worker-cleanup-1.0")]
+    records += [worker("w2", 25.0, name="A", nthreads=4)]
+    for address, start in (("w1", 0), ("w2", 25)):
+        server = {"worker": address, "server_id": f"id-{address}-{start}.0"}
+        records += told("worker", worker=address, machine=MACHINE)
+        records += [{**record, **server} for record in metrics(25.0, 75.0)]
+        records += [
+            sample(t, address, cpu=100.0, executing=4, nthreads=4)
+            for t in range(start, start + 25, 5)
+        ]
+    assert apply("gil", *records, columns="change", stop_t=50.0) == [
+        ("Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL.",)
+    ]
+
+
 @pytest.mark.parametrize(("nthreads", "found"), [(4, True), (1, False)])
 def test_threads_on_a_host_without_a_free_core(apply, worker, told, sample, nthreads, found):
     """Waiting for the GIL looks like waiting for a core; other processes gain nothing."""

@@ -46,17 +46,19 @@ def query(trace: Session) -> pl.DataFrame:
     absent = {kind for kind, is_present in zip(kinds, present, strict=True) if not is_present}
     found = pl.DataFrame(
         [
-            (rule.id, rule.documentation, *row)
+            (rule.id, rule.documentation, title or rule.title, *row)
             for rule in rules()
             if rule.records not in absent
-            for row in trace.rows(
-                f"SELECT {', '.join(COLUMNS)} FROM (\n{rule.sql})",  # noqa: S608 - fixed text
+            for title, *row in trace.rows(
+                f"SELECT title, {', '.join(COLUMNS)} FROM ("  # noqa: S608 - fixed text
+                "SELECT NULL::VARCHAR AS title WHERE false "
+                f"UNION ALL BY NAME (\n{rule.sql}))",
                 rule.parameters,
             )
         ],
         schema={
             name: pl.Float64 if "seconds" in name else pl.String
-            for name in ("id", "documentation", *COLUMNS)
+            for name in ("id", "documentation", "title", *COLUMNS)
         },
         orient="row",
     )

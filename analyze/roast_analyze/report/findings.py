@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from roast_analyze.computed.rules import rules
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import visible
 
@@ -89,12 +88,11 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
     """Return the findings of the first trace, the largest saving first."""
     # Dictionaries instead of a data frame, because Polars is slow to import.
     rows = trace.sql(
-        "SELECT id, severity, confidence, entity, sentence, change, evidence, documentation, "
+        "SELECT id, title, severity, confidence, entity, sentence, change, evidence, documentation, "
         "findings.core_seconds, core_share, run.wall_seconds AS run_seconds, wall_share, "
         "wall_seconds_min, wall_seconds_max FROM findings INNER JOIN run USING (trace_id) "
         "WHERE trace_id = (SELECT min(trace_id) FROM run) ORDER BY rank"
     ).to_dicts()
-    titles = {rule.id: rule.title for rule in rules()}
     found = []
     # Texts contain names of the trace.
     for row in rows[:limit]:
@@ -102,7 +100,7 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
         # A worker is often a number, which would read as a count.
         if texts["entity"].isdecimal():
             texts["entity"] = f"worker {texts['entity']}"
-        texts |= {"title": titles[row["id"]], "evidence": row["evidence"] or ""}
+        texts["evidence"] = row["evidence"] or ""
         found.append(Finding(**row | texts))
     return tuple(found)
 

@@ -3,6 +3,7 @@
 CREATE TABLE _findings (
     rank BIGINT,
     id VARCHAR,
+    title VARCHAR,
     severity VARCHAR,
     confidence VARCHAR,
     entity VARCHAR,

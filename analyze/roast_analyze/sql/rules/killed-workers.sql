@@ -1,7 +1,8 @@
 -- Workers killed because of memory, or lost.
 -- The compute time of a killed worker is lost: its running attempts, and results that had to be
 -- computed again. Until the nanny has started another worker, its threads are missing, and other
--- workers wait.
+-- workers wait. Only kills by nannies are recorded with a reason: a worker that the kernel or the batch
+-- system killed, or that crashed, is lost for an unknown reason.
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $memory_factor = 1.5: recommended memory relative to the limit at which a worker was killed
@@ -58,6 +59,11 @@ costs AS (
     LEFT JOIN lost USING (trace_id)
 )
 SELECT
+    CASE kills
+        WHEN 0 THEN 'Workers lost for an unknown reason'
+        WHEN deaths THEN 'Workers killed because of memory'
+        ELSE 'Workers killed because of memory, and others lost'
+    END AS title,
     CASE WHEN names = 1 THEN name END AS entity,
     'high' AS confidence,
     CASE
@@ -65,8 +71,9 @@ SELECT
         WHEN kills > 1 THEN format('{} workers were killed for their memory', kills)
         ELSE ''
     END || CASE WHEN kills > 0 AND deaths > kills THEN ', and ' ELSE '' END || CASE
-        WHEN deaths - kills = 1 THEN CASE WHEN kills = 0 THEN 'One' ELSE 'one' END || ' worker died'
-        WHEN deaths > kills THEN format('{} workers died', deaths - kills)
+        WHEN deaths - kills = 1
+            THEN CASE WHEN kills = 0 THEN 'One' ELSE 'one' END || ' worker was lost for an unknown reason'
+        WHEN deaths > kills THEN format('{} workers were lost for an unknown reason', deaths - kills)
         ELSE ''
     END || format(
         ': {:.1f} s of computing were lost and {:.1f} s repeated, and threads were missing for {:.1f} s.',

@@ -94,6 +94,42 @@ def test_idle_time_that_no_rule_explains(findings, worker, task, run):
     )
 
 
+def death(t: float, address: str) -> dict:
+    """Return the event of a nanny that kills its worker for its memory."""
+    payload = {"worker": address, "rss": 960_000_000}
+    topic = "worker-restart-memory"
+    return {"kind": "event", "t": t, "topic": topic, "worker": address, "payload": payload}
+
+
+@pytest.mark.parametrize(
+    ("killed", "title", "sentence"),
+    [
+        ("AB", "Workers killed because of memory", "2 workers were killed for their memory: "),
+        (
+            "A", "Workers killed because of memory, and others lost",
+            "One worker was killed for its memory, and one worker was lost for an unknown reason: ",
+        ),
+        (
+            "", "Workers lost for an unknown reason",
+            "2 workers were lost for an unknown reason: ",
+        ),
+    ],
+)  # fmt: skip
+def test_the_title_names_a_reason_that_is_recorded(
+    findings, worker, task, run, gone, killed, title, sentence
+):
+    records = []
+    for name in "AB":
+        records += [worker(name, name=name), task(f"a-{name}")]
+        records += run(f"a-{name}", 0.0, 40.0, name, "lost")
+        records += [death(40.0, name)] if name in killed else []
+        records.append(gone(name, 40.0, "handle-worker-cleanup-1.0"))
+
+    [first, *_] = findings(*records, columns="id, title, sentence")
+    assert first[:2] == ("killed-workers", title)
+    assert first[2].startswith(sentence)
+
+
 @pytest.mark.parametrize("nbytes", [0, 999, 1023, 1024, 65_432, 999_999, 954 * 2**20, 2**51])
 def test_findings_format_sizes_as_the_report_does(open_trace, nbytes):
     [(text,)] = open_trace().sql(f"SELECT _byte_size({nbytes})").fetchall()

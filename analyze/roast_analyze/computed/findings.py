@@ -31,8 +31,10 @@ _INDIRECT_FACTOR: Final = 1.5
 #: Rules whose findings mean that the result is incomplete. They are major, whatever they cost.
 _INCOMPLETE_RESULT: Final = ("skipped-files",)
 
-#: Rules whose cost is only partly known if their confidence is medium.
+#: Rules whose cost is only partly known unless their confidence is high.
 _PARTLY_KNOWN: Final = ("chunks-too-small",)
+
+_IS_PARTLY_KNOWN: Final = pl.col("id").is_in(_PARTLY_KNOWN) & (pl.col("confidence") != "high")
 
 #: Rule that applies if no other finding of a run is more than minor.
 _UNEXPLAINED: Final = "idle-threads"
@@ -78,7 +80,13 @@ def query(trace: Session) -> pl.DataFrame:
         # A rule can count time twice, or more time than the run had.
         .with_columns(
             pl.col("core_seconds").clip(0.0, pl.col("all_core_seconds")),
-            pl.col("wall_seconds_min", "wall_seconds_max").clip(0.0, _largest_saving(1.0)),
+            # With low confidence, the cost is less certain than this bound needs.
+            pl.col("wall_seconds_min", "wall_seconds_max").clip(
+                0.0,
+                pl.when(pl.col("confidence") == "low")
+                .then("wall_seconds")
+                .otherwise(_largest_saving(1.0)),
+            ),
         )
         .with_columns(
             pl.min_horizontal("wall_seconds_min", "wall_seconds_max"),
@@ -88,9 +96,21 @@ def query(trace: Session) -> pl.DataFrame:
             core_share=pl.col("core_seconds") / pl.col("all_core_seconds"),
         )
         .with_columns(
-            (pl.col("wall_seconds_max") * _INDIRECT_FACTOR).clip(
-                0.0, _largest_saving(_INDIRECT_FACTOR)
+            # A partly known cost is raised by its rule, to all that it can be.
+            pl.when(_IS_PARTLY_KNOWN)
+            .then("wall_seconds_max")
+            .otherwise(
+                (pl.col("wall_seconds_max") * _INDIRECT_FACTOR).clip(
+                    0.0, _largest_saving(_INDIRECT_FACTOR)
+                )
             )
+        )
+        # The second bound can be the smaller one with low confidence.
+        .with_columns(
+            pl.min_horizontal("wall_seconds_min", "wall_seconds_max"),
+            pl.min_horizontal(
+                "wall_share", pl.col("wall_seconds_max") / pl.col("wall_seconds")
+            ),
         )
         # A finding without a saving is a remark.
         .filter(saving.is_null() | (saving >= SEVERITIES["minor"]))
@@ -107,18 +127,41 @@ def query(trace: Session) -> pl.DataFrame:
             weighted=saving
             * pl.col("confidence").replace_strict(_WEIGHTS, return_dtype=pl.Float64),
         )
+        .with_columns(ranked=_rank_weight())
         .sort(
             "trace_id",
+            "ranked",
+            # Findings of low confidence and the same severity have the same limit.
             "weighted",
             "id",
             "entity",
-            descending=[False, True, False, False],
+            descending=[False, True, True, False, False],
             nulls_last=True,
         )
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("trace_id"))
-        .drop("weighted", "wall_seconds", "all_core_seconds", "kept_seconds", "peak_nthreads")
+        .drop(
+            *["ranked", "weighted", "wall_seconds", "all_core_seconds", "kept_seconds"],
+            "peak_nthreads",
+        )
     )
     return ranked
+
+
+def _rank_weight() -> pl.Expr:
+    """Return the weight by which findings are ranked.
+
+    A saving of low confidence may not exist, however large it is. Its finding therefore ranks
+    after all better supported ones of the same severity: its weight is limited to the smallest
+    that one of these can have.
+    """
+    smallest = pl.col("severity").replace_strict(SEVERITIES, return_dtype=pl.Float64)
+    limited = pl.min_horizontal("weighted", _WEIGHTS["medium"] * smallest)
+    # min_horizontal() ignores nulls, and a remark has no weight.
+    return (
+        pl.when((pl.col("confidence") == "low") & pl.col("weighted").is_not_null())
+        .then(limited)
+        .otherwise("weighted")
+    )
 
 
 def _largest_saving(factor: float) -> pl.Expr:
@@ -126,11 +169,8 @@ def _largest_saving(factor: float) -> pl.Expr:
 
     The time of the remaining work is excluded, unless the cost is only partly known.
     """
-    is_partly_known = (pl.col("confidence") == "low") | (
-        pl.col("id").is_in(_PARTLY_KNOWN) & (pl.col("confidence") == "medium")
-    )
     cost = factor * pl.col("core_seconds").fill_null(0.0)
-    remaining = pl.when(~is_partly_known).then(
+    remaining = pl.when(~_IS_PARTLY_KNOWN).then(
         pl.col("kept_seconds") - cost / pl.col("peak_nthreads")
     )
     return pl.col("wall_seconds") - pl.max_horizontal(remaining, 0.0)

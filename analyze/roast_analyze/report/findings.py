@@ -88,9 +88,10 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
     """Return the findings of the first trace, the largest saving first."""
     # Dictionaries instead of a data frame, because Polars is slow to import.
     rows = trace.sql(
-        "SELECT id, title, severity, confidence, entity, sentence, change, evidence, documentation, "
-        "findings.core_seconds, core_share, run.wall_seconds AS run_seconds, wall_share, "
-        "wall_seconds_min, wall_seconds_max FROM findings INNER JOIN run USING (trace_id) "
+        "SELECT id, title, severity, confidence, entity, sentence, change, evidence, "
+        "documentation, findings.core_seconds, core_share, run.wall_seconds AS run_seconds, "
+        "wall_share, wall_seconds_min, wall_seconds_max "
+        "FROM findings INNER JOIN run USING (trace_id) "
         "WHERE trace_id = (SELECT min(trace_id) FROM run) ORDER BY rank"
     ).to_dicts()
     found = []

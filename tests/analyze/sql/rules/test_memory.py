@@ -27,8 +27,8 @@ def test_spilling(apply, worker, task, run, sample, seconds, found):
                     " results of up to 286 MiB were on disk."
                 ),
                 (
-                    "Give each worker about 1.49 GiB (now 954 MiB), release results earlier, or use"
-                    " smaller chunks. Spill to a fast local disk."
+                    "Give each worker about 1.49 GiB (now 954 MiB), release results earlier, or"
+                    " use smaller chunks. Spill to a fast local disk."
                 ),
             )
         ]

@@ -63,7 +63,10 @@ def test_threads_that_wait_for_the_gil(
 
 
 def test_a_worker_and_its_replacement_count_once(apply, worker, told, sample, gone):
-    records = [worker("w1", name="A", nthreads=4), gone("w1", 25.0, "handle-worker-cleanup-1.0")]
+    records = [
+        worker("w1", name="A", nthreads=4),
+        gone("w1", 25.0, "handle-worker-cleanup-1.0"),
+    ]
     records += [worker("w2", 25.0, name="A", nthreads=4)]
     for address, start in (("w1", 0), ("w2", 25)):
         server = {"worker": address, "server_id": f"id-{address}-{start}.0"}

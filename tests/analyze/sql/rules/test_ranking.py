@@ -3,6 +3,7 @@
 import pytest
 
 from analyze.report.reading import plain
+from roast_analyze.computed.rules import Rule
 from roast_analyze.report.quantities import byte_size
 
 
@@ -76,6 +77,60 @@ def test_skipped_files_rank_first(findings, process, worker, chunk, run):
     assert found[0] == ("skipped-files", "major")
 
 
+@pytest.fixture
+def found(monkeypatch, findings, worker):
+    """Return findings of rules that each state a confidence and a saving, in 100 s."""
+
+    def found(columns, **stated):
+        sql = (
+            "SELECT NULL AS entity, '{}' AS confidence, '' AS sentence, {} AS core_seconds, "
+            "{} AS wall_seconds_min, {} AS wall_seconds_max, '' AS change, '' AS evidence, "
+            "trace_id FROM _cluster_size"
+        )
+        rules = [
+            Rule(name, "", "worker_added", "", "", (), sql.format(*columns))
+            for name, columns in stated.items()
+        ]
+        monkeypatch.setattr("roast_analyze.computed.findings.rules", lambda: rules)
+        return findings(worker("w1"), columns=columns)
+
+    return found
+
+
+def test_low_confidence_ranks_after_better_supported_findings_of_the_severity(found):
+    assert found(
+        "id, severity",
+        guess=("low", 90.0, 0.0, 90.0),
+        larger_guess=("low", 90.0, 10.0, 90.0),
+        measured=("high", 20.0, 12.0, 14.0),
+        estimated=("medium", 15.0, 10.0, 11.0),
+        moderate=("medium", 9.0, 8.0, 9.0),
+    ) == [
+        ("measured", "major"),
+        ("estimated", "major"),
+        ("larger_guess", "major"),
+        ("guess", "major"),
+        ("moderate", "moderate"),
+    ]
+
+
+def test_better_supported_findings_rank_by_weighted_saving(found):
+    """The weights are 1 and 0.8, whatever the severity is."""
+    assert found(
+        "id, severity",
+        measured=("high", 9.0, 9.0, 9.0),
+        estimated=("medium", 11.0, 11.0, 11.0),
+    ) == [("measured", "moderate"), ("estimated", "major")]
+
+
+def test_remarks_of_low_confidence_rank_last(found):
+    assert found(
+        "id",
+        remark=("low", "NULL::DOUBLE", "NULL::DOUBLE", "NULL::DOUBLE"),
+        measured=("high", 2.0, 2.0, 2.0),
+    ) == [("measured",), ("remark",)]
+
+
 def test_idle_time_that_no_rule_explains(findings, worker, task, run):
     """Tasks wait on w1 for 60 s while w2 is idle."""
     records = [worker("w1"), worker("w2"), task("nap-1"), *run("nap-1", 0.0, 40.0, "w2")]
@@ -107,7 +162,7 @@ def death(t: float, address: str) -> dict:
         ("AB", "Workers killed because of memory", "2 workers were killed for their memory: "),
         (
             "A", "Workers killed because of memory, and others lost",
-            "One worker was killed for its memory, and one worker was lost for an unknown reason: ",
+            "One worker was killed for its memory, and one worker was lost for an unknown ",
         ),
         (
             "", "Workers lost for an unknown reason",

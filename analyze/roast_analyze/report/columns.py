@@ -68,7 +68,7 @@ _HEADINGS: Final = {
     "compute_seconds": "compute time",
     "compute_share": "share of compute",
     "compute_start_t": "start",
-    "core_efficiency": "CPU utilization",
+    "core_efficiency": "computing share",
     "core_hours": "core-hours",
     "core_seconds": "core time",
     "cpu_model": "CPU",

@@ -29,6 +29,7 @@ class Run:
     peak_nthreads: int = 0
     core_seconds: float | None = None
     compute_seconds: float | None = None
+    kept_seconds: float | None = None
     core_efficiency: float | None = None
     tasks: int = 0
     task_runs: int = 0

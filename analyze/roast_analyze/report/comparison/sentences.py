@@ -46,18 +46,18 @@ def verdict(comparison: Comparison) -> str:
 
 
 def core_time(comparison: Comparison) -> str:
-    """Compare CPU utilization, and compute time whose result was discarded."""
+    """Compare the share of computing, and compute time whose result was discarded."""
     used, wasted = [], []
     for trace in comparison.traces:
-        utilization, discarded = trace.run.core_efficiency, trace.time_spent.wasted_seconds
-        if utilization is None:
+        computing, discarded = trace.run.core_efficiency, trace.time_spent.wasted_seconds
+        if computing is None:
             continue
-        used.append((trace.label, utilization, q.share(utilization)))
+        used.append((trace.label, computing, q.share(computing)))
         if discarded:
             wasted.append((trace.label, discarded, q.seconds(discarded)))
     if not used:
-        return "No worker was recorded in any trace, so that the thread utilization is unknown."
-    text = f"Thread utilization was {_each(used)}."
+        return "No worker was recorded in any trace, so that the core time is unknown."
+    text = f"The share of the core time with computing was {_each(used)}."
     if wasted:
         text += f" Attempts with discarded results computed for {_each(wasted)}."
     return text

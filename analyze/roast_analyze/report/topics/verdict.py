@@ -150,13 +150,25 @@ def describe_outcome(run: Run) -> str:
         text += f" {tasks} never attempted ({', '.join(reasons)})."
     if run.core_efficiency is None or not (run.task_runs or run.chunk_attempts):
         return text
-    return f"Thread utilization was {q.share(run.core_efficiency)}. {text}"
+    computed = f"Threads computed for {q.share(run.core_efficiency)} of the core time"
+    return f"{computed}{_kept(run)}. {text}"
+
+
+def _kept(run: Run) -> str:
+    """Return the share of the core time with kept results, if others were computed as well."""
+    kept = (run.kept_seconds or 0.0) / run.core_seconds if run.core_seconds else 0.0
+    if not run.core_efficiency or q.share(kept) == q.share(run.core_efficiency):
+        return ""
+    return f", {q.share(kept)} for results that were kept"
 
 
 def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
     run = context.run
     core_time, unit = q.core_time(run.core_seconds)
-    busy = run.busy_seconds
+    span = "no task finished"
+    if run.busy_seconds is not None:
+        what = "task" if run.task_runs else "chunk"
+        span = f"{q.seconds(run.busy_seconds)} from first to last {what}"
     counts = (
         (run.memory, "succeeded"),
         (run.erred, "failed"),
@@ -168,25 +180,21 @@ def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
     )
     attempts = ", ".join(f"{q.count(n)} {word}" for n, word in counts if n)
     if run.core_seconds is None:
-        utilization = "number of threads unknown"
+        computing = "number of threads unknown"
     elif run.core_efficiency is None:
-        utilization = "nothing computed"
+        computing = "nothing computed"
     else:
-        utilization = f"{q.share(run.core_efficiency)} utilized"
+        computing = f"{q.share(run.core_efficiency)} computing"
     workers = "none recorded"
     if run.workers:
         threads = f", {q.counted(run.peak_nthreads, 'thread')}" if run.peak_nthreads else ""
         more = run.workers > run.peak_workers > 0
         workers = f"at once{threads}{f'; {q.count(run.workers)} in total' if more else ''}"
     tiles = [
-        Tile(
-            "Wall time",
-            q.seconds(run.wall_seconds),
-            "no task finished" if busy is None else f"busy for {q.seconds(busy)}",
-        ),
+        Tile("Wall time", q.seconds(run.wall_seconds), span),
         # A recording of a single instant contains workers, but none for any time.
         Tile("Workers", q.count(run.peak_workers or run.workers), workers),
-        Tile(unit.capitalize(), core_time, utilization),
+        Tile(unit.capitalize(), core_time, computing),
         Tile(
             "Tasks", q.count(run.tasks), f"attempts: {attempts}" if attempts else "no attempts"
         ),

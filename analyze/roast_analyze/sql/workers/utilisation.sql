@@ -1,7 +1,7 @@
 -- Needs: _utilisation_by
 CREATE VIEW utilisation AS FROM utilisation_by(NULL);
 
-COMMENT ON VIEW utilisation IS 'CPU utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilisation_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
+COMMENT ON VIEW utilisation IS 'Thread utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilisation_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
 COMMENT ON COLUMN utilisation.t IS 'Start of the bucket, in seconds since the epoch.';
 COMMENT ON COLUMN utilisation.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
 COMMENT ON COLUMN utilisation.worker IS 'Worker address.';

@@ -146,8 +146,8 @@ def test_without_a_cluster_chunks_have_tables_and_a_timeline(build, worker, chun
 
     sections = {section.name: section for section in built.sections}
     assert plain(f"{built.verdict.summary} {built.verdict.outcome}") == (
-        "2 chunks, 20 events in 7 s on 1 worker (1 thread): 2.86 events/s. Thread utilization "
-        "was 60 %. 1 failure."
+        "2 chunks, 20 events in 7 s on 1 worker (1 thread): 2.86 events/s. Threads computed "
+        "for 60 % of the core time, 40 % for results that were kept. 1 failure."
     )
     assert sections["timeline"].timeline.query == "SELECT * FROM chunks ORDER BY processing_t"
     tables = {table.name: table for table in sections["chunks"].tables}

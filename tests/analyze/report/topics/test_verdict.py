@@ -54,9 +54,15 @@ def test_what_the_run_did(run, text):
         ({}, "Nothing failed."),
         ({"failures": 2}, "2 failures."),
         (
-            {"erred": 1, "lost": 1, "failures": 3, "task_runs": 2, "core_efficiency": 0.2},
-            ("Thread utilization was 20 %. 1 task failed and 1 attempt was lost with its "
-            "worker."),
+            {"erred": 1, "lost": 1, "failures": 3, "task_runs": 2, "core_seconds": 10.0,
+             "core_efficiency": 0.2, "kept_seconds": 0.5},
+            ("Threads computed for 20 % of the core time, 5 % for results that were kept. 1 "
+            "task failed and 1 attempt was lost with its worker."),
+        ),
+        (
+            {"memory": 1, "task_runs": 1, "core_seconds": 10.0, "core_efficiency": 0.2,
+             "kept_seconds": 2.0},
+            "Threads computed for 20 % of the core time. Nothing failed.",
         ),
         (
             {"retried": 2, "unfinished": 1, "skipped": 3, "skipped_files": 1,
@@ -146,9 +152,9 @@ def test_tiles_and_completeness(built, worker, task, run, gone, chunk):
     alone = built(worker("w1"))
 
     assert {t.label: (plain(t.value), plain(t.hint), t.tone) for t in found.tiles} == {
-        "Wall time": ("10 s", "busy for 4 s", ""),
+        "Wall time": ("10 s", "4 s from first to last task", ""),
         "Workers": ("1", "at once, 2 threads; 2 in total", ""),
-        "Core-seconds": ("14", "14 % utilized", ""),
+        "Core-seconds": ("14", "14 % computing", ""),
         "Tasks": ("2", "attempts: 1 succeeded, 1 failed", ""),
         "Chunks": ("1", "in 1 attempt", ""),
         "Events": ("400", "in finished chunks", ""),

@@ -166,7 +166,8 @@ def finding_lines(finding: Finding, *, detailed: bool = False) -> Iterator[Rende
     if detailed:
         cost = f"Cost: {finding.cost}. " if finding.cost else ""
         if finding.saving_range:
-            lines.append(f"Saving {finding.saving_range}.")
+            note = f" {finding.saving_note}" if finding.saving_note else ""
+            lines.append(f"Saving {finding.saving_range}.{note}")
         lines.append(f"{cost}Confidence: {finding.confidence}. Rule: {finding.id}")
     for line in lines:
         yield Padding(cell(line), (0, 0, 0, 2))

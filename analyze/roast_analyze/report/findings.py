@@ -55,6 +55,13 @@ class Finding:
         return f"{amount} {unit}{share}"
 
     @property
+    def saving_note(self) -> str:
+        """Reason for which the saving can exceed the cost; empty if it does not."""
+        if not self.core_seconds or (self.wall_seconds_max or 0.0) <= self.core_seconds:
+            return ""
+        return "It can exceed the cost: waits that follow from the cause are only estimated."
+
+    @property
     def saving(self) -> str:
         """Wall time that removing it could save; empty for a remark."""
         if self.wall_share is None or not self.run_seconds:

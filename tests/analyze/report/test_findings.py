@@ -35,6 +35,17 @@ def test_cost_and_saving(core, wall, texts):
     assert (plain(finding.cost), plain(finding.saving), plain(finding.saving_range)) == texts
 
 
+@pytest.mark.parametrize(
+    ("core_seconds", "most", "exceeds"),
+    [(2.4, 9.9, True), (20.0, 9.9, False), (None, 9.9, False), (2.4, None, False)],
+)
+def test_a_saving_above_the_cost_is_explained(core_seconds, most, exceeds):
+    unknown = dict.fromkeys(("core_share", "run_seconds", "wall_share", "wall_seconds_min"))
+    finding = Finding(**TEXTS, **unknown, core_seconds=core_seconds, wall_seconds_max=most)
+    note = "It can exceed the cost: waits that follow from the cause are only estimated."
+    assert finding.saving_note == note * exceeds
+
+
 def test_changes_to_the_run_in_which_a_finding_cost_most():
     bases = [{("a", ""): 1.0, ("b", "x"): 5.0}, {("a", ""): 3.0, ("c", ""): 1.0}]
 

@@ -81,7 +81,7 @@ def test_skipped_files_rank_first(findings, process, worker, chunk, run):
 def found(monkeypatch, findings, worker):
     """Return findings of rules that each state a confidence and a saving, in 100 s."""
 
-    def found(columns, **stated):
+    def found(columns, *records, **stated):
         sql = (
             "SELECT NULL AS entity, '{}' AS confidence, '' AS sentence, {} AS core_seconds, "
             "{} AS wall_seconds_min, {} AS wall_seconds_max, '' AS change, '' AS evidence, "
@@ -92,7 +92,7 @@ def found(monkeypatch, findings, worker):
             for name, columns in stated.items()
         ]
         monkeypatch.setattr("roast_analyze.computed.findings.rules", lambda: rules)
-        return findings(worker("w1"), columns=columns)
+        return findings(worker("w1"), *records, columns=columns)
 
     return found
 
@@ -121,6 +121,16 @@ def test_better_supported_findings_rank_by_weighted_saving(found):
         measured=("high", 9.0, 9.0, 9.0),
         estimated=("medium", 11.0, 11.0, 11.0),
     ) == [("measured", "moderate"), ("estimated", "major")]
+
+
+def test_a_saving_of_low_confidence_leaves_time_for_the_work(found, task, run):
+    """A thread computes for 80 s; 1.5 times the cost of 10 s could be a part of it."""
+    [(least, most)] = found(
+        "wall_seconds_min, wall_seconds_max",
+        *(task("a-1"), *run("a-1", 0.0, 80.0)),
+        guess=("low", 10.0, 0.0, 90.0),
+    )
+    assert (least, most) == (0.0, pytest.approx(100.0 - (80.0 - 15.0)))
 
 
 def test_remarks_of_low_confidence_rank_last(found):

@@ -34,36 +34,13 @@ _INCOMPLETE_RESULT: Final = ("skipped-files",)
 #: Rules whose cost is only partly known unless their confidence is high.
 _PARTLY_KNOWN: Final = ("chunks-too-small",)
 
-_IS_PARTLY_KNOWN: Final = pl.col("id").is_in(_PARTLY_KNOWN) & (pl.col("confidence") != "high")
-
 #: Rule that applies if no other finding of a run is more than minor.
 _UNEXPLAINED: Final = "idle-threads"
 
 
 def query(trace: Session) -> pl.DataFrame:
     """Return the findings of all traces."""
-    # Planning a rule takes longer than applying it to a small trace.
-    kinds = sorted({rule.records for rule in rules() if rule.records})
-    [present] = trace.rows("SELECT " + ", ".join(f"EXISTS (FROM raw.{kind})" for kind in kinds))
-    absent = {kind for kind, is_present in zip(kinds, present, strict=True) if not is_present}
-    found = pl.DataFrame(
-        [
-            (rule.id, rule.documentation, title or rule.title, *row)
-            for rule in rules()
-            if rule.records not in absent
-            for title, *row in trace.rows(
-                f"SELECT title, {', '.join(COLUMNS)} FROM ("  # noqa: S608 - fixed text
-                "SELECT NULL::VARCHAR AS title WHERE false "
-                f"UNION ALL BY NAME (\n{rule.sql}))",
-                rule.parameters,
-            )
-        ],
-        schema={
-            name: pl.Float64 if "seconds" in name else pl.String
-            for name in ("id", "documentation", "title", *COLUMNS)
-        },
-        orient="row",
-    )
+    found = _apply_rules(trace)
     runs = trace.sql(
         "SELECT trace_id, stop_t - start_t AS wall_seconds, core_seconds AS all_core_seconds, "
         "coalesce(kept_seconds / peak_nthreads, 0) AS kept_seconds, peak_nthreads "
@@ -75,18 +52,19 @@ def query(trace: Session) -> pl.DataFrame:
         _CORE_WEIGHT * pl.col("core_share"),
         pl.when(pl.col("id").is_in(_INCOMPLETE_RESULT)).then(SEVERITIES["major"]),
     )
+    severity = (
+        pl.when(saving >= SEVERITIES["major"])
+        .then(pl.lit("major"))
+        .when(saving >= SEVERITIES["moderate"])
+        .then(pl.lit("moderate"))
+        .otherwise(pl.lit("minor"))
+    )
     ranked: pl.DataFrame = (
         found.join(runs, on="trace_id")
         # A rule can count time twice, or more time than the run had.
         .with_columns(
             pl.col("core_seconds").clip(0.0, pl.col("all_core_seconds")),
-            # With low confidence, the cost is less certain than this bound needs.
-            pl.col("wall_seconds_min", "wall_seconds_max").clip(
-                0.0,
-                pl.when(pl.col("confidence") == "low")
-                .then("wall_seconds")
-                .otherwise(_largest_saving(1.0)),
-            ),
+            pl.col("wall_seconds_min", "wall_seconds_max").clip(0.0, _largest_saving(1.0)),
         )
         .with_columns(
             pl.min_horizontal("wall_seconds_min", "wall_seconds_max"),
@@ -96,21 +74,9 @@ def query(trace: Session) -> pl.DataFrame:
             core_share=pl.col("core_seconds") / pl.col("all_core_seconds"),
         )
         .with_columns(
-            # A partly known cost is raised by its rule, to all that it can be.
-            pl.when(_IS_PARTLY_KNOWN)
-            .then("wall_seconds_max")
-            .otherwise(
-                (pl.col("wall_seconds_max") * _INDIRECT_FACTOR).clip(
-                    0.0, _largest_saving(_INDIRECT_FACTOR)
-                )
+            (pl.col("wall_seconds_max") * _INDIRECT_FACTOR).clip(
+                0.0, _largest_saving(_INDIRECT_FACTOR)
             )
-        )
-        # The second bound can be the smaller one with low confidence.
-        .with_columns(
-            pl.min_horizontal("wall_seconds_min", "wall_seconds_max"),
-            pl.min_horizontal(
-                "wall_share", pl.col("wall_seconds_max") / pl.col("wall_seconds")
-            ),
         )
         # A finding without a saving is a remark.
         .filter(saving.is_null() | (saving >= SEVERITIES["minor"]))
@@ -118,49 +84,45 @@ def query(trace: Session) -> pl.DataFrame:
             (pl.col("id") != _UNEXPLAINED)
             | ((saving >= SEVERITIES["moderate"]).sum().over("trace_id") <= 1)
         )
-        .with_columns(
-            severity=pl.when(saving >= SEVERITIES["major"])
-            .then(pl.lit("major"))
-            .when(saving >= SEVERITIES["moderate"])
-            .then(pl.lit("moderate"))
-            .otherwise(pl.lit("minor")),
-            weighted=saving
-            * pl.col("confidence").replace_strict(_WEIGHTS, return_dtype=pl.Float64),
-        )
-        .with_columns(ranked=_rank_weight())
+        .with_columns(severity=severity)
         .sort(
             "trace_id",
-            "ranked",
-            # Findings of low confidence and the same severity have the same limit.
-            "weighted",
+            pl.col("severity").replace_strict(SEVERITIES),
+            # A large saving of low confidence may not exist at all.
+            saving.is_not_null() & (pl.col("confidence") != "low"),
+            saving * pl.col("confidence").replace_strict(_WEIGHTS),
             "id",
             "entity",
-            descending=[False, True, True, False, False],
+            descending=[False, True, True, True, False, False],
             nulls_last=True,
         )
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("trace_id"))
-        .drop(
-            *["ranked", "weighted", "wall_seconds", "all_core_seconds", "kept_seconds"],
-            "peak_nthreads",
-        )
+        .drop("wall_seconds", "all_core_seconds", "kept_seconds", "peak_nthreads")
     )
     return ranked
 
 
-def _rank_weight() -> pl.Expr:
-    """Return the weight by which findings are ranked.
-
-    A saving of low confidence may not exist, however large it is. Its finding therefore ranks
-    after all better supported ones of the same severity: its weight is limited to the smallest
-    that one of these can have.
-    """
-    smallest = pl.col("severity").replace_strict(SEVERITIES, return_dtype=pl.Float64)
-    limited = pl.min_horizontal("weighted", _WEIGHTS["medium"] * smallest)
-    # min_horizontal() ignores nulls, and a remark has no weight.
-    return (
-        pl.when((pl.col("confidence") == "low") & pl.col("weighted").is_not_null())
-        .then(limited)
-        .otherwise("weighted")
+def _apply_rules(trace: Session) -> pl.DataFrame:
+    """Return the results of all rules, in no particular order."""
+    # Planning a rule takes longer than applying it to a small trace.
+    kinds = sorted({rule.records for rule in rules() if rule.records})
+    [present] = trace.rows("SELECT " + ", ".join(f"EXISTS (FROM raw.{kind})" for kind in kinds))
+    absent = {kind for kind, is_present in zip(kinds, present, strict=True) if not is_present}
+    return pl.DataFrame(
+        [
+            (rule.id, rule.title, rule.documentation, *row)
+            for rule in rules()
+            if rule.records not in absent
+            for row in trace.rows(
+                f"SELECT {', '.join(COLUMNS)} FROM (\n{rule.sql})",  # noqa: S608 - fixed text
+                rule.parameters,
+            )
+        ],
+        schema={
+            name: pl.Float64 if "seconds" in name else pl.String
+            for name in ("id", "title", "documentation", *COLUMNS)
+        },
+        orient="row",
     )
 
 
@@ -169,8 +131,9 @@ def _largest_saving(factor: float) -> pl.Expr:
 
     The time of the remaining work is excluded, unless the cost is only partly known.
     """
+    is_partly_known = pl.col("id").is_in(_PARTLY_KNOWN) & (pl.col("confidence") != "high")
     cost = factor * pl.col("core_seconds").fill_null(0.0)
-    remaining = pl.when(~_IS_PARTLY_KNOWN).then(
+    remaining = pl.when(~is_partly_known).then(
         pl.col("kept_seconds") - cost / pl.col("peak_nthreads")
     )
     return pl.col("wall_seconds") - pl.max_horizontal(remaining, 0.0)

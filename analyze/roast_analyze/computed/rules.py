@@ -9,7 +9,7 @@ rule, and these lines::
     -- $name = value: meaning of a threshold
 
 The query uses its thresholds as ``$name``. It returns a row per finding with the columns of
-:data:`COLUMNS`, and optionally ``title``, if the rule's title says more or less than was found.
+:data:`COLUMNS`.
 """
 
 from __future__ import annotations

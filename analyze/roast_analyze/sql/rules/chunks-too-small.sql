@@ -84,7 +84,6 @@ totals AS (
         trace_id,
         bool_and(is_known) AS is_known,
         sum(chunks) AS chunks,
-        sum(saved_chunks) AS saved_chunks,
         sum(seconds) AS seconds,
         arg_max(median_events, seconds)::BIGINT AS median_events,
         arg_max(better_events, seconds) AS recommended_events,
@@ -113,9 +112,8 @@ SELECT
     END AS sentence,
     known_seconds AS core_seconds,
     0.7 * known_seconds / run.nthreads AS wall_seconds_min,
-    -- Each chunk also costs scheduling. The remaining chunks still take their time.
-    least(1.3 * possible_seconds / run.mean_nthreads, run.wall_seconds * saved_chunks / chunks)
-        AS wall_seconds_max,
+    -- Each chunk also costs scheduling.
+    least(1.3 * possible_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
     format('Use chunks of about {:,} events (now {:,}).', recommended_events, median_events) AS change,
     'SELECT dataset, chunks, median_events, fixed_seconds, seconds_per_event, recommended_events, note'
     ' FROM chunk_costs' AS evidence,

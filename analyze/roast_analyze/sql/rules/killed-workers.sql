@@ -59,11 +59,6 @@ costs AS (
     LEFT JOIN lost USING (trace_id)
 )
 SELECT
-    CASE kills
-        WHEN 0 THEN 'Workers lost for an unknown reason'
-        WHEN deaths THEN 'Workers killed because of memory'
-        ELSE 'Workers killed because of memory, and others lost'
-    END AS title,
     CASE WHEN names = 1 THEN name END AS entity,
     'high' AS confidence,
     CASE

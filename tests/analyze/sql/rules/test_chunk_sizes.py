@@ -43,18 +43,6 @@ def test_short_chunks_of_the_same_size(apply, process, worker, seconds, found):
     )
 
 
-def test_the_remaining_chunks_take_their_time(apply, process, worker):
-    """All of 20 chunks' time can be fixed, in a run of 7 s; one chunk in 20 remains."""
-    chunks = [{"seconds": 0.3, "open_seconds": 0.01, "process_seconds": 0.28}] * 20
-    assert apply(
-        "chunks-too-small",
-        worker("w1"),
-        *process(*chunks),
-        columns="wall_seconds_max",
-        stop_t=7.0,
-    ) == [(pytest.approx(7.0 * 19 / 20),)]
-
-
 @pytest.mark.parametrize(("process_seconds", "confidence"), [(0.2, "medium"), (0.25, "low")])
 def test_confidence_depends_on_the_known_fixed_time(
     apply, process, worker, process_seconds, confidence

@@ -31,7 +31,7 @@ _INDIRECT_FACTOR: Final = 1.5
 #: Rules whose findings mean that the result is incomplete. They are major, whatever they cost.
 _INCOMPLETE_RESULT: Final = ("skipped-files",)
 
-#: Rules whose cost is only partly known unless their confidence is high.
+#: Rules whose cost is only partly known if their confidence is medium.
 _PARTLY_KNOWN: Final = ("chunks-too-small",)
 
 #: Rule that applies if no other finding of a run is more than minor.
@@ -40,7 +40,26 @@ _UNEXPLAINED: Final = "idle-threads"
 
 def query(trace: Session) -> pl.DataFrame:
     """Return the findings of all traces."""
-    found = _apply_rules(trace)
+    # Planning a rule takes longer than applying it to a small trace.
+    kinds = sorted({rule.records for rule in rules() if rule.records})
+    [present] = trace.rows("SELECT " + ", ".join(f"EXISTS (FROM raw.{kind})" for kind in kinds))
+    absent = {kind for kind, is_present in zip(kinds, present, strict=True) if not is_present}
+    found = pl.DataFrame(
+        [
+            (rule.id, rule.title, rule.documentation, *row)
+            for rule in rules()
+            if rule.records not in absent
+            for row in trace.rows(
+                f"SELECT {', '.join(COLUMNS)} FROM (\n{rule.sql})",  # noqa: S608 - fixed text
+                rule.parameters,
+            )
+        ],
+        schema={
+            name: pl.Float64 if "seconds" in name else pl.String
+            for name in ("id", "title", "documentation", *COLUMNS)
+        },
+        orient="row",
+    )
     runs = trace.sql(
         "SELECT trace_id, stop_t - start_t AS wall_seconds, core_seconds AS all_core_seconds, "
         "coalesce(kept_seconds / peak_nthreads, 0) AS kept_seconds, peak_nthreads "
@@ -51,13 +70,6 @@ def query(trace: Session) -> pl.DataFrame:
         "wall_share",
         _CORE_WEIGHT * pl.col("core_share"),
         pl.when(pl.col("id").is_in(_INCOMPLETE_RESULT)).then(SEVERITIES["major"]),
-    )
-    severity = (
-        pl.when(saving >= SEVERITIES["major"])
-        .then(pl.lit("major"))
-        .when(saving >= SEVERITIES["moderate"])
-        .then(pl.lit("moderate"))
-        .otherwise(pl.lit("minor"))
     )
     ranked: pl.DataFrame = (
         found.join(runs, on="trace_id")
@@ -84,46 +96,27 @@ def query(trace: Session) -> pl.DataFrame:
             (pl.col("id") != _UNEXPLAINED)
             | ((saving >= SEVERITIES["moderate"]).sum().over("trace_id") <= 1)
         )
-        .with_columns(severity=severity)
+        .with_columns(
+            severity=pl.when(saving >= SEVERITIES["major"])
+            .then(pl.lit("major"))
+            .when(saving >= SEVERITIES["moderate"])
+            .then(pl.lit("moderate"))
+            .otherwise(pl.lit("minor")),
+            weighted=saving
+            * pl.col("confidence").replace_strict(_WEIGHTS, return_dtype=pl.Float64),
+        )
         .sort(
             "trace_id",
-            pl.col("severity").replace_strict(SEVERITIES),
-            # A large saving of low confidence may not exist at all.
-            saving.is_not_null() & (pl.col("confidence") != "low"),
-            saving * pl.col("confidence").replace_strict(_WEIGHTS),
+            "weighted",
             "id",
             "entity",
-            descending=[False, True, True, True, False, False],
+            descending=[False, True, False, False],
             nulls_last=True,
         )
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("trace_id"))
-        .drop("wall_seconds", "all_core_seconds", "kept_seconds", "peak_nthreads")
+        .drop("weighted", "wall_seconds", "all_core_seconds", "kept_seconds", "peak_nthreads")
     )
     return ranked
-
-
-def _apply_rules(trace: Session) -> pl.DataFrame:
-    """Return the results of all rules, in no particular order."""
-    # Planning a rule takes longer than applying it to a small trace.
-    kinds = sorted({rule.records for rule in rules() if rule.records})
-    [present] = trace.rows("SELECT " + ", ".join(f"EXISTS (FROM raw.{kind})" for kind in kinds))
-    absent = {kind for kind, is_present in zip(kinds, present, strict=True) if not is_present}
-    return pl.DataFrame(
-        [
-            (rule.id, rule.title, rule.documentation, *row)
-            for rule in rules()
-            if rule.records not in absent
-            for row in trace.rows(
-                f"SELECT {', '.join(COLUMNS)} FROM (\n{rule.sql})",  # noqa: S608 - fixed text
-                rule.parameters,
-            )
-        ],
-        schema={
-            name: pl.Float64 if "seconds" in name else pl.String
-            for name in ("id", "title", "documentation", *COLUMNS)
-        },
-        orient="row",
-    )
 
 
 def _largest_saving(factor: float) -> pl.Expr:
@@ -131,7 +124,9 @@ def _largest_saving(factor: float) -> pl.Expr:
 
     The time of the remaining work is excluded, unless the cost is only partly known.
     """
-    is_partly_known = pl.col("id").is_in(_PARTLY_KNOWN) & (pl.col("confidence") != "high")
+    is_partly_known = (pl.col("confidence") == "low") | (
+        pl.col("id").is_in(_PARTLY_KNOWN) & (pl.col("confidence") == "medium")
+    )
     cost = factor * pl.col("core_seconds").fill_null(0.0)
     remaining = pl.when(~is_partly_known).then(
         pl.col("kept_seconds") - cost / pl.col("peak_nthreads")

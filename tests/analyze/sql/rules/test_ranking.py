@@ -3,7 +3,6 @@
 import pytest
 
 from analyze.report.reading import plain
-from roast_analyze.computed.rules import Rule
 from roast_analyze.report.quantities import byte_size
 
 
@@ -75,71 +74,6 @@ def test_skipped_files_rank_first(findings, process, worker, chunk, run):
     ]
     found = findings(*records, columns="id, severity", stop_t=41.0)
     assert found[0] == ("skipped-files", "major")
-
-
-@pytest.fixture
-def found(monkeypatch, findings, worker):
-    """Return findings of rules that each state a confidence and a saving, in 100 s."""
-
-    def found(columns, *records, **stated):
-        sql = (
-            "SELECT NULL AS entity, '{}' AS confidence, '' AS sentence, {} AS core_seconds, "
-            "{} AS wall_seconds_min, {} AS wall_seconds_max, '' AS change, '' AS evidence, "
-            "trace_id FROM _cluster_size"
-        )
-        rules = [
-            Rule(name, "", "worker_added", "", "", (), sql.format(*columns))
-            for name, columns in stated.items()
-        ]
-        monkeypatch.setattr("roast_analyze.computed.findings.rules", lambda: rules)
-        return findings(worker("w1"), *records, columns=columns)
-
-    return found
-
-
-def test_low_confidence_ranks_after_better_supported_findings_of_the_severity(found):
-    assert found(
-        "id, severity",
-        guess=("low", 90.0, 0.0, 90.0),
-        larger_guess=("low", 90.0, 10.0, 90.0),
-        measured=("high", 20.0, 12.0, 14.0),
-        estimated=("medium", 15.0, 10.0, 11.0),
-        moderate=("medium", 9.0, 8.0, 9.0),
-    ) == [
-        ("measured", "major"),
-        ("estimated", "major"),
-        ("larger_guess", "major"),
-        ("guess", "major"),
-        ("moderate", "moderate"),
-    ]
-
-
-def test_better_supported_findings_of_a_severity_rank_by_weighted_saving(found):
-    """The weights are 1 and 0.8."""
-    assert found(
-        "id, severity",
-        measured=("high", 9.0, 9.0, 9.0),
-        estimated=("medium", 9.5, 9.5, 9.5),
-        major=("medium", 11.0, 11.0, 11.0),
-    ) == [("major", "major"), ("measured", "moderate"), ("estimated", "moderate")]
-
-
-def test_a_saving_of_low_confidence_leaves_time_for_the_work(found, task, run):
-    """A thread computes for 80 s; 1.5 times the cost of 10 s could be a part of it."""
-    [(least, most)] = found(
-        "wall_seconds_min, wall_seconds_max",
-        *(task("a-1"), *run("a-1", 0.0, 80.0)),
-        guess=("low", 10.0, 0.0, 90.0),
-    )
-    assert (least, most) == (0.0, pytest.approx(100.0 - (80.0 - 15.0)))
-
-
-def test_remarks_of_low_confidence_rank_last(found):
-    assert found(
-        "id",
-        remark=("low", "NULL::DOUBLE", "NULL::DOUBLE", "NULL::DOUBLE"),
-        measured=("high", 2.0, 2.0, 2.0),
-    ) == [("measured",), ("remark",)]
 
 
 def test_idle_time_that_no_rule_explains(findings, worker, task, run):

@@ -59,7 +59,7 @@ class Finding:
         """Reason for which the saving can exceed the cost; empty if it does not."""
         if not self.core_seconds or (self.wall_seconds_max or 0.0) <= self.core_seconds:
             return ""
-        return "It can exceed the cost: waits that follow from the cause are only estimated."
+        return "It can exceed the cost, which excludes waits that follow from the cause."
 
     @property
     def saving(self) -> str:

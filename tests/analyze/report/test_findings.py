@@ -42,7 +42,7 @@ def test_cost_and_saving(core, wall, texts):
 def test_a_saving_above_the_cost_is_explained(core_seconds, most, exceeds):
     unknown = dict.fromkeys(("core_share", "run_seconds", "wall_share", "wall_seconds_min"))
     finding = Finding(**TEXTS, **unknown, core_seconds=core_seconds, wall_seconds_max=most)
-    note = "It can exceed the cost: waits that follow from the cause are only estimated."
+    note = "It can exceed the cost, which excludes waits that follow from the cause."
     assert finding.saving_note == note * exceeds
 
 

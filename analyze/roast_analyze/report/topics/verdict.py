@@ -150,16 +150,11 @@ def describe_outcome(run: Run) -> str:
         text += f" {tasks} never attempted ({', '.join(reasons)})."
     if run.core_efficiency is None or not (run.task_runs or run.chunk_attempts):
         return text
-    computed = f"Threads computed for {q.share(run.core_efficiency)} of the core time"
-    return f"{computed}{_kept(run)}. {text}"
-
-
-def _kept(run: Run) -> str:
-    """Return the share of the core time with kept results, if others were computed as well."""
-    kept = (run.kept_seconds or 0.0) / run.core_seconds if run.core_seconds else 0.0
-    if not run.core_efficiency or q.share(kept) == q.share(run.core_efficiency):
-        return ""
-    return f", {q.share(kept)} for results that were kept"
+    computed, kept = run.core_efficiency, (run.kept_seconds or 0.0) / (run.core_seconds or 1.0)
+    use = f"Threads computed for {q.share(computed)} of the core time"
+    if computed and q.share(kept) != q.share(computed):
+        use += f", {q.share(kept)} for results that were kept"
+    return f"{use}. {text}"
 
 
 def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:

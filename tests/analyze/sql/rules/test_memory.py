@@ -170,15 +170,29 @@ def test_unmanaged_memory_pauses_a_worker(
         },
     }
 
-    assert apply(
-        "unmanaged-memory",
-        worker("w1", name="A"),
-        task("a-1"),
-        {**status, "t": 2.0},
-        *run("a-1", 3.0, 10.0, phases=[("compute", 8.0, 10.0)], thread=1),
-        {**status, "t": 8.0, "payload": {**status["payload"], "status": "running"}},
-        sample(4.0, **memory),
-    ) == ([("A", pytest.approx(6.0))] if found else [])
+    assert (
+        apply(
+            "unmanaged-memory",
+            worker("w1", name="A"),
+            task("a-1"),
+            {**status, "t": 2.0},
+            *run("a-1", 3.0, 10.0, phases=[("compute", 8.0, 10.0)], thread=1),
+            {**status, "t": 8.0, "payload": {**status["payload"], "status": "running"}},
+            sample(4.0, **memory),
+            columns="entity, core_seconds, sentence",
+        )
+        == [
+            (
+                "A",
+                pytest.approx(6.0),
+                (
+                    "Up to 715 MiB of the 954 MiB of a worker are not results of tasks: "
+                    "workers paused for 6.0 s."
+                ),
+            )
+        ]
+        * found
+    )
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,6 @@ from typing import Any, Final
 
 import dask
 
-from roast_schemas.redact import Redactor
-
 #: Kinds of records that can be left out.
 OPTIONAL_KINDS: Final = (
     "task", "transition", "worker_sample", "scheduler_sample", "stall", "span", "fine_metric",
@@ -103,7 +101,13 @@ class Settings:
                 raise ValueError(
                     f"invalid kind {kind!r}: use some of {', '.join(OPTIONAL_KINDS)}"
                 )
-        Redactor(self.redact_patterns)  # raises a ValueError for an invalid pattern
+        for pattern in self.redact_patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(
+                    f"invalid redact_patterns: {pattern!r} is not a regular expression: {error}"
+                ) from None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""

@@ -35,7 +35,7 @@ INVALID = [
       for name in ("kinds", "redact_patterns") for value in ("task", [1], None, 5)),
     ("kinds", ["task", "tasks"], "invalid kind 'tasks': use some of task, transition, "),
     ("redact_patterns", ["("],
-     "invalid regular expression '(': missing"),
+     "invalid redact_patterns: '(' is not a regular expression: missing"),
 ]  # fmt: skip
 
 VALID = [

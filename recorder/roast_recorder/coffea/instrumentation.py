@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from importlib.abc import MetaPathFinder
-from time import perf_counter, time
+from time import perf_counter
 from typing import Any
 
 from roast_recorder.coffea.measurement import (
@@ -24,6 +24,7 @@ from roast_recorder.coffea.measurement import (
     errors_logged,
     exception_text,
     publish,
+    read_clocks,
 )
 from roast_recorder.coffea.task_identity import (
     find_work_item,
@@ -198,7 +199,7 @@ def read_open_file(original: Any, *arguments: Any, **keywords: Any) -> Any:
 
 def fetch_metadata(original: Any, *arguments: Any, **keywords: Any) -> Any:
     """Wrap ``Runner.metadata_fetcher_root``, which reads the number of entries of a file."""
-    start_t, started_at = time(), perf_counter()
+    start_t, started_at = read_clocks()
     try:
         return original(*arguments, **keywords)
     except Exception as error:

@@ -83,7 +83,7 @@ class Measurement:
         #: Raised by the thread that samples the process's memory.
         self.memory_peak = self._memory_before = memory_bytes()
         self._highest_before = _highest_memory_bytes()
-        self._start_t, self._started_at = time(), perf_counter()
+        self._start_t, self._started_at = read_clocks()
         self._cpu_before = thread_time()
 
     # -- called by the wrappers of coffea and uproot -------------------------------------
@@ -356,6 +356,20 @@ def publish(found: Records) -> None:
     for listener in list(here().listeners.values()):
         with errors_logged("pass a chunk to a listener"):
             listener(records)
+
+
+def read_clocks() -> tuple[float, float]:
+    """Return ``time()`` and ``perf_counter()`` of one moment.
+
+    They are less than 0.1 ms apart unless the thread was interrupted three times.
+    """
+    for _ in range(3):
+        seconds = perf_counter()
+        t = time()
+        # On a busy machine, another thread can run between the two.
+        if perf_counter() - seconds < 1e-4:
+            break
+    return t, seconds
 
 
 # -- memory ----------------------------------------------------------------------------------

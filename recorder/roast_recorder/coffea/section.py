@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from time import perf_counter, thread_time, time
+from time import perf_counter, thread_time
 from typing import Any
 
 from roast_recorder.coffea.measurement import (
@@ -12,6 +12,7 @@ from roast_recorder.coffea.measurement import (
     exception_text,
     memory_bytes,
     publish_section,
+    read_clocks,
 )
 from roast_recorder.process_state import here
 
@@ -41,7 +42,7 @@ class section:  # noqa: N801 - it is used like a function
         if not here().listeners:
             return
         with errors_logged("begin a section"):
-            start = _bytes_read(), memory_bytes(), thread_time(), time(), perf_counter()
+            start = _bytes_read(), memory_bytes(), thread_time(), *read_clocks()
             self._starts.setdefault(threading.get_ident(), []).append(start)
 
     def __exit__(self, exc_type: object, exc: BaseException | None, tb: object) -> None:

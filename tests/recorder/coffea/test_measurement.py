@@ -20,6 +20,7 @@ from roast_recorder.coffea.measurement import (
     call_measured,
     current_measurement,
     memory_bytes,
+    read_clocks,
 )
 from roast_recorder.process_state import here
 
@@ -201,6 +202,21 @@ def test_durations_ignore_changes_of_the_system_clock(listener, monkeypatch):
 
     assert listener.chunks[0]["start_t"] == 1_000.0
     assert 1_000.0 <= listener.chunks[0]["stop_t"] < 2_000.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "times", "expected"),
+    [
+        ([1.0, 1.2, 1.2, 1.20001], [100.1, 100.2], (100.2, 1.2)),
+        (range(6), [100.0, 102.0, 104.0], (104.0, 4)),
+    ],
+    ids=["second attempt", "three attempts at most"],
+)
+def test_clocks_are_read_again_after_an_interruption(monkeypatch, seconds, times, expected):
+    monkeypatch.setattr(measurement, "perf_counter", iter(seconds).__next__)
+    monkeypatch.setattr(measurement, "time", iter(times).__next__)
+
+    assert read_clocks() == expected
 
 
 # -- one measurement per chunk ---------------------------------------------------------------

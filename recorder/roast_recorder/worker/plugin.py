@@ -157,13 +157,15 @@ class WorkerRecorder(WorkerPlugin):
         """Return the stalls since the last call."""
         self._delays.append(self._worker.scheduler_delay)
         stalls, self._stalls = self._stalls, []
+        if not stalls:
+            return []
         # Convert to the scheduler's clock by a median: a stall distorts Dask's estimate.
         delay = sorted(self._delays)[len(self._delays) // 2]
         for stall in stalls:
             stall["worker"] = self._worker.address
             stall["start_t"] += delay
             stall["stop_t"] += delay
-        return [("stall", len(stalls), pack(stalls))] if stalls else []
+        return [("stall", len(stalls), pack(stalls))]
 
     def _on_measured(self, records: Records) -> None:
         """Queue the records of a chunk or section of this worker.

@@ -1,5 +1,6 @@
 """Plugins on real workers: they are registered, send records, and leave nothing behind."""
 
+import asyncio
 import contextlib
 import sys
 import time
@@ -23,7 +24,7 @@ from roast_recorder.scheduler import worker_plugins
 from roast_recorder.scheduler.wire_format import pack, unpack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import Settings
-from roast_recorder.worker.plugin import TOPIC
+from roast_recorder.worker.plugin import TOPIC, _repeat
 
 pytestmark = pytest.mark.cluster
 
@@ -158,6 +159,18 @@ def test_sections_of_a_running_task_are_recorded_when_recording_ends(record, cli
     assert [section["name"] for section in recorder.records("section")] == ["first part"]
     end.set()
     future.result()
+
+
+def test_sending_continues_after_an_error():
+    answers = [ValueError("unexpected"), None, asyncio.CancelledError]
+
+    def send():
+        if answer := answers.pop(0):
+            raise answer
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(_repeat(send, 0.0))
+    assert not answers
 
 
 def test_odd_names_and_clocks(record, client):

@@ -184,13 +184,13 @@ def expect_recent(case: Case) -> None:
 
 
 def expect_unclean_end(case: Case, trace: Path) -> None:
-    """Expect that ``check`` reports that the recording did not end in order."""
+    """Expect that ``check`` reports that the recording did not end cleanly."""
     command = [sys.executable, "-m", "roast_analyze", "check", str(trace)]
     done = subprocess.run(command, capture_output=True, text=True)
     said = " ".join(done.stdout.split())
     case.expect(done.returncode == 1, f"`roast-analyze check` exits with {done.returncode}")
     case.expect(
-        "did not end in order" in said, f"`roast-analyze check` prints {said!r} {done.stderr!r}"
+        "did not end cleanly" in said, f"`roast-analyze check` prints {said!r} {done.stderr!r}"
     )
 
 
@@ -290,7 +290,7 @@ def writer_killed(
     case.expect(client.receive()["right"], "the results are wrong")
     stop = on.log_nbytes()
     said = client.ask("stop")
-    case.expect(said["in_order"], "the recording did not end in order")
+    case.expect(said["in_order"], "the recording did not end cleanly")
     case.expect(not said["dropped_by_kind"], f"dropped: {said['dropped_by_kind']}")
     recorded = read_trace(case, case.folder / trace_name)
     compare(case, recorded, transition_log.read(on.log, start), kill_t)

@@ -1448,7 +1448,7 @@ COMMENT ON COLUMN trace_info.segment IS 'Segment number, from 1.';
 COMMENT ON COLUMN trace_info.schema_version IS 'Version of the trace format. Null if the header is missing.';
 COMMENT ON COLUMN trace_info.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN trace_info.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN trace_info.clean_end IS 'True if the segment ends with a trailer: the recording ended in order.';
+COMMENT ON COLUMN trace_info.clean_end IS 'True if the segment ends with a trailer: the recording ended cleanly.';
 COMMENT ON COLUMN trace_info.dask_version IS 'Version of dask on the scheduler.';
 COMMENT ON COLUMN trace_info.distributed_version IS 'Version of distributed on the scheduler.';
 COMMENT ON COLUMN trace_info.python_version IS 'Version of Python on the scheduler.';
@@ -1458,7 +1458,7 @@ COMMENT ON COLUMN trace_info.utc_offset_seconds IS 'Local time of the scheduler 
 COMMENT ON COLUMN trace_info.clock_offset_seconds IS 'Clock of the process that wrote the file minus the scheduler''s clock.';
 COMMENT ON COLUMN trace_info.settings IS 'Recorder settings, as JSON.';
 COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.';
-COMMENT ON COLUMN trace_info.redacted_values IS 'Number of secrets replaced by <redacted> up to the end of this segment. Null if it did not end in order.';
+COMMENT ON COLUMN trace_info.redacted_values IS 'Number of secrets replaced by <redacted> up to the end of this segment. Null if it did not end cleanly.';
 COMMENT ON COLUMN trace_info.path IS 'File name.';
 COMMENT ON COLUMN trace_info.label IS 'Name of the run, given when it was recorded.';
 COMMENT ON COLUMN trace_info.trace_id IS 'Trace identity.';
@@ -1758,7 +1758,7 @@ COMMENT ON COLUMN client_activity.client IS 'Client.';
 COMMENT ON COLUMN client_activity.start_t IS 'Start, in seconds since the epoch.';
 COMMENT ON COLUMN client_activity.stop_t IS 'End, in seconds since the epoch.';
 COMMENT ON COLUMN client_activity.seconds IS 'Duration.';
-COMMENT ON COLUMN client_activity.activity IS 'wait: for Dask · dask: other work of Dask that the program called, as making graphs · own: everything else.';
+COMMENT ON COLUMN client_activity.activity IS 'wait: for Dask · dask: other work of Dask that the program called, such as making graphs · own: everything else.';
 COMMENT ON COLUMN client_activity."function" IS 'Innermost function of the program, which may have called installed packages.';
 COMMENT ON COLUMN client_activity.filename IS 'File of the function.';
 COMMENT ON COLUMN client_activity.cpu_seconds IS 'CPU time of the main thread. Much less than seconds for own work means that it waited, as for files.';
@@ -1965,7 +1965,7 @@ SELECT
 FROM raw.stall
 ORDER BY trace_id, start_t, rowid;
 
-COMMENT ON VIEW stalls IS 'Stalls of event loops: times in which a scheduler or worker could neither send nor receive. One row per stall of at least 0.1 s. Typical causes are code that holds the interpreter''s lock, large arguments inside of tasks, which workers deserialize on the event loop, and overloaded machines. Empty before trace format 2.4.';
+COMMENT ON VIEW stalls IS 'Stalls of event loops: times in which a scheduler or worker could neither send nor receive. One row per stall of at least 0.1 s. Typical causes are code that holds the GIL, large arguments inside of tasks, which workers deserialize on the event loop, and overloaded machines. Empty before trace format 2.4.';
 COMMENT ON COLUMN stalls.process IS 'scheduler or worker.';
 COMMENT ON COLUMN stalls.worker IS 'Worker address. Null for the scheduler.';
 COMMENT ON COLUMN stalls.start_t IS 'Time at which the event loop was due to continue, in seconds since the epoch. The stall may have begun up to 0.02 s before.';
@@ -3161,7 +3161,7 @@ COMMENT ON COLUMN activities.span_id IS 'Span of the work.';
 COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks. For p2p, the background task.';
 COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
 COMMENT ON COLUMN activities.cpu_seconds IS 'CPU time in task threads.';
-COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in task threads: input and output, locks, the interpreter lock.';
+COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in task threads: input and output, locks, the GIL.';
 COMMENT ON COLUMN activities.serialize_seconds IS 'Serialization time.';
 COMMENT ON COLUMN activities.deserialize_seconds IS 'Deserialization time.';
 COMMENT ON COLUMN activities.compress_seconds IS 'Compression time.';
@@ -6138,7 +6138,7 @@ ORDER BY slow.trace_id, excess_seconds DESC, slow.seq;
 CREATE OR REPLACE VIEW stragglers AS FROM stragglers_by(2);
 
 COMMENT ON MACRO TABLE stragglers_by IS 'The view stragglers with another minimum of relative_duration.';
-COMMENT ON VIEW stragglers IS 'Attempts of at least twice the median of their prefix. One row per attempt, largest excess first. The median is that of the successful attempts of the prefix, of which there must be at least 10. stragglers_by(1.5) uses another minimum of relative_duration.';
+COMMENT ON VIEW stragglers IS 'Attempts that took at least twice the median of their prefix. One row per attempt, largest excess first. The median is that of the successful attempts of the prefix, of which there must be at least 10. stragglers_by(1.5) uses another minimum of relative_duration.';
 COMMENT ON COLUMN stragglers.key IS 'Task key.';
 COMMENT ON COLUMN stragglers.prefix IS 'Key prefix.';
 COMMENT ON COLUMN stragglers.attempt IS 'Attempt number within the key, from 1.';
@@ -6813,8 +6813,8 @@ everything AS (
     SELECT
         'no trailer',
         NULL,
-        'the recording did not end in order: it was killed, its client was closed, the '
-        || 'scheduler died, or it is still running; later records are unknown',
+        'the recording did not end cleanly: it was killed, the scheduler died, '
+        || 'or it is still running; later records are unknown',
         stop_t,
         trace_id,
         segment

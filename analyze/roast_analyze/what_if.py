@@ -1,6 +1,6 @@
 """Predictions of a recorded run under other conditions.
 
-The run is simulated as recorded first; the difference to the recorded wall time is the replay
+The run is simulated as recorded first; the difference from the recorded wall time is the replay
 error. Then each scenario is simulated.
 """
 

@@ -1,4 +1,4 @@
-"""``python -m roast_recorder`` is ``roast-record``."""
+"""Run ``roast-record`` as ``python -m roast_recorder``."""
 
 import sys
 

@@ -36,9 +36,9 @@ def record(
     Parameters
     ----------
     client : distributed.Client, optional
-        A connected client, synchronous or asynchronous. Without one, the chunks are
-        recorded that coffea's IterativeExecutor and FuturesExecutor process in this
-        process and in its pools.
+        A connected client, synchronous or asynchronous. Without one, the chunks
+        that coffea's IterativeExecutor and FuturesExecutor process in this process and in
+        its pools are recorded.
     path : path-like, optional
         The trace, on this machine. One file if it ends in ``.jsonl``, ``.jsonl.zst`` or
         ``.jsonl.gz``; an older trace of that name is replaced. Otherwise a folder of

@@ -2,7 +2,7 @@
 """The command ``roast-record``.
 
 - 0: success
-- 1: the recording did not end in order, or the demo failed
+- 1: the recording did not end cleanly, or the demo failed
 - 2: the call is invalid
 - 130: ended by Ctrl-C
 

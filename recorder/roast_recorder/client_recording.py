@@ -48,14 +48,15 @@ RECONNECT_SECONDS = 25.0
 RETRY_INTERVAL_SECONDS = 0.5
 RETRY_TIMEOUT_SECONDS = 2.0
 
-#: Most pending records of the client; they accumulate while the trace cannot be written.
+#: Maximum number of pending records of the client, which accumulate while the trace
+#: cannot be written.
 MAX_PENDING = 10_000
 
 
 class Recording(TraceOwner):
     """One recording of one cluster into one trace.
 
-    It ends in order with the ``with`` block or :meth:`stop`, and also when the client is
+    It ends cleanly with the ``with`` block or :meth:`stop`, and also when the client is
     closed or the cluster ends first.
     """
 
@@ -96,7 +97,7 @@ class Recording(TraceOwner):
         OSError, ValueError
             If the trace cannot be written. Nothing has been recorded then.
         RuntimeError
-            If this recording was started before.
+            If this recording was already started.
         """
         return self._client.sync(self.start_on_loop)
 
@@ -132,14 +133,14 @@ class Recording(TraceOwner):
         try:
             await self.stop_on_loop()
         except Exception:
-            logger.exception("roast: recording %s did not end in order", self.path)
+            logger.exception("roast: recording %s did not end cleanly", self.path)
 
     # -- on the client's event loop ------------------------------------------------------
 
     async def start_on_loop(self) -> Recording:
         """Start the recording, as :meth:`start`, on the client's event loop."""
         if self._writer is not None:
-            raise RuntimeError(f"the recording of {self.path!r} was started before")
+            raise RuntimeError(f"the recording of {self.path!r} was already started")
         try:
             await self._attach()
             before = time()

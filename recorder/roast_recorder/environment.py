@@ -118,7 +118,7 @@ def _facts(section: str, values: Mapping[str, Any]) -> list[Fact]:
 
 
 def client_facts(settings: Settings, client: Client | None = None) -> list[dict[str, Any]]:
-    """Describe the process that records and its program; of a client also its cluster.
+    """Describe the process that records, its program and, for a client, its cluster.
 
     The result is JSON without ``kind`` and ``t``. This function reads files and runs git.
     """
@@ -415,7 +415,7 @@ SET_BY_DASK: Final = frozenset({"scheduler", "shuffle", "parent"})
 
 
 def configuration(*, own: bool = False) -> dict[str, dict[str, Any]]:
-    """Return Dask's ``configuration``, where it differs from the ``defaults``, and these.
+    """Return the ``configuration`` that differs from Dask's ``defaults``, and the defaults.
 
     Texts of options that no imported package declares are withheld unless `own`. Values that
     may contain environment variables, arguments, headers, credentials or paths of certificates
@@ -534,7 +534,7 @@ CLUSTER_ARGUMENTS: Final = """
 
 
 def cluster_facts(cluster: Any) -> dict[str, Any]:
-    """Describe a client's cluster object; None if the client has only an address."""
+    """Describe a client's cluster object; empty if the client has only an address."""
     if cluster is None:
         return {}
     facts: dict[str, Any] = {"type": _qualified_name(type(cluster))}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("roast_recorder")
 
-#: Most layers of a graph that are described; of the rest only the number is recorded.
+#: Maximum number of described layers of a graph; the rest are only counted.
 MAX_LAYERS: Final = 300
 
 #: Longest name.
@@ -40,7 +40,7 @@ MAX_LENGTH: Final = 300
 MAX_CODE_CHARACTERS: Final = 10_000
 MAX_CODES: Final = 500
 
-#: Most stacks of a computation whose code is described, and most frames of a stack.
+#: Maximum numbers of described stacks of a computation, and of frames of a stack.
 MAX_STACKS: Final = 20
 
 #: Lines kept before and after the one that submits, of code that is too long.

@@ -39,11 +39,11 @@ CONFIGURATION_ONLY: Final = ("directory", "store")
 class Settings:
     """How a recording is made. An invalid value is a ValueError."""
 
-    #: Name of the run, by which it is shown beside others; also ``--label``.
+    #: Name of the run in comparisons; also ``--label``.
     label: str | None = None
     #: Longest time until a record is in the file.
     flush_interval_seconds: float = 0.5
-    #: Time between two samples of each worker. Workers report every 0.5 s at most, so
+    #: Time between two samples of each worker. Workers report at most every 0.5 s, so
     #: shorter intervals repeat values.
     sample_interval_seconds: float = 1.0
     #: Time between two messages with the samples of Dask's profiler. A worker that dies
@@ -67,8 +67,8 @@ class Settings:
     #: ``all``: names and versions of all installed packages. ``known``: of Dask, of what it
     #: runs on, and of the scientific stack only.
     packages: str = "all"
-    #: Whether texts in Dask's configuration are recorded whose names no installed package
-    #: declares.
+    #: Whether to record strings in Dask's configuration under names that no installed
+    #: package declares.
     own_configuration: bool = False
     #: zstd compression level, from 1 to 19.
     compression_level: int = 6
@@ -99,7 +99,7 @@ class Settings:
         for kind in self.kinds:
             if kind not in OPTIONAL_KINDS:
                 raise ValueError(
-                    f"invalid kind {kind!r}: use some of {', '.join(OPTIONAL_KINDS)}"
+                    f"invalid kind {kind!r}: choose from {', '.join(OPTIONAL_KINDS)}"
                 )
         for pattern in self.redact_patterns:
             try:
@@ -125,7 +125,7 @@ class Settings:
         invalid value a ValueError.
         """
         names = [field.name for field in fields(cls)]
-        use = f"use some of {', '.join(names)}"
+        use = f"choose from {', '.join(names)}"
         for name in keywords:
             if name not in names:
                 raise TypeError(f"unknown setting {name!r}: {use}")
@@ -164,7 +164,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "label": (
         lambda value: isinstance(value, str) and 0 < len(value.strip()) <= 100,
-        "a text of 1 to 100 characters",
+        "a string of 1 to 100 characters",
     ),
     "packages": (lambda value: value in ("all", "known"), "'all' or 'known'"),
     "float": (_is_positive, "a positive number"),
@@ -174,7 +174,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: (
             isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
         ),
-        "a list of texts",
+        "a list of strings",
     ),
 }
 

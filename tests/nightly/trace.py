@@ -109,7 +109,7 @@ def loss(recording: Recording) -> list[Row]:
         rows.append(_loss("no header", None, detail, end_t))
     if trailer is None:
         detail = (
-            "the recording did not end in order: it was killed, its client was closed, the "
+            "the recording did not end cleanly: it was killed, the "
             "scheduler died, or it is still running; later records are unknown"
         )
         rows.append(_loss("no trailer", None, detail, end_t))

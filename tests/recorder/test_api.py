@@ -102,7 +102,7 @@ def test_start_and_stop(client, trace, read_lines):
     assert kinds(lines).count("trailer") == 1
     assert recording.records_by_kind.total() == len(lines)
     assert recording.nbytes == trace.stat().st_size
-    with pytest.raises(RuntimeError, match="was started before"):
+    with pytest.raises(RuntimeError, match="was already started"):
         recording.start()
 
 

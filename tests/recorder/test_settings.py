@@ -28,12 +28,12 @@ INVALID = [
         ("compression_level", value, f"invalid compression_level={value}: use a whole number")
         for value in (0, 20, 6.0, True)
     ),
-    *(("label", value, f"invalid label={value!r}: use a text of 1 to 100 characters")
+    *(("label", value, f"invalid label={value!r}: use a string of 1 to 100 characters")
       for value in ("", " ", 5, "x" * 101)),
     ("packages", "some", "invalid packages='some': use 'all' or 'known'"),
-    *((name, value, f"invalid {name}={value!r}: use a list of texts")
+    *((name, value, f"invalid {name}={value!r}: use a list of strings")
       for name in ("kinds", "redact_patterns") for value in ("task", [1], None, 5)),
-    ("kinds", ["task", "tasks"], "invalid kind 'tasks': use some of task, transition, "),
+    ("kinds", ["task", "tasks"], "invalid kind 'tasks': choose from task, transition, "),
     ("redact_patterns", ["("],
      "invalid redact_patterns: '(' is not a regular expression: missing"),
 ]  # fmt: skip
@@ -107,12 +107,12 @@ def test_dasks_configuration_is_used_unless_the_call_sets_a_value(monkeypatch):
 def test_unknown_names_and_invalid_configuration():
     error = error_of({"interval": 1})
     assert error.startswith(
-        "TypeError: unknown setting 'interval': use some of label, flush_interval"
+        "TypeError: unknown setting 'interval': choose from label, flush_interval"
     )
     for configuration, message in [
         (
             {"interval": 1},
-            "unknown setting roast.recorder.interval in Dask's configuration: us",
+            "unknown setting roast.recorder.interval in Dask's configuration: choose from ",
         ),
         ({"flush_interval_seconds": "soon"}, "invalid flush_interval_seconds='soon'"),
         ("yes", "invalid roast.recorder='yes' in Dask's configuration: use names and values"),

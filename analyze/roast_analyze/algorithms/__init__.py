@@ -1,1 +1,1 @@
-"""Algorithms over Polars frames, independent of DuckDB: trees and comparisons of profiles."""
+"""Algorithms over Polars frames, independent of DuckDB."""

@@ -1,9 +1,9 @@
 """Comparison of metrics of new runs with those of base runs, and rules for a regression.
 
 A rule with a change, such as ``wall_seconds > +10%``, compares the means of both. With three
-runs or more, the change must also lie outside of the prediction interval of 95 %: between
-``base - reach`` and ``base + reach`` the mean of the new runs is expected if they are runs like
-the bases, where ``reach = t * s * sqrt(1 / bases + 1 / news)``, s is the pooled standard
+runs or more, the change must also lie outside of the 95 % prediction interval: if the new runs
+are runs like the bases, their mean is expected between ``base - reach`` and ``base + reach``,
+where ``reach = t * s * sqrt(1 / bases + 1 / news)``, s is the pooled standard
 deviation of the runs, and t is Student's for ``bases + news - 2`` degrees of freedom.
 """
 

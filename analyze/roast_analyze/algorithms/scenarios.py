@@ -238,7 +238,7 @@ def with_chunk_size(
         wanted[last] = plan.wanted.get(max(own_merges, default=first))
 
     sources = np.array(kept + [task.like for task in added])
-    # New tasks come after the task that they are modelled on, in their own order.
+    # New tasks come after the task that they are modeled on, in their own order.
     order = np.lexsort((np.arange(len(sources)), plan.priorities[sources]))
     priorities = np.empty(len(sources), dtype=np.int64)
     priorities[order] = np.arange(len(sources))

@@ -6,11 +6,11 @@ would have run. A changed run is a changed plan::
 
     simulate(dataclasses.replace(plan, seconds=shorter)).wall_seconds
 
-The scheduler is modelled after distributed's: root tasks queue on the scheduler up to the
+The scheduler is modeled after distributed's: root tasks queue on the scheduler up to the
 worker saturation, other tasks go to the worker with the earliest expected start among those
 that hold their dependencies, and idle workers steal at intervals. It handles one finished
 task at a time. A worker fetches missing dependencies, then runs ready tasks by priority.
-Paused workers, spilling, resources and limits of concurrent transfers are not modelled.
+Paused workers, spilling, resources and limits of concurrent transfers are not modeled.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class _Worker:
     index: int
     nthreads: int
     free: int
-    #: Largest number of tasks with which the scheduler sends it one from the queue.
+    #: The scheduler sends it queued tasks while it has fewer tasks than this.
     capacity: float
     names: tuple[str, str, str]
     is_alive: bool = False
@@ -425,7 +425,7 @@ class _Simulation:
         if not pool:
             return None
         if is_rootish:
-            # Without queuing, neighbours go to the same worker.
+            # Without queuing, neighbors go to the same worker.
             group = self._groups[task]
             last, left = self._last_worker.get(group, (None, 0))
             if last is None or not left or not last.is_alive:

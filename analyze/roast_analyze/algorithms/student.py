@@ -10,7 +10,7 @@ _NORMAL: Final = 1.960
 
 
 def student(degrees_of_freedom: int) -> float:
-    """Return the bound of a confidence interval of 95 %, in standard errors (Student's t).
+    """Return the bound of a 95 % confidence interval, in standard errors (Student's t).
 
     Beyond 9 degrees of freedom it is Fisher's expansion around the normal distribution, which
     is exact to 0.01.

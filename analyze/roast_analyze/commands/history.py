@@ -64,7 +64,7 @@ def _open(options: argparse.Namespace) -> tuple[Store, list[str]]:
     """Return the store, and the traces that are named after it: at most one."""
     name, *trace_ids = options.traces
     if len(trace_ids) > 1:
-        raise TraceError(f"{name!r} is a store: name no trace_id, or one")
+        raise TraceError(f"{name!r} is a store: name at most one trace_id")
     if options.start is not None or options.stop is not None:
         raise TraceError(
             f"{name!r} is a store, which has no time range: leave out --from, --to"

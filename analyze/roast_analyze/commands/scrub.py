@@ -1,13 +1,13 @@
 """Replace all names in a trace with pseudonyms, so that it can be shared.
 
-Keys, functions, files, hosts, users, datasets, branches, messages of exceptions, code and
-values of the configuration are replaced word by word, and the same word always by the same
+Keys, functions, files, hosts, users, datasets, branches, messages of exceptions and values
+of the configuration are replaced word by word, and the same word always by the same
 pseudonym. Numbers, times, ports, versions, folders of paths and the words of Dask, Python and
 file formats stay, so all views show the same numbers. Free text and code are replaced line by
 line.
 
 The scrubbed trace is checked before it appears under its name: no word of the trace may be
-left in it. Unreadable lines are left out and stay counted as such.
+left in it. Unreadable lines are replaced with other unreadable lines, so damage stays visible.
 
 The names that are kept with --keep are those in fields with that content, and equal words in
 all other fields.
@@ -76,10 +76,10 @@ def run(options: argparse.Namespace) -> None:
             listener=listener,
         )
     left_out = [
-        f"{counted(number, noun)} left out"
-        for number, noun in (
-            (done.unreadable, "unreadable line"),
-            (done.damaged, "damaged part of the compression"),
+        f"{counted(number, noun)} {outcome}"
+        for number, noun, outcome in (
+            (done.unreadable, "unreadable line", "replaced"),
+            (done.damaged, "damaged part of the compression", "left out"),
         )
         if number
     ]
@@ -93,6 +93,6 @@ def _contents(text: str) -> frozenset[Content]:
     unknown = [name for name in names if name not in [*Content]]
     if unknown:
         raise argparse.ArgumentTypeError(
-            f"unknown content {unknown[0]!r}: use some of {', '.join(Content)}"
+            f"unknown content {unknown[0]!r}: choose from {', '.join(Content)}"
         )
     return frozenset(map(Content, names))

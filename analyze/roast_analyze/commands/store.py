@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--most",
         metavar="SIZE",
-        help="remove the oldest runs until the files of all others have SIZE, such as 500GB",
+        help="remove the oldest runs until the files of the others fit in SIZE, such as 500GB",
     )
     parser.add_argument(
         "--grace",

@@ -129,7 +129,7 @@ def _show(page: Path, options: argparse.Namespace) -> None:
         with suppress(webbrowser.Error, OSError):  # the variable BROWSER names no program
             opened = webbrowser.open(address)
         if not opened:
-            note = f"roast-analyze: no browser found: open {address} in yours"
+            note = f"roast-analyze: no browser found: open {address} yourself"
             print(visible(note), file=sys.stderr)
 
 

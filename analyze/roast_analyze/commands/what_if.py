@@ -1,14 +1,14 @@
 """Predict the wall time under other conditions.
 
 Dask's scheduling is simulated over the recorded graph and durations. The first row of a trace
-is its replay as recorded. The difference to the recorded wall time is the column replay_error;
-above 10 %, the predictions should not be used, and the note names the assumption that is
-probably wrong. Without options, other numbers of workers are predicted.
+is its replay as recorded. Its difference from the recorded wall time is the column
+replay_error; above 10 %, the predictions should not be used, and the note names the assumption
+that is probably wrong. Without options, other numbers of workers are predicted.
 
-Several values are separated by commas, and every combination of the options is a row. What is
-removed by --without: stragglers (attempts of twice the usual duration), failures (failed
-attempts and lost workers), transfers, scheduler (overhead per task) or client-gaps (from the
-results that the client waited for to its next graph); a+b removes both.
+Several values are separated by commas, and every combination of the options is a row. --without
+removes stragglers (attempts of twice the usual duration), failures (failed attempts and lost
+workers), transfers, scheduler (overhead per task) or client-gaps (the time from the results
+that the client waited for to its next graph); a+b removes both.
 
 For example:
 

@@ -5,9 +5,9 @@ Python computes, and those in SQL that read such tables. The names are views of 
 first. A query refers to a derived table if its text contains the name of the table, or of a
 view that needs it.
 
-If they are kept beside a database, the rows are written to a file, which later sessions attach.
-It gets its final name when it is complete and is never modified, so several processes can fill
-the same table at the same time.
+If the tables are kept beside a database, their rows are written to a file, which later sessions
+attach. The file gets its final name when it is complete and is never modified,
+so several processes can fill the same table at the same time.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Summary:
 
     words: int = 0  # different ones that were replaced
     records: int = 0
-    unreadable: int = 0  # lines that were left out
+    unreadable: int = 0  # lines that were replaced with unreadable ones
     damaged: int = 0  # places where the compression is damaged
 
 

@@ -45,7 +45,8 @@ logger = logging.getLogger("roast_recorder")
 #: How long :meth:`LocalRecording.stop` waits for the trace to be completed.
 STOP_TIMEOUT_SECONDS = 30.0
 
-#: Most chunks of this process, or sections outside of chunks, that wait to be written.
+#: Maximum number of chunks of this process, and of sections outside of chunks, that wait to be
+#: written.
 MAX_PENDING = 100_000
 
 
@@ -69,10 +70,10 @@ class LocalRecording(TraceOwner):
         OSError, ValueError
             If the trace cannot be written.
         RuntimeError
-            If this recording was started before.
+            If this recording was already started.
         """
         if self._writer is not None:
-            raise RuntimeError(f"the recording of {self.path!r} was started before")
+            raise RuntimeError(f"the recording of {self.path!r} was already started")
         facts = environment.header_facts()
         header = environment.header(self.trace_id, self._settings, facts)
         writer = Writer(self.path, header, self._settings.as_dict())

@@ -36,10 +36,10 @@ MEMORY_INTERVAL_SECONDS = 0.05
 #: Samples without any chunk after which the sampling thread ends.
 MEMORY_IDLE_SAMPLES = 20
 
-#: Most sections recorded of one chunk; more are counted.
+#: Maximum number of sections recorded per chunk; more are counted.
 MAX_SECTIONS = 1_000
 
-#: Most characters recorded of an exception.
+#: Maximum number of characters recorded of an exception.
 MAX_EXCEPTION_LENGTH = 10_000
 
 #: Counters of uproot's source of a file.
@@ -389,7 +389,7 @@ def memory_bytes() -> int:
 
 def _memory_reader() -> Callable[[], int]:
     """Return a function that reads the memory of this process from a file kept open."""
-    # Opening, reading and closing releases the interpreter's lock three times; with many
+    # Opening, reading and closing releases the GIL three times; with many
     # threads, waiting for it costs more than everything else here.
     try:
         # It is closed when the last listener is removed, together with the function.

@@ -21,10 +21,10 @@ try:
 except ImportError:  # until 2024.11 tasks were tuples
     task_spec = None  # type: ignore[assignment]
 
-#: Most characters recorded of the user's metadata.
+#: Maximum number of characters recorded of the user's metadata.
 MAX_USERMETA_LENGTH = 4_096
 
-#: Most parts of a task that are searched for the arguments of uproot's reader.
+#: Maximum number of parts of a task that are searched for the arguments of uproot's reader.
 MAX_PARTS = 300
 
 #: Types of the first argument of most tasks that are not chunks.

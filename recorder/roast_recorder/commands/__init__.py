@@ -1,4 +1,4 @@
-"""The commands of ``roast-record``, one a module, and what they share.
+"""The commands of ``roast-record``, one per module, and what they share.
 
 Each has ``add_to(commands)``, which adds a parser for its arguments. The parser's default
 ``run`` is a function that takes the parsed arguments and returns the exit code.
@@ -45,7 +45,7 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
         help="a file (.jsonl, .jsonl.zst, .jsonl.gz), or a folder for numbered segments "
         "(default: a new file roast-DATE-TIME-ID.jsonl.zst in the working directory)",
     )
-    parser.add_argument("--label", help="name of the run, by which it is shown beside others")
+    parser.add_argument("--label", help="name of the run in comparisons")
     parser.add_argument(
         "--set",
         action="append",

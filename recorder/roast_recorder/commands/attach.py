@@ -92,7 +92,7 @@ def _attach(options: argparse.Namespace) -> int:
                 print(f"\r{_progress(recording)} ", end="", file=sys.stderr, flush=True)
         recording.stop()
         whole = recording.ended_in_order()
-    end = "" if whole else "; the recording did not end in order"
+    end = "" if whole else "; the recording did not end cleanly"
     print(f"\rroast-record: {path}: {_progress(recording)}{end}", file=sys.stderr)
     if not options.output:
         print(f"roast-record: {how_to_open(path)}", file=sys.stderr)

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 from roast_recorder.scheduler import wire_format
 
-#: Values of transitions, of which each has 5, 7 or 13, and other records that are encoded at
-#: once: a few milliseconds of the scheduler's thread.
+#: Number of values of transitions (5, 7 or 13 each), and of other records, that are encoded
+#: at once: a few milliseconds of the scheduler's thread.
 TRANSITION_VALUES_PER_BATCH: Final = 50_000
 RECORDS_PER_BATCH: Final = 5_000
 

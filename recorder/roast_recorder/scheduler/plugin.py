@@ -96,7 +96,7 @@ class RecorderPlugin(SchedulerPlugin):
 
     async def start(self, scheduler: Scheduler) -> None:
         """Attach to the scheduler and record its current state."""
-        # A scheduler starts the plugins again that a preload has added and started.
+        # A scheduler calls `start` again for plugins that a preload has added and started.
         if hasattr(self, "_scheduler"):
             return
         self._scheduler = scheduler
@@ -622,7 +622,7 @@ class RecorderPlugin(SchedulerPlugin):
                 logger.exception("roast: workers and scheduler cannot be sampled")
             is_connected = self._client_id in (None, *self._scheduler.clients)
             if not is_connected and monotonic() - self._buffer.last_pull > ORPHANED_SECONDS:
-                logger.info("roast: recording %s is not pulled any more", self._trace_id)
+                logger.info("roast: recording %s is no longer pulled", self._trace_id)
                 self._remove()
                 return
             await asyncio.sleep(self._settings["sample_interval_seconds"])

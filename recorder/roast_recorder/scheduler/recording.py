@@ -60,7 +60,7 @@ async def pump(pull: Pull, writer: Writer) -> str:
 def log_end(writer: Writer, ending: str) -> None:
     """Log what a trace contains and how its recording ended."""
     level = logging.INFO if ending and not writer.state.dropped_by_kind else logging.WARNING
-    how = ending or "the recording did not end in order"
+    how = ending or "the recording did not end cleanly"
     logger.log(level, "roast: %s; %s", writer.summary, how)
 
 

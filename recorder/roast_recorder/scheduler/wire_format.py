@@ -497,8 +497,8 @@ MAX_ARRAY_SIZE: Final = 10_000
 #: Deeper nesting is replaced by "…".
 MAX_DEPTH: Final = 20
 
-#: Most characters of one record: the rest is left out and counted. DuckDB cannot read a
-#: record of 16 MiB, and building a large one would block the scheduler.
+#: Maximum number of characters of one record: the rest is left out and counted. DuckDB cannot
+#: read a record of 16 MiB, and building a large one would block the scheduler.
 MAX_CHARACTERS: Final = 2_000_000
 
 #: Characters that a number or a container counts as.

@@ -88,7 +88,7 @@ class WorkerPlugins:
             errors = [it for it in answers.values() if it and it.get("status") == "error"]
             if errors:
                 logger.warning(
-                    "roast: %d of %d workers cannot be recorded from within (%s)",
+                    "roast: %d of %d workers cannot run the recorder's plugin (%s)",
                     len(errors),
                     len(answers),
                     errors[0].get("exception_text", "no reason given"),

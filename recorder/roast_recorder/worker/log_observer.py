@@ -23,7 +23,8 @@ from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, Row, loss, needs_t
 if TYPE_CHECKING:
     from distributed import Worker
 
-#: Most pending records of one kind: some 20 MB of transitions. More are dropped and counted.
+#: Maximum number of pending records of one kind: some 20 MB of transitions. More are dropped
+#: and counted.
 MAX_PENDING: Final = 100_000
 
 #: Number of pending records beyond which they are sent before the next heartbeat.

@@ -118,7 +118,7 @@ class TraceOwner:
             self.stop()
         except Exception:
             # Raising it would hide an exception of the user's block.
-            logger.exception("roast: recording %s did not end in order", self.path)
+            logger.exception("roast: recording %s did not end cleanly", self.path)
 
 
 class Writer:

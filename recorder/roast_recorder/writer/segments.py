@@ -2,7 +2,7 @@
 
 Every segment can be read alone. It begins with the header; the second and later ones then
 repeat the records that still apply: facts of the environment and the workers that have
-joined and not left. A segment that ends in order closes with a trailer, which has its
+joined and not left. A segment that ends cleanly closes with a trailer, which has its
 record counts and the checksum of all bytes before it.
 
 Records that cannot be written are counted by kind and reported in ``loss`` records with

@@ -163,7 +163,7 @@ def test_restricted_tasks_run_where_they_may():
 
 
 def test_without_queuing_root_tasks_are_sent_at_once():
-    # Neighbours go to the same worker.
+    # Neighbors go to the same worker.
     roots = plan([1] * 6, workers=2, groups=[0] * 6, saturation=math.inf)
 
     assert simulate(roots).workers.tolist() == [0, 0, 0, 1, 1, 1]

@@ -26,7 +26,7 @@ def test_summary_and_page_of_a_store(analyze, store, tmp_path):
 
     for words, message in {
         ("C",): "has no trace 'C': see roast-analyze store list",
-        ("A", "B"): "is a store: name no trace_id, or one",
+        ("A", "B"): "is a store: name at most one trace_id",
         ("--from", "5m"): "is a store, which has no time range: leave out --from, --to",
     }.items():
         code, _, err = analyze(store, *words)

@@ -308,7 +308,7 @@ def test_title_path_and_opening_of_the_report(analyze, monkeypatch, several, tmp
     assert (titles, shown) == (["T"] * 4, [page.as_uri()])
 
     # Without a browser the address is printed.
-    message = f"roast-analyze: no browser found: open {page.as_uri()} in yours\n"
+    message = f"roast-analyze: no browser found: open {page.as_uri()} yourself\n"
     for trouble in (None, webbrowser.Error("none"), OSError("none")):
         fails = Mock(return_value=False, side_effect=trouble)
         monkeypatch.setattr(webbrowser, "open", fails)

@@ -24,7 +24,7 @@ NO_TRAILER = (
     "no trailer",
     None,
     (
-        "the recording did not end in order: it was killed, its client was closed, the "
+        "the recording did not end cleanly: it was killed, the "
         "scheduler died, or it is still running; later records are unknown"
     ),
 )

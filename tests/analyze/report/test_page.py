@@ -148,7 +148,7 @@ def test_a_recording_of_one_instant(build, worker, task, run):
     assert tiles["Workers"] == ("1", "at once")
     assert tiles["Core-seconds"] == ("0", "nothing computed")
     empty = {section.name: section.empty for section in built.sections}
-    assert empty["scheduler"].startswith("All records have the same time, so that there are no")
+    assert empty["scheduler"].startswith("All records have the same time, so there are no")
 
 
 def test_the_report_of_a_truncated_trace_replaces_an_existing_file(

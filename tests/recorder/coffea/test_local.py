@@ -295,7 +295,7 @@ def test_a_recording_is_started_once_and_can_be_stopped_repeatedly(trace, read_l
 
     assert recording.start() is recording
     assert [stat.S_IMODE(spool.stat().st_mode) for spool in spools.iterdir()] == [0o700]
-    with pytest.raises(RuntimeError, match="was started before"):
+    with pytest.raises(RuntimeError, match="was already started"):
         recording.start()
     with pytest.raises(ValueError, match=r"trace\.jsonl"):
         roast_recorder.record(path=trace).start()
@@ -304,7 +304,7 @@ def test_a_recording_is_started_once_and_can_be_stopped_repeatedly(trace, read_l
         pass
     recording.stop()
     recording.stop()
-    with pytest.raises(RuntimeError, match="was started before"):
+    with pytest.raises(RuntimeError, match="was already started"):
         recording.start()
     with section("later"):
         pass

@@ -321,7 +321,7 @@ def test_a_worker_that_cannot_be_recorded_is_logged(record, client, caplog):
 
     assert client.submit(chunk, pure=False).result()
     assert recorder.rows == []
-    assert "2 of 2 workers cannot be recorded from within (RuntimeError" in caplog.text
+    assert "2 of 2 workers cannot run the recorder's plugin (RuntimeError" in caplog.text
 
 
 def two_workers_in_this_process():

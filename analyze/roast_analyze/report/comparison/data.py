@@ -50,7 +50,7 @@ FACT_ROWS: Final = 200
 
 #: Suffix of the names of columns that contain ratios to the first trace.
 RATIO: Final = " times"
-#: Column of the largest difference to the first trace, with its sign.
+#: Column of the largest difference from the first trace, with its sign.
 DIFFERENCE: Final = "difference_seconds"
 #: Facts that always differ between runs.
 _IDENTITIES: Final = {

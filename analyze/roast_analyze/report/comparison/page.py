@@ -266,7 +266,7 @@ def _compute(comparison: Comparison) -> Section:
         "difference",
         "difference",
         group="seconds",
-        help="Largest difference to the first trace.",
+        help="Largest difference from the first trace.",
     )
     seconds = (first, *(replace(f, times=f.name + RATIO) for f in others), difference)
     for view, (title, noun, (name, *more)) in _GROUPS.items():

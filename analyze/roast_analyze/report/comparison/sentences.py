@@ -56,8 +56,8 @@ def core_time(comparison: Comparison) -> str:
         if discarded:
             wasted.append((trace.label, discarded, q.seconds(discarded)))
     if not used:
-        return "No worker was recorded in any trace, so that the core time is unknown."
-    text = f"The share of the core time with computing was {_each(used)}."
+        return "No worker was recorded in any trace, so the core time is unknown."
+    text = f"The share of the core time spent computing was {_each(used)}."
     if wasted:
         text += f" Attempts with discarded results computed for {_each(wasted)}."
     return text
@@ -119,7 +119,7 @@ def memory(comparison: Comparison) -> str:
 
 
 def difference(comparison: Comparison, listing: Listing, noun: str) -> str:
-    """Name the prefix, dataset or file with the largest difference to the first trace."""
+    """Name the prefix, dataset or file with the largest difference from the first trace."""
     row = listing.rows.row(0, named=True)
     change = row[DIFFERENCE]
     if not change:

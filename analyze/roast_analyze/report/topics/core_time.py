@@ -182,5 +182,5 @@ def _sentence(found: CoreTime) -> str:
         for use, part in sorted(seconds.items(), key=lambda item: -item[1])[:3]
         if part >= 0.01 * total
     ]
-    text = f"{q.share(kept / total)} of the thread time computed results that were kept."
+    text = f"{q.share(kept / total)} of the thread time was spent on results that were kept."
     return f"{text} The largest other uses: {q.series(named)}." if named else text

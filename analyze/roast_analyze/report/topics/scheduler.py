@@ -106,7 +106,7 @@ def section(found: SchedulerLoad, context: Context) -> Section:
     load = found.load
     if load.is_empty() and context.run.task_runs:
         return replace(
-            section, empty="All records have the same time, so that there are no rates to show."
+            section, empty="All records have the same time, so there are no rates to show."
         )
     if load.is_empty() or not load["transitions_per_second"].sum():
         return replace(

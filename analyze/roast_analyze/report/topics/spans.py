@@ -177,7 +177,7 @@ def _sentence(found: Listing) -> str:
         text += (
             f" The one with the most compute time, {named(top['path'])}, took "
             f"{q.seconds(top['wall_seconds'])}: {q.share(top['compute_share'])} of the thread "
-            "time computed its tasks"
+            "time was spent computing its tasks"
         )
         if top["idle_share"] is not None:
             text += f", {q.share(top['idle_share'])} was idle or spent on other spans"

@@ -71,7 +71,7 @@ def build(
     text = f"The workers provided {provided} {unit}. Each second is counted once."
     if not run.core_seconds:
         text = (
-            "No worker joined while this was recorded, so that the number of threads and the "
+            "No worker joined while this was recorded, so the number of threads and the "
             "available core time are unknown."
         )
     elif run.transfer_seconds:

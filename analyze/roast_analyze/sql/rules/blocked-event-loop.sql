@@ -107,7 +107,7 @@ totals AS (
 )
 SELECT
     CASE WHEN worst_seconds >= $entity_share * seconds THEN worst END AS entity,
-    -- Tasks that compute may hold the interpreter's lock: see rule gil.
+    -- Tasks that compute may hold the GIL: see rule gil.
     CASE WHEN computing_seconds < $max_computing_share * stalled_seconds THEN 'high' ELSE 'low' END
         AS confidence,
     CASE

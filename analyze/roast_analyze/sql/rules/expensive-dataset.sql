@@ -34,7 +34,7 @@ SELECT
     dataset AS entity,
     'high' AS confidence,
     format(
-        'Events of {} take {:.2g} ms, {:.1f} times as long as those of other datasets: {:.0f} % of the'
+        'Events of {} take {:.2g} ms each, {:.1f} times as long as those of other datasets: {:.0f} % of the'
         ' compute time for {:.0f} % of the events. This is not a fault.',
         dataset, 1e3 * event_seconds, event_seconds / other_event_seconds, 100 * share,
         100 * event_share
@@ -42,7 +42,7 @@ SELECT
     NULL::DOUBLE AS core_seconds,
     NULL::DOUBLE AS wall_seconds_min,
     NULL::DOUBLE AS wall_seconds_max,
-    'No change of the data is needed. Submit this dataset first, so that none of its chunks is the last one.' AS change,
+    'No change to the data is needed. Submit this dataset first, so that none of its chunks is the last one.' AS change,
     'SELECT dataset, events, compute_seconds, events_per_second, compute_share FROM datasets' AS evidence,
     compared.trace_id
 FROM compared

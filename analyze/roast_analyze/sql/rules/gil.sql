@@ -1,5 +1,5 @@
 -- Threads waiting for the GIL or for cores.
--- Threads of one worker that compute in Python take turns in holding the interpreter's lock (GIL):
+-- Threads of one worker that compute in Python take turns in holding the GIL:
 -- the process uses about one core, however many threads it has. Threads that libraries start
 -- themselves compete for cores with those of other workers: the process uses more CPU time than its
 -- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls

@@ -62,8 +62,8 @@ SELECT
     CASE WHEN names = 1 THEN name END AS entity,
     'high' AS confidence,
     CASE
-        WHEN kills = 1 THEN 'One worker was killed for its memory'
-        WHEN kills > 1 THEN format('{} workers were killed for their memory', kills)
+        WHEN kills = 1 THEN 'One worker was killed because of memory'
+        WHEN kills > 1 THEN format('{} workers were killed because of memory', kills)
         ELSE ''
     END || CASE WHEN kills > 0 AND deaths > kills THEN ', and ' ELSE '' END || CASE
         WHEN deaths - kills = 1

@@ -73,7 +73,7 @@ SELECT
     layers.layer AS entity,
     'high' AS confidence,
     format(
-        '{} of {} in total, with the data of their tasks inside, kept the workers waiting for {:.1f} s.',
+        '{} of {} in total, with data embedded in their tasks, kept the workers waiting for {:.1f} s.',
         CASE graphs WHEN 1 THEN 'A graph' ELSE graphs || ' graphs' END,
         _byte_size(bytes), waited_seconds
     ) AS sentence,

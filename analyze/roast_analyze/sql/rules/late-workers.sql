@@ -13,7 +13,7 @@ WITH work AS (
 submitted AS (
     SELECT trace_id, min(t) AS t FROM raw.task GROUP BY trace_id
 ),
-neighbours AS (
+neighbors AS (
     SELECT
         process,
         lag(process) OVER same_name AS predecessor,
@@ -24,13 +24,13 @@ neighbours AS (
 presence AS (
     SELECT
         worker.*,
-        neighbours.* EXCLUDE (process),
+        neighbors.* EXCLUDE (process),
         submitted.t AS start_t,
         work.stop_t,
         removal.kill IS NULL
             AND NOT starts_with(coalesce(removal.stimulus_id, ''), 'check-worker-ttl') AS is_departure
     FROM _worker_presence AS worker
-    INNER JOIN neighbours USING (process)
+    INNER JOIN neighbors USING (process)
     INNER JOIN work USING (trace_id)
     INNER JOIN submitted USING (trace_id)
     LEFT JOIN _worker_removals AS removal USING (process)

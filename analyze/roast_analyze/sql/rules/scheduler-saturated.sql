@@ -91,7 +91,7 @@ SELECT
         )
         ELSE concat(
             format(
-                'Threads waited for {:,.1f} core-seconds for tasks that were ready: {:.0f} ms for each of {:,} tasks'
+                'Threads waited {:,.1f} core-seconds for ready tasks: {:.0f} ms for each of {:,} tasks'
                 ' of {:.0f} ms.', seconds, 1000 * seconds / attempts, attempts, 1000 * mean_seconds
             ),
             format(

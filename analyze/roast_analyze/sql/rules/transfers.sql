@@ -96,7 +96,7 @@ SELECT
     CASE WHEN slowed.seconds IS NULL THEN 'high' ELSE 'medium' END AS confidence,
     concat(
         format(
-            'Threads waited for {:,.1f} core-seconds for the inputs of {} from other workers', found.seconds, found.prefix
+            'Threads waited {:,.1f} core-seconds for inputs of {} from other workers', found.seconds, found.prefix
         ),
         format(': {}, mostly results of {}', _byte_size(moved.nbytes), moved.source),
         '.',

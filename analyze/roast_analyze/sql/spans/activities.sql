@@ -43,7 +43,7 @@ COMMENT ON COLUMN activities.span_id IS 'Span of the work.';
 COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks. For p2p, the background task.';
 COMMENT ON COLUMN activities.seconds IS 'Time of all activities.';
 COMMENT ON COLUMN activities.cpu_seconds IS 'CPU time in task threads.';
-COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in task threads: input and output, locks, the interpreter lock.';
+COMMENT ON COLUMN activities.noncpu_seconds IS 'Other time in task threads: input and output, locks, the GIL.';
 COMMENT ON COLUMN activities.serialize_seconds IS 'Serialization time.';
 COMMENT ON COLUMN activities.deserialize_seconds IS 'Deserialization time.';
 COMMENT ON COLUMN activities.compress_seconds IS 'Compression time.';

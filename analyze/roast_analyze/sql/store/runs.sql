@@ -161,7 +161,7 @@ COMMENT ON COLUMN runs.output_bytes IS 'Size of all results.';
 COMMENT ON COLUMN runs.transfer_seconds IS 'Time to fetch dependencies from other workers.';
 COMMENT ON COLUMN runs.peak_worker_memory_bytes IS 'Maximum memory of a worker.';
 COMMENT ON COLUMN runs.lost_records IS 'Records that are known to be missing.';
-COMMENT ON COLUMN runs.clean_end IS 'Whether all segments of the trace ended in order. False while it is being recorded.';
+COMMENT ON COLUMN runs.clean_end IS 'Whether all segments of the trace ended cleanly. False while it is being recorded.';
 COMMENT ON COLUMN runs.records IS 'Records in the trace.';
 COMMENT ON COLUMN runs.python_version IS 'Version of Python.';
 COMMENT ON COLUMN runs.dask_version IS 'Version of dask.';

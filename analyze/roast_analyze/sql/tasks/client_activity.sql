@@ -18,7 +18,7 @@ COMMENT ON COLUMN client_activity.client IS 'Client.';
 COMMENT ON COLUMN client_activity.start_t IS 'Start, in seconds since the epoch.';
 COMMENT ON COLUMN client_activity.stop_t IS 'End, in seconds since the epoch.';
 COMMENT ON COLUMN client_activity.seconds IS 'Duration.';
-COMMENT ON COLUMN client_activity.activity IS 'wait: for Dask · dask: other work of Dask that the program called, as making graphs · own: everything else.';
+COMMENT ON COLUMN client_activity.activity IS 'wait: for Dask · dask: other work of Dask that the program called, such as making graphs · own: everything else.';
 COMMENT ON COLUMN client_activity."function" IS 'Innermost function of the program, which may have called installed packages.';
 COMMENT ON COLUMN client_activity.filename IS 'File of the function.';
 COMMENT ON COLUMN client_activity.cpu_seconds IS 'CPU time of the main thread. Much less than seconds for own work means that it waited, as for files.';

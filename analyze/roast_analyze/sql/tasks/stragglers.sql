@@ -57,7 +57,7 @@ ORDER BY slow.trace_id, excess_seconds DESC, slow.seq;
 CREATE VIEW stragglers AS FROM stragglers_by(2);
 
 COMMENT ON MACRO TABLE stragglers_by IS 'The view stragglers with another minimum of relative_duration.';
-COMMENT ON VIEW stragglers IS 'Attempts of at least twice the median of their prefix. One row per attempt, largest excess first. The median is that of the successful attempts of the prefix, of which there must be at least 10. stragglers_by(1.5) uses another minimum of relative_duration.';
+COMMENT ON VIEW stragglers IS 'Attempts that took at least twice the median of their prefix. One row per attempt, largest excess first. The median is that of the successful attempts of the prefix, of which there must be at least 10. stragglers_by(1.5) uses another minimum of relative_duration.';
 COMMENT ON COLUMN stragglers.key IS 'Task key.';
 COMMENT ON COLUMN stragglers.prefix IS 'Key prefix.';
 COMMENT ON COLUMN stragglers.attempt IS 'Attempt number within the key, from 1.';

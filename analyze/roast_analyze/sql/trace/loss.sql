@@ -116,8 +116,8 @@ everything AS (
     SELECT
         'no trailer',
         NULL,
-        'the recording did not end in order: it was killed, its client was closed, the '
-        || 'scheduler died, or it is still running; later records are unknown',
+        'the recording did not end cleanly: it was killed, the scheduler died, '
+        || 'or it is still running; later records are unknown',
         stop_t,
         trace_id,
         segment

@@ -35,7 +35,7 @@ COMMENT ON COLUMN trace_info.segment IS 'Segment number, from 1.';
 COMMENT ON COLUMN trace_info.schema_version IS 'Version of the trace format. Null if the header is missing.';
 COMMENT ON COLUMN trace_info.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN trace_info.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN trace_info.clean_end IS 'True if the segment ends with a trailer: the recording ended in order.';
+COMMENT ON COLUMN trace_info.clean_end IS 'True if the segment ends with a trailer: the recording ended cleanly.';
 COMMENT ON COLUMN trace_info.dask_version IS 'Version of dask on the scheduler.';
 COMMENT ON COLUMN trace_info.distributed_version IS 'Version of distributed on the scheduler.';
 COMMENT ON COLUMN trace_info.python_version IS 'Version of Python on the scheduler.';
@@ -45,7 +45,7 @@ COMMENT ON COLUMN trace_info.utc_offset_seconds IS 'Local time of the scheduler 
 COMMENT ON COLUMN trace_info.clock_offset_seconds IS 'Clock of the process that wrote the file minus the scheduler''s clock.';
 COMMENT ON COLUMN trace_info.settings IS 'Recorder settings, as JSON.';
 COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.';
-COMMENT ON COLUMN trace_info.redacted_values IS 'Number of secrets replaced by <redacted> up to the end of this segment. Null if it did not end in order.';
+COMMENT ON COLUMN trace_info.redacted_values IS 'Number of secrets replaced by <redacted> up to the end of this segment. Null if it did not end cleanly.';
 COMMENT ON COLUMN trace_info.path IS 'File name.';
 COMMENT ON COLUMN trace_info.label IS 'Name of the run, given when it was recorded.';
 COMMENT ON COLUMN trace_info.trace_id IS 'Trace identity.';

@@ -1,7 +1,7 @@
 -- Needs: _task_runs, _workers
 -- Times without a heartbeat in which a worker process with tasks did not compute either: the process,
 -- its host or the network was stopped. If only its event loop had been blocked, threads would have
--- finished tasks in that time. If a task had held the interpreter's lock, it would have taken as long as
+-- finished tasks in that time. If a task had held the GIL, it would have taken as long as
 -- others of its prefix, but it took longer by the silence. While a worker imports modules, no task has
 -- begun.
 CREATE MACRO _silences(min_seconds) AS TABLE

@@ -63,18 +63,18 @@ def test_core_time():
         return plain(sentences.core_time(compared(*traces)))
 
     assert core_time(a, b, totals("without workers")) == (
-        "The share of the core time with computing was 20 % in a and 60 % in b. Attempts with "
+        "The share of the core time spent computing was 20 % in a and 60 % in b. Attempts with "
         "discarded results computed for 3 s in b."
     )
     # Of many traces, only the extremes are named.
     assert core_time(a, a, a, a, b).startswith(
-        "The share of the core time with computing was 20 % in a to 60 % in b."
+        "The share of the core time spent computing was 20 % in a to 60 % in b."
     )
     assert core_time(a, a, a, a, a) == (
-        "The share of the core time with computing was 20 % in each of 5 traces."
+        "The share of the core time spent computing was 20 % in each of 5 traces."
     )
     assert core_time(totals("c")) == (
-        "No worker was recorded in any trace, so that the core time is unknown."
+        "No worker was recorded in any trace, so the core time is unknown."
     )
 
 

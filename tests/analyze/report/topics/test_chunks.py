@@ -81,7 +81,7 @@ BRANCHES = [{"branch": "x", "compressed_bytes": 3}, {"branch": "y", "compressed_
         ),
         (
             [ONE], {"from_checkpoint": True},
-            ("The results of 1 chunk came from a checkpoint, so that their number of events is "
+            ("The results of 1 chunk came from a checkpoint, so their number of events is "
             "unknown."),
         ),
         ([ONE], {}, "Slow files and slow workers cannot be told apart"),

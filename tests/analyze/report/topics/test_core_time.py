@@ -13,7 +13,7 @@ def test_figures_add_up_to_the_core_time(section, worker, task, run):
     over_time, by_worker = (plot.figure for plot in found.plots)
 
     assert plain(found.sentences[0]) == (
-        "20 % of the thread time computed results that were kept. The largest other uses: "
+        "20 % of the thread time was spent on results that were kept. The largest other uses: "
         "after the last result (60 %) and fewer tasks left than threads (20 %)."
     )
     assert sum(y * bar.width for bar in over_time.data for y in bar.y) == pytest.approx(20.0)

@@ -35,8 +35,8 @@ def test_the_section(section, worker, task, run):
 
     assert plain(built.sentences[0]) == (
         "The tasks were submitted in 3 spans. The one with the most compute time, outer, took "
-        "4 s: 100 % of the thread time computed its tasks, 0 % was idle or spent on other "
-        "spans."
+        "4 s: 100 % of the thread time was spent computing its tasks, 0 % was idle or spent on "
+        "other spans."
     )
     (table,) = built.tables
     assert [column.title for column in table.columns][:7] == [

@@ -104,8 +104,11 @@ def death(t: float, address: str) -> dict:
 @pytest.mark.parametrize(
     ("killed", "sentence"),
     [
-        ("AB", "2 workers were killed for their memory: "),
-        ("A", "One worker was killed for its memory, and one worker was lost for an unknown "),
+        ("AB", "2 workers were killed because of memory: "),
+        (
+            "A",
+            "One worker was killed because of memory, and one worker was lost for an unknown ",
+        ),
         ("", "2 workers were lost for an unknown reason: "),
     ],
 )

@@ -61,7 +61,7 @@ def test_drops_in_the_trailer_count_once(losses, reason, dropped, expected):
 
 JOINED = "the file has more records than its trailer counts, as after concatenation: "
 NO_TRAILER = (
-    "the recording did not end in order: it was killed, its client was closed, the scheduler "
+    "the recording did not end cleanly: it was killed, the scheduler "
     "died, or it is still running; later records are unknown"
 )
 CHANGED = "the checksum in the trailer does not match: any value may have changed"

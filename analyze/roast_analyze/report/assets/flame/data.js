@@ -1,5 +1,5 @@
-// The flame graph's data, as roast_analyze.report.flame embeds it. A frame is a function with its
-// file and line, a node is a frame below its callers, a group is a pair of worker and prefix.
+// The flame graph's data, as roast_analyze.report.topics.profile.flame_graph embeds it. A frame is a
+// function with its file and line, a node is a frame below its callers, a group is a pair of worker and prefix.
 
 // Kinds of frames. Those below AMBIGUOUS are functions.
 export const LIBRARY = 1; // 0: the user's own code

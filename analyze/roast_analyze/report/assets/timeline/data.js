@@ -1,5 +1,5 @@
-// The timeline's data, as roast_analyze.report.timeline embeds it. Times are seconds since the
-// start of the recording. A row is a worker, a lane is a thread of it, a kind is a pair of
+// The timeline's data, as roast_analyze.report.topics.timeline.lanes embeds it. Times are seconds
+// since the start of the recording. A row is a worker, a lane is a thread of it, a kind is a pair of
 // prefix and dataset, a cell is the time that one kind took of one lane in one bucket.
 
 export const ERRED = 1; // indices into data.outcomes

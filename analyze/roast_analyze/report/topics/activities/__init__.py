@@ -205,7 +205,7 @@ def _sentences(totals: pl.DataFrame) -> list[str]:
             f"Dask's fine performance metrics report {q.seconds(float(seconds.sum()))} in "
             f"tasks{of_threads}: {q.series(largest)}{more}. In Dask's names, thread-cpu is CPU "
             "time of tasks, thread-noncpu their other time (input and output, locks, the "
-            "interpreter lock); executor, offload and other are its overhead."
+            "GIL); executor, offload and other are its overhead."
         )
     others = (
         spent.filter(pl.col("context") != "execute")

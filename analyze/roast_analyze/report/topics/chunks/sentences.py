@@ -43,7 +43,7 @@ def durations(found: Chunks, run: Run) -> str:
     if run.checkpointed_chunks:
         text += (
             f" The results of {q.counted(run.checkpointed_chunks, 'chunk')} came from a "
-            "checkpoint, so that their number of events is unknown."
+            "checkpoint, so their number of events is unknown."
         )
     return text
 

@@ -88,8 +88,8 @@ def section(context: Context) -> Section:
             note = (
                 f"The workers used {cores} {'core' if cores == '1' else 'cores'} on average "
                 f"and had {of} {'thread' if of == '1' else 'threads'} for tasks. 100 % is one "
-                "core; a worker exceeds the number of its threads when libraries start threads "
-                "or work runs beside the tasks."
+                "core; a worker uses more cores than it has threads if libraries start threads "
+                "or other work runs in parallel with the tasks."
             )
         plots.append(
             Plot(
@@ -127,5 +127,5 @@ def _sentences(context: Context, recorded_t: float) -> list[str]:
     joined = workers.filter(pl.col("added_t") > recorded_t).height
     left = workers.filter(pl.col("removed_t").is_not_null() & ~lost).height
     changes = [f"{q.counted(joined, 'worker')} joined after the start"] if joined else []
-    changes += [f"{q.counted(left, 'worker')} left in order"] if left else []
+    changes += [f"{q.counted(left, 'worker')} left gracefully"] if left else []
     return [text, f"{q.series(changes)}."] if changes else [text]

@@ -5402,7 +5402,7 @@ LEFT JOIN sampled_threads USING (trace_id, worker);
 
 -- Workers that left, with the reason, and whether Dask expected it. The event `remove-worker`
 -- decides; without it, a broken connection counts as unexpected. Since distributed 2024.4.2, a
--- nanny that kills its worker for memory logs an event.
+-- nanny that kills its worker for memory logs an event. A worker that closes logs the reason.
 CREATE OR REPLACE TABLE _worker_removals AS
 WITH removal_events AS (
     SELECT
@@ -5447,6 +5447,19 @@ kills AS (
         WHERE event.topic = 'worker-restart-memory'
         GROUP BY killed.process
     )
+),
+closings AS (
+    SELECT
+        closed.process,
+        -- Such as client-restart-1700000000.5, signal-15 or nanny-close.
+        any_value(regexp_replace(event.payload ->> '$.reason', '-[0-9]+[.][0-9]+$', '')) AS closing
+    FROM raw.event AS event
+    ASOF INNER JOIN _workers AS closed
+        ON event.trace_id = closed.trace_id
+        AND event.worker = closed.worker
+        AND event.t >= closed.from_t
+    WHERE (event.payload ->> '$.action') = 'closing-worker'
+    GROUP BY closed.process
 )
 SELECT
     workers.process,
@@ -5454,7 +5467,12 @@ SELECT
     workers.removed_t,
     workers.removal_stimulus_id AS stimulus_id,
     kills.kill,
-    coalesce(kills.kill, regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '')) AS reason,
+    closings.closing,
+    coalesce(
+        kills.kill,
+        closings.closing,
+        regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '')
+    ) AS reason,
     coalesce(
         removal_events.expected,
         NOT starts_with(workers.removal_stimulus_id, 'handle-worker-cleanup'),
@@ -5470,6 +5488,7 @@ LEFT JOIN removal_events
     AND workers.worker = removal_events.worker
     AND workers.removal_stimulus_id = removal_events.stimulus_id
 LEFT JOIN kills USING (process)
+LEFT JOIN closings USING (process)
 WHERE workers.removed_t IS NOT NULL;
 
 -- Statuses that workers reported, each until the next one or the departure of the worker.
@@ -6057,8 +6076,8 @@ FROM (
         concat_ws(
             ', ',
             reason,
-            nullif(processing_tasks, 0) || ' tasks assigned',
-            nullif(lost_results, 0) || ' results to recompute',
+            nullif(processing_tasks, 0) || if(processing_tasks = 1, ' task', ' tasks') || ' assigned',
+            nullif(lost_results, 0) || if(lost_results = 1, ' result', ' results') || ' to recompute',
             nullif(lost_data, 0) || ' pieces of scattered data lost'
         ),
         trace_id

@@ -1,7 +1,7 @@
 -- Workers that waited for the client.
 -- Between graphs, the workers have nothing to do. Short gaps are the round trip to the client,
--- which longer gaps contain as well. The time before the first graph, and the wait for a large
--- graph, are not counted. A client that submits tasks one by one, and works in between, also leaves
+-- which longer gaps contain as well. The time before the first graph is not counted. Of a gap that
+-- ends with a large graph, only the share counts that the client spent outside of Dask. A client that submits tasks one by one, and works in between, also leaves
 -- threads idle while a few tasks compute. Uses are those of core_time.
 -- Source: Dask best practices, "Avoid calling compute repeatedly"
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
@@ -34,17 +34,34 @@ gaps AS (
     FROM numbered
     WHERE idle_seconds > 0
     GROUP BY trace_id, gap
-    HAVING gap_seconds >= $min_seconds
 ),
-client AS (
-    SELECT gaps.*
+before_large_graphs AS (
+    SELECT
+        gaps.trace_id,
+        gaps.start_t,
+        coalesce(sum(
+            least(activity.stop_t, gaps.stop_t) - greatest(activity.start_t, gaps.start_t)
+        ) FILTER (activity.activity = 'own'), 0) / (gaps.stop_t - gaps.start_t) AS share
     FROM gaps
-    WHERE NOT EXISTS (
+    LEFT JOIN client_activity AS activity
+        ON gaps.trace_id = activity.trace_id
+        AND activity.start_t < gaps.stop_t
+        AND activity.stop_t > gaps.start_t
+    WHERE EXISTS (
         FROM graph_updates AS update
         WHERE update.trace_id = gaps.trace_id
             AND update.graph_bytes >= $large_graph_bytes
             AND update.t BETWEEN gaps.start_t AND gaps.stop_t + 1
     )
+    GROUP BY gaps.trace_id, gaps.start_t, gaps.stop_t
+),
+client AS (
+    SELECT
+        trace_id,
+        gap_seconds * coalesce(share, 1) AS gap_seconds,
+        idle_seconds * coalesce(share, 1) AS idle_seconds
+    FROM gaps
+    LEFT JOIN before_large_graphs USING (trace_id, start_t)
 ),
 found AS (
     SELECT
@@ -54,7 +71,8 @@ found AS (
         sum(gap_seconds) AS gap_seconds,
         sum(idle_seconds) AS idle_seconds
     FROM client
-    WHERE trace_id NOT IN (SELECT trace_id FROM _slow_submissions)
+    WHERE gap_seconds >= $min_seconds
+        AND trace_id NOT IN (SELECT trace_id FROM _slow_submissions)
     GROUP BY trace_id
 ),
 slow AS (

@@ -1,12 +1,19 @@
--- Workers killed because of memory, or lost.
+-- Workers killed, lost or restarted.
 -- The compute time of a killed worker is lost: its running attempts, and results that had to be
 -- computed again. Until the nanny has started another worker, its threads are missing, and other
--- workers wait. Only kills by nannies are recorded with a reason: a worker that the kernel or the batch
--- system killed, or that crashed, is lost for an unknown reason.
+-- workers wait. A kill by a nanny is recorded, and a worker that closes, as after a signal, reports the
+-- reason. A worker that the kernel or the batch system killed, or that crashed, is lost for an unknown
+-- reason. Workers that closed after the last task are not counted.
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $memory_factor = 1.5: recommended memory relative to the limit at which a worker was killed
-WITH removed AS (
+WITH last_tasks AS (
+    SELECT trace_id, max(end_t) AS end_t
+    FROM _task_runs
+    WHERE outcome IN ('memory', 'erred')
+    GROUP BY trace_id
+),
+removed AS (
     SELECT
         trace_id,
         process,
@@ -14,10 +21,39 @@ WITH removed AS (
         workers.nthreads,
         workers.memory_limit_bytes,
         workers.removed_t,
-        removal.kill
+        removal.kill,
+        CASE
+            WHEN removal.kill IS NOT NULL THEN 'killed because of memory'
+            WHEN contains(removal.closing, 'restart') THEN 'restarted on request'
+            WHEN starts_with(removal.closing, 'signal-')
+                THEN 'stopped by ' || replace(removal.closing, '-', ' ')
+            WHEN removal.closing IS NOT NULL THEN 'closed (' || removal.closing || ')'
+            ELSE 'lost for an unknown reason'
+        END AS what
     FROM _worker_removals AS removal
     INNER JOIN _workers AS workers USING (trace_id, process)
-    WHERE NOT removal.expected OR removal.kill IS NOT NULL
+    LEFT JOIN last_tasks USING (trace_id)
+    WHERE (NOT removal.expected OR removal.kill IS NOT NULL)
+        AND (removal.closing IS NULL OR workers.removed_t < last_tasks.end_t)
+),
+what_happened AS (
+    SELECT
+        trace_id,
+        list(
+            CASE workers WHEN 1 THEN 'one worker was ' ELSE workers || ' workers were ' END || what
+            ORDER BY what <> 'killed because of memory', what = 'lost for an unknown reason', what
+        ) AS parts,
+        array_to_string(parts[:-2], ', ') || CASE WHEN len(parts) > 1 THEN ', and ' ELSE '' END
+            || parts[-1] AS text
+    FROM (SELECT trace_id, what, count(*) AS workers FROM removed GROUP BY ALL)
+    GROUP BY trace_id
+),
+-- Dask gives up on a task whose workers were lost several times.
+given_up AS (
+    SELECT trace_id, count(*) AS tasks, min(prefix) AS prefix, min("key") AS "key"
+    FROM _task_runs
+    WHERE outcome = 'erred' AND starts_with(exception, 'KilledWorker')
+    GROUP BY trace_id
 ),
 replaced AS (
     SELECT
@@ -34,6 +70,7 @@ deaths AS (
         trace_id,
         count(*) AS deaths,
         count(kill) AS kills,
+        count(*) FILTER (what = 'restarted on request') AS restarts,
         min(name) AS name,
         count(DISTINCT name) AS names,
         max(memory_limit_bytes) AS limit_bytes,
@@ -59,20 +96,23 @@ costs AS (
     LEFT JOIN lost USING (trace_id)
 )
 SELECT
-    CASE WHEN names = 1 THEN name END AS entity,
+    CASE WHEN names = 1 THEN name ELSE given_up.prefix END AS entity,
     'high' AS confidence,
-    CASE
-        WHEN kills = 1 THEN 'One worker was killed because of memory'
-        WHEN kills > 1 THEN format('{} workers were killed because of memory', kills)
-        ELSE ''
-    END || CASE WHEN kills > 0 AND deaths > kills THEN ', and ' ELSE '' END || CASE
-        WHEN deaths - kills = 1
-            THEN CASE WHEN kills = 0 THEN 'One' ELSE 'one' END || ' worker was lost for an unknown reason'
-        WHEN deaths > kills THEN format('{} workers were lost for an unknown reason', deaths - kills)
-        ELSE ''
-    END || format(
-        ': {:.1f} s of computing were lost and {:.1f} s repeated, and threads were missing for {:.1f} s.',
-        lost_seconds, recomputed_seconds, missing_seconds
+    concat(
+        upper(text[1]), text[2:],
+        format(
+            ': {:.1f} s of computing were lost and {:.1f} s repeated, and threads were missing for {:.1f} s.',
+            lost_seconds, recomputed_seconds, missing_seconds
+        ),
+        CASE
+            WHEN given_up.tasks = 1
+                THEN format(' Dask gave up on {}, whose workers were lost each time.', given_up."key")
+            WHEN given_up.tasks > 1
+                THEN format(
+                    ' Dask gave up on {} tasks, such as {}, whose workers were lost each time.',
+                    given_up.tasks, given_up."key"
+                )
+        END
     ) AS sentence,
     seconds AS core_seconds,
     0.6 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
@@ -84,10 +124,19 @@ SELECT
                 'Give each worker about {} (now {}), or fewer threads or smaller chunks to each.',
                 _byte_size($memory_factor * limit_bytes), _byte_size(limit_bytes)
             )
+        WHEN given_up.tasks > 0
+            THEN format(
+                'Run {} alone: look for memory beyond its limit, a crash of compiled code, or an exit of the'
+                ' process.', given_up.prefix
+            )
+        WHEN deaths = restarts
+            THEN 'Restart workers after their results have been gathered, since these are computed again.'
         ELSE 'Look for the cause in the logs of the workers and of the batch system.'
     END AS change,
-    'SELECT t, what, worker, key, detail FROM failures WHERE what IN (''worker lost'', ''attempt lost'')'
-        AS evidence,
+    'SELECT t, what, worker, key, detail, cause FROM failures WHERE what IN (''worker lost'','
+    ' ''attempt lost'') OR starts_with(cause, ''KilledWorker'')' AS evidence,
     costs.trace_id
 FROM costs
-INNER JOIN _cluster_size AS run USING (trace_id);
+INNER JOIN what_happened USING (trace_id)
+INNER JOIN _cluster_size AS run USING (trace_id)
+LEFT JOIN given_up USING (trace_id);

@@ -2,15 +2,18 @@
 -- The client serializes the data, the scheduler receives and keeps it, and sends it again with each
 -- task. The saving is at least the time to send the graph to the scheduler. At most, it also
 -- includes the time in which workers had nothing to do before the graph arrived, the dispatch time
--- of its tasks in core_time, and some time for building the first graph.
+-- of its tasks in core_time, and some time for building the first graph. Time that the client spent
+-- outside of Dask is not counted.
 -- Records: graph_update
 -- Source: distributed's warning "Sending large graph of size", from 10 MB
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_bytes = 1e7: size of the graph
+-- $min_seconds = 0.05: wait that is shown as 0.1 s
 WITH large AS (
     SELECT
         update.trace_id,
         update.stimulus_id,
+        update.client,
         update.t,
         update.sent_t,
         update.tasks,
@@ -51,12 +54,27 @@ dispatched AS (
 ways AS (
     SELECT
         *,
-        -- The time before the first graph also includes the start of the client.
-        coalesce(least(sent_t, CASE WHEN NOT is_first THEN last_end_t END), t) AS from_t,
         max(t) OVER (
             PARTITION BY trace_id ORDER BY t ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS before_t
+        ) AS before_t,
+        -- The time before the first graph also includes the start of the client.
+        greatest(
+            coalesce(least(sent_t, CASE WHEN NOT is_first THEN last_end_t END), t), before_t
+        ) AS from_t
     FROM large
+),
+outside_dask AS (
+    SELECT
+        ways.trace_id,
+        sum(least(activity.stop_t, ways.t) - greatest(activity.start_t, ways.from_t)) AS seconds
+    FROM ways
+    INNER JOIN client_activity AS activity
+        ON ways.trace_id = activity.trace_id
+        AND ways.client = activity.client
+        AND activity.activity = 'own'
+        AND activity.start_t < ways.t
+        AND activity.stop_t > ways.from_t
+    GROUP BY ways.trace_id
 ),
 found AS (
     SELECT
@@ -65,17 +83,21 @@ found AS (
         max(graph_bytes) AS largest_bytes,
         sum(graph_bytes) AS bytes,
         coalesce(sum(greatest(t - greatest(coalesce(sent_t, t), before_t), 0)), 0) AS sent_seconds,
-        sum(greatest(t - greatest(from_t, before_t), 0)) AS waited_seconds
+        sum(greatest(t - from_t, 0)) - coalesce(any_value(outside_dask.seconds), 0) AS waited_seconds
     FROM ways
+    LEFT JOIN outside_dask USING (trace_id)
     GROUP BY trace_id
 )
 SELECT
     layers.layer AS entity,
     'high' AS confidence,
     format(
-        '{} of {} in total, with data embedded in their tasks, kept the workers waiting for {:.1f} s.',
-        CASE graphs WHEN 1 THEN 'A graph' ELSE graphs || ' graphs' END,
-        _byte_size(bytes), waited_seconds
+        '{}, with data embedded in tasks, kept the workers waiting for {:.1f} s.',
+        CASE graphs
+            WHEN 1 THEN 'A graph of ' || _byte_size(bytes)
+            ELSE format('{} graphs of {} in total', graphs, _byte_size(bytes))
+        END,
+        waited_seconds
     ) AS sentence,
     waited_seconds * mean_nthreads + coalesce(dispatched.seconds, 0) AS core_seconds,
     0.6 * sent_seconds AS wall_seconds_min,
@@ -90,4 +112,5 @@ SELECT
 FROM found
 INNER JOIN _run_size USING (trace_id)
 LEFT JOIN layers USING (trace_id)
-LEFT JOIN dispatched USING (trace_id);
+LEFT JOIN dispatched USING (trace_id)
+WHERE waited_seconds >= $min_seconds;

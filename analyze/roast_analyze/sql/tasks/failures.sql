@@ -81,8 +81,8 @@ FROM (
         concat_ws(
             ', ',
             reason,
-            nullif(processing_tasks, 0) || ' tasks assigned',
-            nullif(lost_results, 0) || ' results to recompute',
+            nullif(processing_tasks, 0) || if(processing_tasks = 1, ' task', ' tasks') || ' assigned',
+            nullif(lost_results, 0) || if(lost_results = 1, ' result', ' results') || ' to recompute',
             nullif(lost_data, 0) || ' pieces of scattered data lost'
         ),
         trace_id

@@ -29,6 +29,18 @@ def test_no_gap(apply, worker, task, run, t, nbytes):
     assert apply("client-gaps", *records, update) == []
 
 
+def test_work_of_the_client_before_a_large_graph(apply, worker, task, run):
+    """The program works for 6 of the 10 s between two graphs; the rest is due to the graph."""
+    own = {"kind": "client_activity", "t": 36.0, "client": "c", "activity": "own", "name": "f"}
+    update = {"kind": "graph_update", "t": 40.0, "stimulus_id": "u", "nbytes": 50_000_000}
+    records = [
+        worker("w1"),
+        task("a"), *run("a", 0.0, 30.0), own | {"start_t": 30.0, "stop_t": 36.0},
+        task("b", t=40.0, stimulus_id="u"), update, *run("b", 40.0, 100.0),
+    ]  # fmt: skip
+    assert apply("client-gaps", *records) == [(None, pytest.approx(6.0, rel=0.05))]
+
+
 @pytest.mark.parametrize("client_seconds", [2.0, 0.01])
 def test_tasks_that_are_submitted_one_by_one(apply, worker, task, run, client_seconds):
     """Of three threads, two have a task while the client prepares the next one."""

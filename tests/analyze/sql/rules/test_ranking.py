@@ -101,30 +101,74 @@ def death(t: float, address: str) -> dict:
     return {"kind": "event", "t": t, "topic": topic, "worker": address, "payload": payload}
 
 
+def closing(reason: str):
+    """Return a function that returns the event of a worker that closes."""
+
+    def event(t: float, address: str) -> dict:
+        payload = {"action": "closing-worker", "reason": reason}
+        return {
+            "kind": "event",
+            "t": t,
+            "topic": address,
+            "worker": address,
+            "payload": payload,
+        }
+
+    return event
+
+
 @pytest.mark.parametrize(
-    ("killed", "sentence"),
+    ("events", "sentence"),
     [
-        ("AB", "2 workers were killed because of memory: "),
+        ({"A": death, "B": death}, "2 workers were killed because of memory: "),
         (
-            "A",
+            {"A": death},
             "One worker was killed because of memory, and one worker was lost for an unknown ",
         ),
-        ("", "2 workers were lost for an unknown reason: "),
+        ({}, "2 workers were lost for an unknown reason: "),
+        (
+            {"A": closing("client-restart-17.5"), "B": closing("signal-15")},
+            "One worker was restarted on request, and one worker was stopped by signal 15: ",
+        ),
+        ({"A": closing("nanny-close"), "B": closing("nanny-close")},
+         "2 workers were closed (nanny-close): "),
     ],
-)
+)  # fmt: skip
 def test_a_reason_that_is_recorded_is_named(
-    findings, worker, task, run, gone, killed, sentence
+    findings, worker, task, run, gone, events, sentence
 ):
-    records = []
+    records = [worker("C"), task("last"), *run("last", 40.0, 50.0, "C")]
     for name in "AB":
         records += [worker(name, name=name), task(f"a-{name}")]
         records += run(f"a-{name}", 0.0, 40.0, name, "lost")
-        records += [death(40.0, name)] if name in killed else []
+        records += [events[name](40.0, name)] if name in events else []
         records.append(gone(name, 40.0, "handle-worker-cleanup-1.0"))
 
     [(name, text), *_] = findings(*records, columns="id, sentence")
     assert name == "killed-workers"
     assert text.startswith(sentence)
+
+
+def test_workers_that_close_after_the_last_task(findings, worker, task, run, gone):
+    records = [worker("A"), task("a"), *run("a", 0.0, 40.0, "A")]
+    records += [closing("nanny-close")(41.0, "A"), gone("A", 41.0, "handle-worker-cleanup-1.0")]
+    assert findings(*records, columns="id") == []
+
+
+def test_the_task_on_which_dask_gave_up_is_named(apply, worker, task, run, gone):
+    records = [worker("C"), task("last"), *run("last", 40.0, 50.0, "C"), task("die-1")]
+    for number, name in enumerate("AB"):
+        records += [worker(name), gone(name, 20.0 + 20 * number, "handle-worker-cleanup-1.0")]
+    records += run("die-1", 0.0, 20.0, "A", "lost")
+    records += run(
+        "die-1", 20.0, 40.0, "B", "erred", exception="KilledWorker: Attempted to run 'die-1'"
+    )
+    [(entity, sentence, change)] = apply(
+        "killed-workers", *records, columns="entity, sentence, change"
+    )
+    assert entity == "die"
+    assert sentence.endswith("Dask gave up on die-1, whose workers were lost each time.")
+    assert change.startswith("Run die alone: ")
 
 
 @pytest.mark.parametrize("nbytes", [0, 999, 1023, 1024, 65_432, 999_999, 954 * 2**20, 2**51])

@@ -78,7 +78,8 @@ def large_graph(worker, task, run):
             worker("w1"), worker("w2"),
             task("first", stimulus_id="s"), *run("first", 0.0, 20.0),
             graph, update,
-            task("look_up-1", t=40.0, stimulus_id="u"), *run("look_up-1", 40.0, 50.0),
+            task("look_up-1", t=40.0, stimulus_id="u", client="c"),
+            *run("look_up-1", 40.0, 50.0),
         ]  # fmt: skip
 
     return large_graph
@@ -87,6 +88,20 @@ def large_graph(worker, task, run):
 def test_a_large_graph(apply, large_graph):
     """Two threads wait for 20 s, 10 s of them while the graph is on its way."""
     assert apply("large-graph", *large_graph(50_000_000)) == [("look_up", pytest.approx(40.0))]
+
+
+def test_a_large_graph_after_work_of_the_client(apply, large_graph):
+    """Of the 20 s, the program of the client works for 8 s before it makes the graph."""
+    activity = {"kind": "client_activity", "t": 28.0, "client": "c", "activity": "own"}
+    activity |= {"name": "f", "start_t": 19.0, "stop_t": 28.0}
+    records = [*large_graph(50_000_000), activity]
+    [(core_seconds, sentence)] = apply(
+        "large-graph", *records, columns="core_seconds, sentence"
+    )
+    assert core_seconds == pytest.approx(2 * (20.0 - 8.0))
+    assert sentence == (
+        "A graph of 47.7 MiB, with data embedded in tasks, kept the workers waiting for 12.0 s."
+    )
 
 
 def test_a_graph_that_is_not_large(apply, large_graph):

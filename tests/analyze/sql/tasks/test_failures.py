@@ -46,7 +46,7 @@ def test_worker_removals_that_are_failures(rows, worker, gone):
     ) == [
         (5.0, "worker lost", "broke", "handle-worker-cleanup"),
         (5.0, "worker lost", "unexpected",
-         "check-worker-ttl, 2 tasks assigned, 1 results to recompute"),
+         "check-worker-ttl, 2 tasks assigned, 1 result to recompute"),
     ]  # fmt: skip
 
 

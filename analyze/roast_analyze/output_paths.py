@@ -1,17 +1,21 @@
-"""Errors of output paths: a file that cannot be written, or that is the trace itself."""
+"""Output files, which replace older ones only when complete, and output streams."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from roast_analyze.errors import NotWritable
 from roast_analyze.open.discover import segment_paths
 
 #: Name of standard input, which cannot be overwritten.
 STDIN: Final = "-"
+
+#: Names of standard output.
+STDOUT: Final = (Path("-"), Path("/dev/stdout"))
 
 
 def refuse_to_overwrite(traces: Iterable[Path], target: Path) -> None:
@@ -22,11 +26,64 @@ def refuse_to_overwrite(traces: Iterable[Path], target: Path) -> None:
             raise NotWritable(f"{str(target)!r} is the trace itself: name another file")
 
 
+def check_place(path: Path, *, is_folder: bool = False) -> None:
+    """Raise :class:`NotWritable` if a target is certain to fail, before the trace is read.
+
+    Its parent folder must exist, and it must not be a file in place of a folder or the reverse.
+    """
+    with writing(path):
+        if is_folder and (path in STDOUT or (path.exists() and not path.is_dir())):
+            raise NotWritable(f"{str(path)!r} is not a folder: name a folder")
+        if not is_folder and path.is_dir():
+            raise NotWritable(f"{str(path)!r} is a folder: name a file")
+        folder = path.absolute().parent
+        if path not in STDOUT and not folder.is_dir():
+            raise NotWritable(
+                f"folder {str(folder)!r} does not exist: create it, or name another"
+            )
+
+
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
     """Raise NotWritable in place of an OSError of the block."""
     try:
         yield
+    except BrokenPipeError:  # the reader of a pipe has read enough
+        raise
     except OSError as error:
-        reason = error.strerror or error
+        reason = error.strerror or " ".join(str(error).split())
         raise NotWritable(f"cannot write {str(target)!r}: {reason}") from None
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path, whose file finally replaces the one at `path`.
+
+    Raise :class:`NotWritable` if it cannot be written; the older file is then unchanged.
+    """
+    # In the same folder, because only a rename within a file system is atomic.
+    unfinished = path.with_name(path.name + ".part")
+    with writing(path):
+        try:
+            yield unfinished
+            unfinished.replace(path)
+        finally:
+            with suppress(OSError):
+                unfinished.unlink()
+
+
+@contextmanager
+def text(path: Path) -> Iterator[IO[str]]:
+    """Open a text file for writing; raise :class:`NotWritable` if it cannot be written."""
+    if path in STDOUT:
+        yield sys.stdout
+        return
+    with ExitStack() as stack:
+        stack.enter_context(writing(path))
+        is_stream = path.exists() and not path.is_file() and not path.is_dir()
+        # A pipe or a device is written to, not replaced.
+        target = path if is_stream else stack.enter_context(replacing(path))
+        yield stack.enter_context(
+            # Names of files in a trace need not be valid Unicode.
+            target.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
+        )

@@ -24,8 +24,7 @@ from roast_analyze.commands.trace_args import (
     open_trace,
 )
 from roast_analyze.errors import TraceError
-from roast_analyze.export.files import STDOUT, check_place
-from roast_analyze.output_paths import refuse_to_overwrite
+from roast_analyze.output_paths import STDOUT, check_place, refuse_to_overwrite, text
 
 #: Metavar and help text of each format.
 FORMATS: Final = {
@@ -70,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
         raise TraceError("two formats have the same file: name another one")
     # The range selects rows of the whole trace: attempts at its ends are not cut.
     with open_trace(options.traces, options, views=options.views, limited=False) as trace:
-        from roast_analyze.export import files, folded, perfetto, speedscope, tables
+        from roast_analyze.export import folded, perfetto, speedscope, tables
         from roast_analyze.export.scope import check_profiles, find_scope
 
         scope = find_scope(
@@ -89,5 +88,5 @@ def run(options: argparse.Namespace) -> None:
             elif name == "duckdb":
                 tables.write_duckdb(trace, scope, target)
             else:
-                with files.text(target) as file:
+                with text(target) as file:
                     text_writers[name].write(trace, scope, file)

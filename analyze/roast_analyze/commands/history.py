@@ -11,8 +11,7 @@ from roast_analyze.commands.progress import progress
 from roast_analyze.commands.summary_tables import summarize
 from roast_analyze.commands.terminal import cell, print_out, table
 from roast_analyze.errors import TraceError
-from roast_analyze.export.files import check_place
-from roast_analyze.output_paths import writing
+from roast_analyze.output_paths import check_place
 from roast_analyze.report import quantities as q
 from roast_analyze.report import write_history, write_report
 from roast_analyze.report.history import sentences
@@ -53,7 +52,7 @@ def write_page(options: argparse.Namespace) -> Path:
         target = path.parent / report_name(store.path, *trace_ids)
     check_place(target)
     title = options.title or " ".join(trace_ids) or None
-    with writing(target), progress(store.path, "writing the report", measured=False):
+    with progress(store.path, "writing the report", measured=False):
         if trace_ids:
             return write_report(store.trace(*trace_ids), target, title=title)
         session = store.session_for("FROM runs")

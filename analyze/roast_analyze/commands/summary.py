@@ -30,9 +30,8 @@ from roast_analyze.commands.trace_args import (
     open_trace,
 )
 from roast_analyze.errors import NotWritable, TraceError
-from roast_analyze.export.files import check_place
 from roast_analyze.open.discover import SUFFIXES, group_by_trace, trace_name
-from roast_analyze.output_paths import STDIN, refuse_to_overwrite, writing
+from roast_analyze.output_paths import STDIN, STDOUT, check_place, refuse_to_overwrite
 from roast_analyze.safe_text import visible
 
 #: Views whose rows are the summary as JSON.
@@ -123,6 +122,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _show(page: Path, options: argparse.Namespace) -> None:
     """Print the path of a page, and open it with --open."""
+    if page in STDOUT:
+        return
     print(f"report: {page}", flush=True)  # before a browser writes to the terminal
     if options.open:
         address, opened = page.absolute().as_uri(), False
@@ -155,11 +156,10 @@ def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -
         )
     refuse_to_overwrite(options.traces, target)
     opener = partial(open_trace, options=options)
-    with writing(target):
-        if len(traces) > 1:
-            return write_comparison(traces, target, title=options.title, opener=opener)
-        with (
-            opener(traces[0]) as trace,
-            progress(trace.path.name, "writing the report", measured=False),
-        ):
-            return write_report(trace, target, title=options.title)
+    if len(traces) > 1:
+        return write_comparison(traces, target, title=options.title, opener=opener)
+    with (
+        opener(traces[0]) as trace,
+        progress(trace.path.name, "writing the report", measured=False),
+    ):
+        return write_report(trace, target, title=options.title)

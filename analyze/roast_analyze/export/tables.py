@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 from roast_analyze.errors import NotWritable, first_paragraph
-from roast_analyze.export.files import replacing
 from roast_analyze.export.scope import MOVES_PREFIX, Condition, batches
 from roast_analyze.open.tables import literal, quoted, transaction
+from roast_analyze.output_paths import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +98,7 @@ def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
         ) as error:
             _remove(unfinished)
             reason = first_paragraph(error)
-            raise NotWritable(f"{str(path)!r} cannot be written: {reason}") from None
+            raise NotWritable(f"cannot write {str(path)!r}: {reason}") from None
 
 
 def _remove(database: Path) -> None:

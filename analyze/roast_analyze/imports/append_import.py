@@ -234,7 +234,7 @@ def replacing(path: Path, note: str = "") -> Iterator[IO[bytes]]:
                 os.close(descriptor)
     except OSError as error:
         raise NotWritable(
-            f"{str(path)!r} cannot be written: {error.strerror or error}{note}"
+            f"cannot write {str(path)!r}: {error.strerror or error}{note}"
         ) from None
     finally:
         with contextlib.suppress(OSError):

@@ -35,7 +35,7 @@ def write_report(trace: Session, path: Path, *, title: str | None = None) -> Pat
     Raises
     ------
     NotWritable
-        If the path is that of the trace.
+        If the path is that of the trace, or cannot be written.
     """
     # Imported here, because plotly and Jinja would slow down the other commands.
     from roast_analyze.output_paths import refuse_to_overwrite
@@ -108,8 +108,9 @@ def write_history(
 
 
 def _write(path: Path, page: Page) -> Path:
+    from roast_analyze.output_paths import text
     from roast_analyze.report.shell import render
 
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(render(page), encoding="utf-8", newline="\n")
-    return partial.replace(path)
+    with text(path) as file:
+        file.write(render(page))
+    return path

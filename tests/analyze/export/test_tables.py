@@ -86,7 +86,7 @@ def test_a_full_disk_is_an_error_and_leaves_no_file(small_disk, write_trace, tas
         code = main(["export", trace, "--duckdb", str(disk / "trace.duckdb")])
 
         assert code == 2
-        assert "trace.duckdb' cannot be written" in capsys.readouterr().err
+        assert f"cannot write '{disk}/trace.duckdb': " in capsys.readouterr().err
         assert list(disk.iterdir()) == []
 
 

@@ -344,5 +344,6 @@ def test_an_empty_dump(convert, tmp_path, analyze, rows_of, refused):
     assert analyze(path, "--html", page)[0] == 0
     assert "a cluster dump is not a recording" in page.read_text()
     dump = tmp_path / "dump.msgpack.gz"
-    message = "cannot be written: No such file or directory"
-    assert message in refused("dump", dump, "-o", tmp_path / "missing" / "y.jsonl")
+    target = tmp_path / "missing" / "y.jsonl"
+    message = f"cannot write {str(target)!r}: No such file or directory"
+    assert message in refused("dump", dump, "-o", target)

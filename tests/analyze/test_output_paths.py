@@ -1,0 +1,30 @@
+"""Output files and streams of the report; those of exports are tested with the command."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from roast_analyze import Trace
+from roast_analyze.errors import NotWritable
+
+
+def test_a_pipe_is_written_and_not_replaced(write_trace, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with Trace(write_trace()) as trace, ThreadPoolExecutor(1) as reader:
+        page = reader.submit(pipe.read_text)
+        trace.report(pipe)
+    assert page.result().startswith("<!doctype html>")
+    assert pipe.is_fifo()
+
+
+def test_a_report_that_cannot_be_written_leaves_no_file(write_trace, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with Trace(write_trace()) as trace:
+        for path in folder, folder / "missing" / "page.html":
+            with pytest.raises(NotWritable, match="cannot write"):
+                trace.report(path)
+    assert list(folder.iterdir()) == []
+    assert not (tmp_path / "folder.part").exists()

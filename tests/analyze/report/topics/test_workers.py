@@ -142,6 +142,19 @@ def test_sparklines_of_each_process():
     assert maxima == [(0.5, 0.8, 1.0), (1.0, 0.5, 2.0), (0.7, 0.01, 0.0), (None, None, None)]
 
 
+def test_samples_without_measurements_are_not_drawn():
+    # The worker "w" sent samples, but no values.
+    _, curves = drawn(
+        [("v", "a"), ("w", "b")],
+        (1.0, "v", "a", 50.0, 80, 1.0),
+        (1.0, "w", "b", None, None, None),
+    )
+
+    assert {name: one[1] for name, one in curves.items()} == {
+        "max_cpu_cores": None, "max_memory_share": None, "max_executing": None,
+    }  # fmt: skip
+
+
 def test_columns_depend_on_limits_and_spilling():
     process = ("w1", "a")
     _, curves = drawn([process], (1.0, *process, 10.0, 2048, 0.0), limit=None, spilled=1024)

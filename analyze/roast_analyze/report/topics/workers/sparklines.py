@@ -55,8 +55,9 @@ class Curve:
         if not self.is_mean:
             return self.value.max()
         weight = pl.col("samples")
-        # A null value must not contribute its weight.
-        return (self.value * weight).sum() / weight.filter(self.value.is_not_null()).sum()
+        # A null value must not contribute its weight; without any value, 0 / 0 is NaN.
+        weights = weight.filter(self.value.is_not_null()).sum()
+        return ((self.value * weight).sum() / weights).fill_nan(None)
 
 
 _BYTES: Final = pl.col("memory_bytes")

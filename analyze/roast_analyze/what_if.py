@@ -6,6 +6,7 @@ error. Then each scenario is simulated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -21,6 +22,7 @@ from roast_analyze.algorithms.scenarios import (
 )
 from roast_analyze.algorithms.simulation import (
     Plan,
+    Result,
     critical_path_seconds,
     simulate,
     total_work_seconds,
@@ -112,7 +114,7 @@ def predict(
         for scenario in dict.fromkeys([Scenario(), *whole, *scenarios]):
             plan = apply(recorded, scenario)
             result = simulate(plan)
-            notes = [warning, *_limits(recorded, scenario, plan, result.unfinished)]
+            notes = [warning, *_limits(recorded, scenario, plan, result)]
             slots = worker_slots(plan.workers)
             rows.append(
                 (
@@ -176,11 +178,16 @@ def _threads(plan: Plan) -> int:
 
 
 def _limits(
-    recorded: Recorded, scenario: Scenario, plan: Plan, unfinished: int
+    recorded: Recorded, scenario: Scenario, plan: Plan, result: Result
 ) -> Iterator[str]:
     """Yield the limitations of the prediction."""
-    if unfinished:
-        yield f"{unfinished} tasks cannot run: no worker that may run them stays"
+    if result.unfinished:
+        yield f"{result.unfinished} tasks cannot run: no worker that may run them stays"
+    last_end = result.wall_seconds - plan.closing_seconds
+    if any(
+        worker.is_lost and last_end < worker.to_seconds < math.inf for worker in plan.workers
+    ):
+        yield "a lost worker is not lost here: the last task ends before"
     if scenario.chunk_size is not None and not recorded.is_cost_known:
         yield (
             "uncertain: no fitted cost of a chunk; only time outside of the processor is fixed"

@@ -147,6 +147,22 @@ def test_a_worker_that_left_before_it_joined(plan_of, worker, gone, task, run):
     assert simulate(plan).wall_seconds >= 9.0
 
 
+def test_a_loss_after_the_predicted_end_is_noted(open_trace, worker, gone, task, run):
+    trace = open_trace(
+        worker("w1", t=0.0),
+        *(task(f"a-{number}") for number in range(10)),
+        *(one for number in range(9) for one in run(f"a-{number}", number, number + 1.0)),
+        gone("w1", 9.5, "handle-worker-cleanup-1"),
+        worker("w2", t=9.6),
+        *run("a-9", 10.0, 11.0, worker="w2"),
+    )
+
+    notes = trace.what_if(workers=[1, 4])["note"]
+
+    assert notes[0] is None
+    assert "a lost worker is not lost here: the last task ends before" in notes[1]
+
+
 def test_samples_are_replayed():
     """Runs with failures, a lost worker, graphs after graphs, transfers and a shuffle."""
     names = ("coffea", "coffea_failures", "image_pipeline", "shuffle_reduce")

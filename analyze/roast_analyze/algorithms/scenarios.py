@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from roast_analyze.algorithms.simulation import Overhead, Plan, Presence
+from roast_analyze.algorithms.simulation import Overhead, Plan, Presence, simulate
 
 #: An attempt of this multiple of the usual duration is a straggler, as in the view.
 STRAGGLER_RATIO: Final = 2.0
@@ -136,12 +136,44 @@ def without_scheduler(plan: Plan) -> Plan:
 
 
 def without_client_gaps(plan: Plan) -> Plan:
-    """Return the plan in which graphs follow the results that the client waited for at once."""
-    submissions = [
-        replace(submission, delay_seconds=0.0) if submission.after else submission
-        for submission in plan.submissions
-    ]
-    return replace(plan, submissions=submissions)
+    """Return the plan in which graphs follow the results that the client waited for at once.
+
+    A worker stays for a shorter time by the gaps in it, and the one that takes its place joins
+    earlier. Otherwise it would leave later in the work than it did, or after the end.
+    """
+    ends = simulate(plan).end_seconds
+    gaps = []
+    for submission in plan.submissions:
+        if submission.after:
+            start = float(ends[list(submission.after)].max())
+            gaps.append((start, start + submission.delay_seconds))
+    moved = {}
+    for slot in worker_slots(plan.workers):
+        earlier = 0.0
+        for worker in slot:
+            from_seconds = worker.from_seconds - earlier
+            earlier += _seconds_within(gaps, worker.from_seconds, worker.to_seconds)
+            moved[worker] = replace(
+                worker, from_seconds=from_seconds, to_seconds=worker.to_seconds - earlier
+            )
+    return replace(
+        plan,
+        submissions=[
+            replace(submission, delay_seconds=0.0) if submission.after else submission
+            for submission in plan.submissions
+        ],
+        workers=[moved[worker] for worker in plan.workers],
+    )
+
+
+def _seconds_within(gaps: Sequence[tuple[float, float]], start: float, stop: float) -> float:
+    """Return the length of the gaps between two instants; those of clients can overlap."""
+    seconds = 0.0
+    # The end of a gap is NaN if the tasks before it never ran.
+    for opened, closed in sorted(gap for gap in gaps if gap[1] > start):
+        seconds += max(min(closed, stop) - max(opened, start), 0.0)
+        start = max(start, closed)
+    return seconds
 
 
 #: What can be removed from a run.

@@ -14,6 +14,7 @@ from roast_analyze.algorithms.scenarios import (
     chunk_bounds,
     with_chunk_size,
     with_workers,
+    without_client_gaps,
     without_failures,
     without_stragglers,
     worker_slots,
@@ -69,6 +70,26 @@ def test_removed_causes():
     assert changed["failures"].failed_seconds == {}
     # The time before the first graph is not a gap.
     assert changed["client-gaps"].submissions == [Submission(3.0), Submission(0.0, after=(0,))]
+
+
+def test_a_worker_is_lost_at_the_same_point_of_the_work_without_client_gaps():
+    # The client waits from 1 to 5 s; another client, in the same time, from 1 to 4 s.
+    first = Presence("a", "host", 1, to_seconds=6.0)
+    restarted = Presence("a", "host", 1, from_seconds=7.0)
+    late = Presence("b", "host", 1, from_seconds=8.0, to_seconds=9.0)
+    recorded = plan(
+        [1, 5, 1],
+        graphs=np.array([0, 1, 2]),
+        submissions=[Submission(0.0), Submission(4.0, after=(0,)), Submission(3.0, after=(0,))],
+        workers=[first, restarted, late],
+    )
+
+    changed = without_client_gaps(recorded).workers
+
+    # The new worker joins 1 s after the loss; one that takes no place joins when it did.
+    assert [(worker.from_seconds, worker.to_seconds) for worker in changed] == [
+        (0.0, 2.0), (3.0, math.inf), (8.0, 9.0),
+    ]  # fmt: skip
 
 
 def test_chunks_of_coffea():

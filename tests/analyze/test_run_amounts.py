@@ -41,6 +41,21 @@ def test_tasks(open_trace, worker, task, run):
     assert (amounts.wall_seconds, amounts.threads) == (100.0, 1.0)
 
 
+def test_a_task_that_is_computed_again_after_use_has_two_results(open_trace, worker, task, run):
+    amounts = query_amounts(
+        open_trace(
+            worker("w1"),
+            task("load-1"),
+            task("fit-1", dependencies=["load-1"]),
+            *run("load-1", 0.0, 10.0),
+            *run("fit-1", 10.0, 20.0),
+            *run("load-1", 20.0, 30.0),
+        )
+    )
+
+    assert rows(amounts.work, "prefix", "tasks") == [("fit", 1), ("load", 2)]
+
+
 def test_a_machine_that_is_slower_for_half_of_the_run(open_trace, worker, task, run):
     """Tasks take 0.5 s and then 1.5 s: two runs can differ as much as the halves of one."""
     records, t = [worker("w1")], 0.0

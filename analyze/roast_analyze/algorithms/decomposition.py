@@ -7,11 +7,12 @@ The thread time of a run is the sum of work and waiting::
     core_seconds = sum(amount * cost) + threads * sum(waiting)
     wall_seconds = sum(amount * cost) / threads + sum(waiting)
 
-An *amount* is the number of tasks of a prefix and dataset, or of its events if both runs
-processed events; its *cost* is the thread time of one task or event. ``threads`` is the mean
-number of threads, ``core_seconds / wall_seconds``. *Waiting* is the mean time in which a thread
-had no task, by use. It is a time and not an amount of work: if the client pauses for 10 s, all
-threads wait for 10 s, however many there are.
+An *amount* is the number of results of a prefix and dataset, or of its events if both runs
+processed events; its *cost* is the thread time of one result or event. A task that is computed
+again after its result was used has two results. Without any result, attempts are counted.
+``threads`` is the mean number of threads, ``core_seconds / wall_seconds``. *Waiting* is the
+mean time in which a thread had no task, by use. It is a time and not an amount of work: if the
+client pauses for 10 s, all threads wait for 10 s, however many there are.
 
 The cost of an event contains the time of a chunk that does not depend on its size::
 
@@ -105,9 +106,9 @@ class RunAmounts:
     """Work and waiting of a run."""
 
     wall_seconds: float
-    #: One row per prefix and dataset: its ``tasks``, its ``events`` if it has any, and the
-    #: ``relative_error`` of the mean compute time: one standard error, with the variation that
-    #: the machine causes between runs, null if unknown.
+    #: One row per prefix and dataset: its ``tasks`` (kept results, or else attempts), its
+    #: ``events`` if it has any, and the ``relative_error`` of the mean compute time: one
+    #: standard error, with the variation that the machine causes between runs, null if unknown.
     work: pl.DataFrame
     #: Thread seconds of all tasks by prefix, dataset and ``part``, such as computing a kept
     #: result; ``detail`` and ``branch`` divide a part further where that is known.
@@ -157,9 +158,10 @@ def decompose(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
         - ``term``: `threads`, `amount`, `chunk size`, `cost` or `waiting`.
         - ``prefix``, ``dataset``, ``part``, ``detail``, ``branch``: as in
           :class:`RunAmounts`; the part of waiting is its use.
-        - ``base``, ``new``: the factor in each run, in ``unit``: `threads`, `tasks`, `events`,
-          `events per chunk`, `seconds per task`, `seconds per event` or `seconds`. Costs are
-          those at the mean chunk size of the runs.
+        - ``base``, ``new``: the factor in each run, in ``unit``: `threads`, `results`,
+          `attempts` (of a prefix without results), `events`, `events per chunk`, `seconds per
+          result`, `seconds per attempt`, `seconds per event` or `seconds`. Costs are those at
+          the mean chunk size of the runs.
         - ``amount``: the mean amount of work that a cost applies to.
         - ``is_assumed``: true for a chunk size if its cost was estimated from the two runs,
           because neither contains chunks of different sizes: another reason for a different
@@ -361,11 +363,17 @@ def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
         .with_columns(of_size=pl.col("rate_change") * pl.col("fixed_seconds"))
         .with_columns(of_cost=pl.col("cost_change") - pl.col("of_size"))
     )
-    unit = pl.when("by_event").then(pl.lit("event")).otherwise(pl.lit("task"))
+    rows = rows.with_columns(
+        unit=pl.when("by_event")
+        .then(pl.lit("event"))
+        .when((pl.col("part") == COMPUTING).any().over(_GROUP))
+        .then(pl.lit("result"))
+        .otherwise(pl.lit("attempt"))
+    )
     groups = rows.group_by(_GROUP, maintain_order=True)
     amounts = groups.agg(
         term=pl.lit("amount"),
-        unit=unit.first() + "s",
+        unit=pl.col("unit").first() + "s",
         base=pl.col("amount_base").first(),
         new=pl.col("amount_new").first(),
         core_seconds=(_change("amount") * pl.col("mean_cost")).sum(),
@@ -382,7 +390,7 @@ def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
     by_part = rows.select(
         *_PART,
         term=pl.lit("cost"),
-        unit="seconds per " + unit,
+        unit="seconds per " + pl.col("unit"),
         base=pl.col("mean_cost") - pl.col("of_cost") / 2,
         new=pl.col("mean_cost") + pl.col("of_cost") / 2,
         amount="mean_amount",

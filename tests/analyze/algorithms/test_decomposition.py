@@ -129,8 +129,20 @@ def test_a_part_of_only_one_run_differs_in_cost():
     found = decompose(base, new)
     assert terms(found) == {("cost", "fit", "lost attempt"): (3.0, 3.0)}
     assert changed(found).select("unit", "base", "new").row(0) == pytest.approx(
-        ("seconds per task", 0.0, 0.3)
+        ("seconds per result", 0.0, 0.3)
     )
+
+
+def test_without_results_attempts_are_counted():
+    failed = pl.col("part").replace(COMPUTING, "failed attempt")
+    base, new = (
+        replace(run, costs=run.costs.with_columns(failed))
+        for run in (tasks(10.0, fit=(10, 1.0)), tasks(20.0, fit=(20, 1.0)))
+    )
+
+    assert changed(decompose(base, new)).select("term", "unit", "base", "new").rows() == [
+        ("amount", "attempts", 10.0, 20.0)
+    ]
 
 
 def test_smaller_chunks_of_a_known_fixed_time():

@@ -28,10 +28,10 @@ def test_sentences_and_table(analyze, runs):
     text = out.replace("\N{NO-BREAK SPACE}", " ")
     assert text.startswith(
         "slow took 20 s, +10 s compared with fast (10 s); +10 s of core time.\n\n"
-        "fit took 2 times as long per task (2 s instead of 1 s): +10 s of wall time.\n"
+        "fit took 2 times as long per result (2 s instead of 1 s): +10 s of wall time.\n"
     )
     rows = [" ".join(line.split()) for line in text.splitlines()]
-    assert "fit: compute time per task 1 s 2 s +10 s +10 s 500 ms yes" in rows
+    assert "fit: compute time per 1 s 2 s +10 s +10 s 500 ms yes" in rows
     assert "difference +10 s +10 s –" in rows
     assert "No facts about software, machines and settings were recorded." in rows
     message = "roast-analyze: one trace has no difference: roast-analyze why BASE… NEW\n"

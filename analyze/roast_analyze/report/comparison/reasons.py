@@ -36,6 +36,7 @@ _PARTS: Final = {
     "disk": "spilling to disk and reading back",
     "transfer": "fetching inputs",
     "dispatch": "dispatch",
+    "recomputed result": "recomputation",
 }
 _USES: Final = {
     "scheduler": "for the scheduler to send a task that was ready",
@@ -173,11 +174,11 @@ def label(row: Row) -> str:
         case "threads":
             return "number of threads"
         case "amount":
-            return f"{prefix}: number of {row['unit'] or 'tasks'}"
+            return f"{prefix}: number of {row['unit'] or 'results'}"
         case "chunk size":
             return f"{prefix}: chunk size"
         case "cost":
-            unit = (row["unit"] or "seconds per task").removeprefix("seconds ")
+            unit = (row["unit"] or "seconds per result").removeprefix("seconds ")
             part = "compute time" if row["part"] == COMPUTING else _part(row)
             return f"{prefix}: {part} {unit}"
     return f"waiting: {row['part']}"
@@ -300,7 +301,7 @@ def _clause(row: Row) -> str:
         case "threads":
             return f"{new} threads on average instead of {base}"
         case "amount":
-            unit = row["unit"] or "tasks"
+            unit = row["unit"] or "results"
             if not row["base"]:
                 return f"{prefix} is new, with {new} {unit}"
             if not row["new"]:
@@ -312,7 +313,7 @@ def _clause(row: Row) -> str:
                 text += ", if nothing else changed the time of an event"
             return text
         case "cost":
-            unit = (row["unit"] or "seconds per task").removeprefix("seconds ")
+            unit = (row["unit"] or "seconds per result").removeprefix("seconds ")
             what = prefix if row["part"] == COMPUTING else f"{prefix}: {_part(row)}"
             longer = row["new"] > row["base"]
             if min(row["base"], row["new"]) <= 0:

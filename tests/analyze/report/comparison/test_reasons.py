@@ -72,11 +72,11 @@ FIT = run(50.0, fit=(100, 2.0))
     [
         (
             FIT, run(65.0, fit=(100, 2.6)),
-            "fit took 30 % longer per task (2.6 s instead of 2 s): +15 s of wall time.",
+            "fit took 30 % longer per result (2.6 s instead of 2 s): +15 s of wall time.",
         ),
         (
             FIT, run(25.0, fit=(100, 1.0)),
-            "fit took 50 % less per task (1 s instead of 2 s): −25 s of wall time.",
+            "fit took 50 % less per result (1 s instead of 2 s): −25 s of wall time.",
         ),
         (
             FIT, run(100.0, fit=(100, 2.0)),
@@ -84,19 +84,19 @@ FIT = run(50.0, fit=(100, 2.0))
         ),
         (
             FIT, run(100.0, fit=(200, 2.0)),
-            "fit had 200 tasks instead of 100: +50 s of wall time.",
+            "fit had 200 results instead of 100: +50 s of wall time.",
         ),
         (
             FIT, run(60.0, fit=(100, 2.0), plot=(10, 4.0)),
-            "plot is new, with 10 tasks: +10 s of wall time.",
+            "plot is new, with 10 results: +10 s of wall time.",
         ),
         (
             run(60.0, fit=(100, 2.0), plot=(10, 4.0)), FIT,
-            "plot is gone, with 10 tasks: −10 s of wall time.",
+            "plot is gone, with 10 results: −10 s of wall time.",
         ),
         (
             FIT, run(60.0, fit=(100, 2.0), parts={("transfer", None): 40.0}),
-            ("fit: fetching inputs took more per task (400 ms instead of 0 s): "
+            ("fit: fetching inputs took more per result (400 ms instead of 0 s): "
              "+10 s of wall time."),
         ),
         (
@@ -137,7 +137,7 @@ def test_what_cannot_be_determined():
     assert plain_all(sentences(Reasons.of([("a", base)], ("b", new)))) == [
         "No difference is significant.",
         (
-            "merge took 2 times as long per task (20 s instead of 10 s): +10 s of wall time. "
+            "merge took 2 times as long per result (20 s instead of 10 s): +10 s of wall time. "
             "With so few tasks, one base does not show whether this is noise: compare with "
             "several bases."
         ),
@@ -154,7 +154,7 @@ def test_several_bases_and_few_sentences():
             "d took 2 min, +1 min 9 s compared with the mean of 3 bases (51 s; 50 s to 52 s); "
             "+3 min 56 s of core time."
         ),
-        "fit had 200 tasks instead of 100: +52.8 s of wall time.",
+        "fit had 200 results instead of 100: +52.8 s of wall time.",
         "2 more terms are significant.",
     ]
     assert noise(reasons) == "Noise is estimated from the differences between the bases."
@@ -167,7 +167,7 @@ def test_rows_add_up():
 
     found = frame(Reasons.of([("a", base)], ("b", new)))
     assert plain_all(found["name"]) == [
-        "fit: compute time per task",
+        "fit: compute time per result",
         "3 smaller terms",
         "difference",
     ]
@@ -186,7 +186,7 @@ def test_terms_of_several_runs():
         (name, *map(pytest.approx, terms)) for name, *terms in found.fill_null(0).rows()
     ] == [
         ("number of threads", 0.0, 50.0),
-        ("fit: compute time per task", 10.0, 0.0),
+        ("fit: compute time per result", 10.0, 0.0),
         ("waiting: tail", 0.0, 1.0),
         ("difference", 10.0, 51.0),
     ]

@@ -1,5 +1,6 @@
 """The environment, and the script that runs a program again."""
 
+import json
 import shlex
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_script_installs_configures_and_runs(written, worker):
 
 
 def test_a_script_of_few_facts(written, worker):
-    """The versions are those of the scheduler; cut arguments are left out."""
+    """The versions are those of the scheduler; cut arguments are omitted."""
     assert written(workers=[worker("w1")]) == []
     assert written(
         ("scheduler versions", "python", "3.12"),
@@ -81,8 +82,27 @@ def test_a_script_of_few_facts(written, worker):
         ("client", "arguments", '["-n", "5'),
     ) == [
         "# Python 3.12", "", "pip install dask==1", "",
+        "# arguments: omitted, too long",
         "roast-record run -o trace.jsonl.zst -- python a.py",
     ]  # fmt: skip
+
+
+def test_arguments_are_exact_or_a_comment_names_them(written):
+    exact = ["it's  one", "-f", *(f"root://site//store/file-{n}.root" for n in range(95))]
+    changed = ["<withheld>", "x" * 300, "a\nb\u202e"]
+
+    *comments, command = written(
+        ("client", "program", "a.py"), ("client", "arguments", json.dumps([*exact, *changed]))
+    )
+
+    assert comments == [
+        "# argument 98 was withheld: insert it",
+        "# argument 99 can have been cut: complete it",
+        "# argument 100 contains control characters: correct it",
+        "# arguments after number 100 can be missing: add them",
+    ]
+    words = shlex.split(command)[6:]
+    assert words == ["a.py", *exact, "<withheld>", "x" * 300, "a b⟨U+202E⟩"]
 
 
 def test_other_programs_are_not_run():

@@ -61,8 +61,9 @@ _MACHINES_QUERY: Final = (
 )
 
 _RERUN_FACTS: Final = (
-    "SELECT section, name, left(value, 500) FROM environment WHERE section IN ('client', "
-    "'client machine', 'client versions', 'cluster', 'scheduler versions') "
+    "SELECT section, name, left(value, if(name = 'arguments', 40_000, 500)) FROM environment "
+    "WHERE section IN ('client', 'client machine', 'client versions', 'cluster', "
+    "'scheduler versions') "
     f"AND value IS NOT NULL AND name IS NOT NULL LIMIT {FACT_LIMIT}"
 )
 #: If the trace does not contain the defaults, all recorded options. Redacted values cannot be

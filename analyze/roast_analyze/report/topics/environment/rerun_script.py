@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
-from roast_analyze.safe_text import one_line
+from roast_analyze.safe_text import one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 #: Maximum number of characters of a comment and of a value.
 LINE_LIMIT: Final = 200
+#: What the recorder keeps: characters of an argument, and arguments.
+RECORDED_CHARACTERS: Final = 300
+RECORDED_ARGUMENTS: Final = 100
 
 _PACKAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _VERSION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.!+_-]*")
@@ -56,14 +59,7 @@ def script(rerun: Rerun, run: Run) -> str:
     command = ""
     program = client.get("program", "")
     if _PROGRAM.fullmatch(program) and program not in _LAUNCHERS:
-        try:
-            arguments = json.loads(client.get("arguments", "[]"))
-        except ValueError:  # cut off at the most characters
-            arguments = []
-        if not isinstance(arguments, list):
-            arguments = []
-        words = shlex.join([program, *(one_line(str(word), LINE_LIMIT) for word in arguments)])
-        command = f"roast-record run -o trace.jsonl.zst -- python {words}"
+        command = _run(program, client.get("arguments", "[]"))
     parts = [install, _configure(rerun.configuration), command]
     if not any(parts):
         return ""
@@ -88,6 +84,31 @@ def script(rerun: Rerun, run: Run) -> str:
         )
     about = "\n".join(f"# {one_line(line, LINE_LIMIT)}" for line in comments)
     return "\n\n".join(filter(None, [about, *parts])) + "\n"
+
+
+def _run(program: str, recorded: str) -> str:
+    """Run the program; a comment names the arguments that differ from those of the run."""
+    words, comments = [program], []
+    try:
+        arguments = json.loads(recorded)
+    except ValueError:  # cut off at the most characters
+        arguments = None
+    if not isinstance(arguments, list):
+        comments.append("# arguments: omitted, too long")
+        arguments = []
+    for number, word in enumerate(map(str, arguments), 1):
+        words.append(word)
+        if "<withheld>" in word or "<redacted>" in word:
+            comments.append(f"# argument {number} was withheld: insert it")
+        elif len(word) >= RECORDED_CHARACTERS:
+            comments.append(f"# argument {number} can have been cut: complete it")
+        elif word != visible(word) or "\n" in word:
+            words[-1] = one_line(word, LINE_LIMIT)
+            comments.append(f"# argument {number} contains control characters: correct it")
+    if len(arguments) >= RECORDED_ARGUMENTS:
+        comments.append(f"# arguments after number {len(arguments)} can be missing: add them")
+    command = f"roast-record run -o trace.jsonl.zst -- python {shlex.join(words)}"
+    return "\n".join([*comments, command])
 
 
 def _configure(configuration: Mapping[str, str]) -> str:

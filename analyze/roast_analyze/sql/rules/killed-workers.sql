@@ -1,9 +1,10 @@
 -- Workers killed, lost or restarted.
--- The compute time of a killed worker is lost: its running attempts, and results that had to be
--- computed again. Until the nanny has started another worker, its threads are missing, and other
--- workers wait. A kill by a nanny is recorded, and a worker that closes, as after a signal, reports the
--- reason. A worker that the kernel or the batch system killed, or that crashed, is lost for an unknown
--- reason. Workers that closed after the last task are not counted.
+-- The compute time of a killed worker is lost: its running attempts, and results that no task had
+-- used before they were computed again; results that were used before are not part of the cost.
+-- Until the nanny has started another worker, its threads are missing, and other workers wait. A kill
+-- by a nanny is recorded, and a worker that closes, as after a signal, reports the reason. A worker
+-- that the kernel or the batch system killed, or that crashed, is lost for an unknown reason. Workers
+-- that closed after the last task are not counted.
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $memory_factor = 1.5: recommended memory relative to the limit at which a worker was killed
@@ -101,7 +102,7 @@ SELECT
     concat(
         upper(text[1]), text[2:],
         format(
-            ': {:.1f} s of computing were lost and {:.1f} s repeated, and threads were missing for {:.1f} s.',
+            ': {:.1f} s of running attempts and {:.1f} s of results that no task had used were lost, and threads were missing for {:.1f} s.',
             lost_seconds, recomputed_seconds, missing_seconds
         ),
         CASE

@@ -140,6 +140,28 @@ def test_worker_killed_for_its_memory(apply, worker, task, run, gone):
     assert change.startswith("Give each worker about 1.4 GiB (now 954 MiB)")
 
 
+def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
+    # "used" is computed again, too, but a task had used its first result.
+    [(sentence,)] = apply(
+        "killed-workers",
+        worker("w1"),
+        *(task("used"), task("unused"), task("last", dependencies=["used"])),
+        *run("used", 1.0, 4.0),
+        *run("unused", 4.0, 6.0),
+        *run("last", 6.0, 7.0),
+        gone("w1", 7.0, "handle-worker-cleanup-1.0"),
+        worker("w2", 8.0),
+        *run("used", 8.0, 11.0, "w2"),
+        *run("unused", 11.0, 13.0, "w2"),
+        columns="sentence",
+    )
+
+    assert sentence.partition(": ")[2] == (
+        "0.0 s of running attempts and 2.0 s of results that no task had used were lost, and "
+        "threads were missing for 0.0 s."
+    )
+
+
 def test_retired_worker_is_not_killed(apply, worker, task, run, gone):
     assert (
         apply(

@@ -143,6 +143,8 @@ class Trace(Session):
         ------
         TraceError
             If there is no base, or if one of them consists of several traces.
+        TypeError
+            If a base is not an opened trace.
         """
         from roast_analyze.notebook import DisplayedFrame, reasons_to_html
         from roast_analyze.report.comparison.reasons import Reasons
@@ -150,6 +152,9 @@ class Trace(Session):
 
         if not bases:
             raise TraceError("no base given: trace.why(other_trace)")
+        for base in bases:
+            if not isinstance(base, Session):
+                raise TypeError(f"invalid base {base!r}: open it, as with Trace({base!r})")
         *compared, new = [(run.path.name, query_amounts(run)) for run in (*bases, self)]
         found = Reasons.of(compared, new)
         if details:

@@ -200,7 +200,8 @@ def test_attach_to_a_tls_cluster(own_cluster, tmp_path, trace, read_lines):
 
 
 INVALID_CALLS = [
-    ("run -o nowhere/t.jsonl -- true", "nowhere/t.jsonl"),
+    ("run -o nowhere/t.jsonl -- true", "nowhere' does not exist: create it, or name another"),
+    (f"run -o {'t' * 300}.jsonl -- true", ".jsonl': File name too long"),
     ("run -o t.json -- true", "t.json'"),
     ("run -o t.jsonl --darshan libno.so -- true", "invalid --darshan 'libno.so': use the path"),
     ("run -o t.jsonl -- no-such-program", "cannot run 'no-such-program'"),

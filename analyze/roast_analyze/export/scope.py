@@ -156,7 +156,8 @@ def find_workers(trace: Session, worker: str) -> tuple[str, ...]:
     )
     found = {address for address, name in known if worker in (address, name)}
     if not found and worker != _SCHEDULER:
-        names = [name if name is not None else address for address, name in known]
+        # A restarted worker has the name of the one before.
+        names = sorted({address if name is None else name for address, name in known})
         raise TraceError(f"unknown worker {worker!r}: {_hint(worker, names)}")
     return tuple(sorted(found))
 

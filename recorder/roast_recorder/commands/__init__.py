@@ -56,6 +56,13 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def unwritable(error: Exception) -> CallError:
+    """Return the error of a trace that cannot be written."""
+    if isinstance(error, OSError) and error.strerror:
+        return CallError(f"cannot write {error.filename!r}: {error.strerror}")
+    return CallError(str(error))
+
+
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of the call by name, or raise a CallError."""
     settings: dict[str, Any] = {} if options.label is None else {"label": options.label}

@@ -20,6 +20,7 @@ from roast_recorder.commands import (
     add_recording_options,
     positive,
     settings_of,
+    unwritable,
 )
 from roast_recorder.writer.client import how_to_open, unnamed_trace
 
@@ -83,7 +84,7 @@ def _attach(options: argparse.Namespace) -> int:
         try:
             recording.start()
         except (OSError, ValueError, RuntimeError) as error:
-            raise CallError(str(error)) from None
+            raise unwritable(error) from None
         address = client.scheduler_info()["address"]
         print(f"roast-record: recording {address}; Ctrl-C ends it", file=sys.stderr)
         until = monotonic() + options.duration

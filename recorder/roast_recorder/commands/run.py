@@ -12,7 +12,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from roast_recorder.client_preload import Plan
-from roast_recorder.commands import CallError, add_recording_options, settings_of
+from roast_recorder.commands import (
+    CallError,
+    add_recording_options,
+    settings_of,
+    unwritable,
+)
 from roast_recorder.settings import Settings
 from roast_recorder.writer.client import how_to_open, unnamed_trace
 from roast_recorder.writer.segments import Segments
@@ -59,7 +64,7 @@ def _run(options: argparse.Namespace) -> int:
         # An error before the program starts; a trace without records leaves no file.
         Segments(target, {}, Settings.from_keywords(settings).as_dict()).abandon()
     except (OSError, ValueError) as error:
-        raise CallError(str(error)) from None
+        raise unwritable(error) from None
     darshan = darshan_variables(options.darshan, target) if options.darshan else {}
     with TemporaryDirectory(prefix="roast-run-") as claims:
         plan = Plan(target, claims, settings)

@@ -140,6 +140,12 @@ class Segments:
         self._listed_nbytes: int | None = None
         self._reserve: IO[bytes] | None = None
         self._file: TraceFile | None = None
+        # Of a folder of segments, the parent is created as well.
+        above = self._target.parent.parent if self._is_folder else self._target.parent
+        if not above.is_dir():
+            raise FileNotFoundError(
+                f"folder {str(above)!r} does not exist: create it, or name another"
+            )
         if self._is_folder:
             for folder in (self._target.parent, self._target):
                 self._made_folder = not folder.exists()

@@ -42,6 +42,10 @@ def test_selections_that_do_not_exist(error, path, tmp_path, write_trace, worker
     ]:
         found = error(path, "--perfetto", tmp_path / "out", *options.split())
         assert found.startswith(message)
+    # A worker that was restarted has another address and the same name.
+    restarted = write_trace(worker("tcp://w1", name="1"), worker("tcp://w2", name="1"))
+    found = error(restarted, "--perfetto", tmp_path / "out", "--worker", "beta")
+    assert found == "unknown worker 'beta': use one of 1\n"
     many = write_trace(*(worker(f"tcp://w{number}") for number in range(9)))
     found = error(many, "--perfetto", tmp_path / "out", "--worker", "beta")
     assert found.endswith("tcp://w6, tcp://w7 and 1 more\n")

@@ -62,3 +62,5 @@ def test_in_python(runs):
         assert fast.why(slow, details=True)["wall_seconds"].sum() == pytest.approx(-10.0)
         with pytest.raises(TraceError, match="no base given"):
             slow.why()
+        with pytest.raises(TypeError, match=r"invalid base '.*': open it, as with Trace\('"):
+            slow.why(str(runs[0]))

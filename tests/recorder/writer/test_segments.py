@@ -142,8 +142,8 @@ def test_files_of_a_target_are_private(begin, tmp_path, target, files):
     [
         ("held", ValueError, "held' already holds the segments of a trace; choose another"),
         ("t.json", ValueError, "invalid trace name '.*t.json': use .jsonl, .jsonl.zst, .jso"),
-        ("new/new/run", FileNotFoundError, "new/new"),
-        ("new/trace.jsonl", FileNotFoundError, "new/trace.jsonl"),
+        ("new/new/run", FileNotFoundError, "new' does not exist: create it, or name"),
+        ("new/trace.jsonl", FileNotFoundError, "new' does not exist: create it"),
         ("file/run", OSError, "file"),
     ],
 )

@@ -76,6 +76,20 @@ def test_parts_of_a_bar_fill_it(compute, idle, parts):
     ]  # fmt: skip
 
 
+def test_computing_on_a_lost_worker_is_not_idle(sentences, worker, task, run, gone):
+    # Of 10 s, 9 s were spent computing; the metrics of 5 s were lost with the worker.
+    assert "90 % of the thread time was spent computing its tasks, 10 % was idle" in sentences(
+        "spans",
+        worker("w1", nthreads=1),
+        span("a", "a"),
+        *(task("a-1", t=0.0, span_id="a"), *run("a-1", 0.0, 5.0)),
+        gone("w1", 5.0, "handle-worker-cleanup-1.0"),
+        worker("w2", 5.0, nthreads=1),
+        *(task("a-2", t=0.0, span_id="a"), *run("a-2", 6.0, 10.0, worker="w2")),
+        computed("a", 4.0),
+    )
+
+
 def test_spans_of_a_cycle_are_drawn_once(section, worker, task, run):
     built = section(
         "spans",

@@ -96,7 +96,8 @@ class Recording:
     conditions : DataFrame
         process, condition (position in :data:`CONDITIONS`), start, stop.
     states : DataFrame
-        From :func:`roast_analyze.algorithms.task_states.task_states`.
+        From :func:`roast_analyze.algorithms.task_states.task_states`; of a time range, those of
+        the whole run.
     """
 
     seconds: float
@@ -223,9 +224,11 @@ class _Outside:
         state, start, stop, compute_seconds = _arrays(
             recording.states, "state", "start", "stop", "compute_seconds"
         )
-        start, stop = np.maximum(start, 0.0), np.minimum(stop, recording.seconds)
+        # Times outside of a time range show that the range is between two graphs of the run.
         lasts = start < stop
         self.unfinished = _union(start[lasts], stop[lasts])
+        start, stop = np.maximum(start, 0.0), np.minimum(stop, recording.seconds)
+        lasts = start < stop
         # Tasks that are processing are on a worker, where the sweep counts them.
         [some] = np.nonzero(lasts & (state != STATES.index("processing")))
         instant = np.concatenate([start[some], stop[some]])

@@ -33,7 +33,8 @@ def task_states(changes: pl.DataFrame, durations: pl.DataFrame, stop_t: float) -
     durations : polars.DataFrame
         With the columns of ``DURATIONS``.
     stop_t : float
-        End of the times that no change ends.
+        End of the times that no change ends; the last change if that is later, as after a
+        time range.
 
     Returns
     -------
@@ -43,7 +44,8 @@ def task_states(changes: pl.DataFrame, durations: pl.DataFrame, stop_t: float) -
     # Sorting takes most of the time. A single thread needs less CPU time for it.
     by_key = changes.sort("key", maintain_order=True, multithreaded=False)
     key, state, t = (by_key[name].to_numpy() for name in CHANGES)
-    stop = np.where(np.append(key[1:] == key[:-1], False), np.append(t[1:], 0.0), stop_t)
+    last_t = t.max(initial=stop_t)
+    stop = np.where(np.append(key[1:] == key[:-1], False), np.append(t[1:], 0.0), last_t)
     [some] = np.nonzero(state < len(STATES))
     durations = durations.fill_null(0).sort(*DURATIONS)
     known, seconds = (durations[name].to_numpy() for name in DURATIONS)

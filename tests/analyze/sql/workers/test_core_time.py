@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from roast_analyze import Trace
 from roast_analyze.computed import core_time
 
 QUERY = """
@@ -205,6 +206,25 @@ def test_attempts_are_read_in_parts(rows, worker, task, run, move, monkeypatch, 
         ("w1", "idle: between graphs", "", 2.0 + 10.0),
         ("w1", "idle: scheduler", "", 5 * 2.0),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "use"),
+    [(0, 5, "before first graph"), (25, 35, "between graphs"), (60, 70, "after last result")],
+)
+def test_a_time_range_without_tasks_is_between_the_graphs_of_the_run(
+    write_trace, worker, task, run, start, stop, use
+):
+    path = write_trace(
+        worker("w1"),
+        *(task("a", t=10.0), *run("a", 10.0, 20.0)),
+        *(task("b", t=40.0), *run("b", 40.0, 50.0)),
+    )
+
+    with Trace(path, start=start, stop=stop) as trace:
+        assert trace.rows("SELECT use, sum(seconds) FROM core_time GROUP BY ALL") == [
+            (use, stop - start)
+        ]
 
 
 def test_time_buckets_add_up(rows, worker, task, run):

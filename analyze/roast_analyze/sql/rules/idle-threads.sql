@@ -1,7 +1,7 @@
 -- Idle threads, cause not identified.
 -- The reason is the largest idle use in core_time, apart from the time before the first graph and
--- after the last one. The prefix is that of the tasks that computed at the same time. It is
--- reported only for runs in which no other finding is more than minor.
+-- after the last one. The prefix is that of tasks that computed during more than half of this time.
+-- It is reported only for runs in which no other finding is more than minor.
 -- Source: view core_time
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.25: share of the core time
@@ -38,36 +38,41 @@ largest AS (
     GROUP BY trace_id, use
     QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY sum(seconds) DESC, use) = 1
 ),
+busy AS (
+    SELECT trace_id, t, prefix, sum(seconds) AS seconds
+    FROM core_time
+    WHERE category = 'busy' AND prefix IS NOT NULL
+    GROUP BY ALL
+),
+-- Part of the idle time during which tasks of a prefix computed on at least one thread.
 computing AS (
-    SELECT trace_id, max_by(prefix, seconds) AS prefix
-    FROM (
-        SELECT busy.trace_id, busy.prefix, sum(least(busy.seconds, waits.seconds)) AS seconds
-        FROM core_time AS busy
-        INNER JOIN waits USING (trace_id, t)
-        SEMI JOIN largest ON waits.trace_id = largest.trace_id AND waits.use = largest.use
-        WHERE busy.category = 'busy' AND busy.prefix IS NOT NULL
-        GROUP BY ALL
-    )
-    GROUP BY trace_id
+    SELECT trace_id, prefix, sum(waits.seconds * least(busy.seconds / width, 1)) AS idle_seconds
+    FROM busy
+    INNER JOIN waits USING (trace_id, t)
+    INNER JOIN _core_time_buckets USING (trace_id)
+    SEMI JOIN largest ON waits.trace_id = largest.trace_id AND waits.use = largest.use
+    GROUP BY trace_id, prefix
+    QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY idle_seconds DESC, prefix) = 1
 )
 SELECT
     computing.prefix AS entity,
     'low' AS confidence,
     concat(
         format(
-            'Threads were idle for {:,.1f} core-seconds: {}', seconds, reason
+            'Threads were idle for {:,.1f} core-seconds: {}', largest.seconds, reason
         ),
         format(', mostly while {} computed', computing.prefix),
         '. The cause is not known.'
     ) AS sentence,
-    seconds AS core_seconds,
+    largest.seconds AS core_seconds,
     0.0::DOUBLE AS wall_seconds_min,
-    seconds / mean_nthreads AS wall_seconds_max,
+    largest.seconds / mean_nthreads AS wall_seconds_max,
     change,
     'SELECT t, use, prefix, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY t, seconds DESC' AS evidence,
-    trace_id
+    largest.trace_id
 FROM largest
 INNER JOIN reasons USING (use)
 INNER JOIN _run_size USING (trace_id)
-LEFT JOIN computing USING (trace_id)
-WHERE seconds >= $min_share * run_core_seconds;
+LEFT JOIN computing
+    ON largest.trace_id = computing.trace_id AND idle_seconds > largest.seconds / 2
+WHERE largest.seconds >= $min_share * run_core_seconds;

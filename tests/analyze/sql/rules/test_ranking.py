@@ -94,6 +94,23 @@ def test_idle_time_that_no_rule_explains(findings, worker, task, run):
     )
 
 
+def test_idle_time_in_which_little_computed(apply, worker, task, run):
+    # "load" computes for 6 s of a gap of 80 s between the graphs of w1.
+    [(entity, sentence)] = apply(
+        "idle-threads",
+        worker("w1"),
+        *(task("fit-1", t=0.0), *run("fit-1", 0.0, 10.0)),
+        *(task("load-1", t=50.0), *run("load-1", 50.0, 56.0)),
+        *(task("fit-2", t=90.0), *run("fit-2", 90.0, 100.0)),
+        columns="entity, sentence",
+    )
+    assert entity is None
+    assert sentence == (
+        "Threads were idle for 74.0 core-seconds: no graph was submitted. The cause is not "
+        "known."
+    )
+
+
 def death(t: float, address: str) -> dict:
     """Return the event of a nanny that kills its worker for its memory."""
     payload = {"worker": address, "rss": 960_000_000}

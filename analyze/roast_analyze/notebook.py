@@ -63,7 +63,10 @@ def to_html(trace: Session) -> str:
     parts = [f"<b>{_text(trace.path.name or trace.path)}</b>"]
     try:
         parts += [
-            _text(f"Only {time_ranges.describe(part)}. {time_ranges.describe_omissions(part)}")
+            _text(
+                f"Only {time_ranges.describe(part)}. {time_ranges.describe_omissions(part)}",
+                limit=600,
+            )
             for part in trace.time_ranges
         ]
         for start_t, offset, wall, workers, tasks, attempts, failures in trace.rows(_RUNS):

@@ -60,8 +60,6 @@ def with_workers(plan: Plan, workers: int, threads: int | None = None) -> Plan:
     have the usual overhead.
     """
     slots = worker_slots(plan.workers)
-    if not slots:
-        return plan
     # Evenly, so that early and late workers keep their shares.
     taken = [slots[number * len(slots) // workers] for number in range(workers)]
     return replace(

@@ -653,8 +653,6 @@ class _Simulation:
     # -- work stealing -----------------------------------------------------------------------
 
     def _idle(self) -> list[_Worker]:
-        if not self._threads:
-            return []
         mean = sum(worker.occupancy for worker in self._alive) / self._threads
         return [
             worker

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod, RenderableType
@@ -28,8 +28,7 @@ CELL_LIMIT: Final = 400
 
 def cell(value: object, limit: int = CELL_LIMIT) -> Text:
     """Return any value as text of one line, with the middle left out if it is long."""
-    line = " ".join(visible("" if value is None else str(value)).split())
-    return Text(shortened(line, limit), overflow="fold")
+    return Text(one_line("" if value is None else str(value), limit), overflow="fold")
 
 
 def table(

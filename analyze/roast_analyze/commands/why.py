@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from roast_analyze.commands.formats import add_format, complete_options, write_frame
 from roast_analyze.commands.trace_args import add_reading, add_time_range, open_trace
 from roast_analyze.errors import TraceError
+from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:
     from roast_analyze.report.comparison.data import Comparison
@@ -98,5 +99,5 @@ def _print(reasons: Reasons, comparison: Comparison, *, details: bool) -> None:
     if comparison.facts.total:
         names = ["section", "name", *map(value_in, comparison.labels)]
         facts = comparison.facts.rows.select(names).rows()
-        columns = ["section", "fact", *map(sentences.trace_label, comparison.labels)]
+        columns = ["section", "fact", *map(named, comparison.labels)]
         print_out("", table(columns, facts, "Differences in the environment"))

@@ -40,6 +40,7 @@ USER_TOPIC = "yours"
 #: file of the table of time ranges.
 _TIME_RANGE = "time_range"
 _RAW = "raw."
+_TABLE = "_time_range"
 
 #: Folder of the tables that are computed when they are needed, by Python or by their own query.
 _COMPUTED = "computed"
@@ -55,7 +56,6 @@ VIEWS_NAME: Final = "memory"
 #: their columns; in the second database are views of those or of the filled ones.
 DERIVED: Final = "derived"
 FILLED: Final = f"{VIEWS_NAME}.{DERIVED}"
-_TABLE = "_time_range"
 
 _NEEDS = "-- Needs: "
 _CREATE_TABLE = "CREATE TABLE"

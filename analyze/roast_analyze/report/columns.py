@@ -38,7 +38,6 @@ _KINDS: Final[Mapping[Kind, str]] = {
     ),
     "seconds": "seconds_per_event",
     "share": "core_efficiency file_read_ratio max_cpu_cores relative_error utilization",
-    "since": "t",
     "trouble": ("erred failed_attempts failed_chunks failures lost lost_records retried"),
 }
 _KIND_OF: Final = {name: kind for kind, names in _KINDS.items() for name in names.split()}

@@ -88,7 +88,7 @@ _FINDINGS: Final = "SELECT trace_id, id, entity, core_seconds FROM findings"
 
 def build(comparison: Comparison, *, title: str | None = None) -> Page:
     """Build the page of at least one trace; the default title is the names of the traces."""
-    first, *others = map(sentences.trace_label, comparison.labels)
+    first, *others = map(named, comparison.labels)
     names = f"{first} and {q.count(len(others))} more"
     if len(others) <= 1:
         names = " and ".join((first, *others))

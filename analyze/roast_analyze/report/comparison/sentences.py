@@ -22,11 +22,6 @@ _NAMED: Final = 4
 _Value = tuple[str, float, str]
 
 
-def trace_label(label: str) -> str:
-    """Return the name of a trace, fit for a sentence."""
-    return named(label)
-
-
 def verdict(comparison: Comparison) -> str:
     """Compare the longest trace with the shortest; of two traces, the second with the first."""
     walls = [
@@ -35,12 +30,11 @@ def verdict(comparison: Comparison) -> str:
     ]
     if len(walls) == 2:
         short, long = walls
-        start = f"{trace_label(long[0])} took {long[2]}, "
+        start = f"{named(long[0])} took {long[2]}, "
     else:
         short, long = _extremes(walls)
         start = (
-            f"Of {q.count(len(walls))} traces, {trace_label(long[0])} took the longest, "
-            f"{long[2]}: "
+            f"Of {q.count(len(walls))} traces, {named(long[0])} took the longest, {long[2]}: "
         )
     return f"{start}{_times_as(long, short, 'long')}."
 
@@ -65,7 +59,7 @@ def core_time(comparison: Comparison) -> str:
 
 def completeness(comparison: Comparison) -> str:
     """Name the incomplete traces."""
-    incomplete = [trace_label(trace.label) for trace in comparison.traces if trace.losses]
+    incomplete = [named(trace.label) for trace in comparison.traces if trace.losses]
     if not incomplete:
         return "All traces are complete."
     be = "is" if len(incomplete) == 1 else "are"
@@ -76,7 +70,7 @@ def left_out(comparison: Comparison) -> str:
     """Name the traces beyond the limit; empty if there are none."""
     if not comparison.left_out:
         return ""
-    names = [trace_label(label) for label in comparison.left_out]
+    names = [named(label) for label in comparison.left_out]
     more = q.counted(len(names), "more trace is", "more traces are")
     return f"{more} left out, because the limit is {TRACE_LIMIT}: {_series(names)}."
 
@@ -113,7 +107,7 @@ def memory(comparison: Comparison) -> str:
         return ""
     low, high = _extremes(peaks)
     return (
-        f"{trace_label(high[0])} had the highest peak memory, {high[2]}: "
+        f"{named(high[0])} had the highest peak memory, {high[2]}: "
         f"{_times_as(high, low, 'much')}."
     )
 
@@ -132,8 +126,7 @@ def difference(comparison: Comparison, listing: Listing, noun: str) -> str:
     )
     name = named(next(iter(row.values())) or f"(no {noun})", limit=80)
     amounts = [
-        f"{'none' if seconds[label] is None else q.seconds(seconds[label])} in "
-        f"{trace_label(label)}"
+        f"{'none' if seconds[label] is None else q.seconds(seconds[label])} in {named(label)}"
         for label in (other, first)
     ]
     return f"Of the {listing.view}, {name} differs most in compute time: {', '.join(amounts)}."
@@ -164,17 +157,17 @@ def _times_as(high: _Value, low: _Value, adverb: str) -> str:
     if low[1]:
         ratio = high[1] / low[1]
         times = "" if 0.995 <= ratio < 1.005 else f"{q.number(ratio)} times "
-    return f"{times}as {adverb} as {trace_label(low[0])} ({low[2]})"
+    return f"{times}as {adverb} as {named(low[0])} ({low[2]})"
 
 
 def _each(values: list[_Value]) -> str:
     """Describe a value in each of a few traces; of many, its minimum and maximum."""
     if len(values) <= _NAMED:
-        return _series([f"{text} in {trace_label(label)}" for label, _, text in values])
+        return _series([f"{text} in {named(label)}" for label, _, text in values])
     low, high = _extremes(values)
     if low[2] == high[2]:
         return f"{low[2]} in each of {q.count(len(values))} traces"
-    return f"{low[2]} in {trace_label(low[0])} to {high[2]} in {trace_label(high[0])}"
+    return f"{low[2]} in {named(low[0])} to {high[2]} in {named(high[0])}"
 
 
 def _extremes(values: list[_Value]) -> tuple[_Value, _Value]:

@@ -73,7 +73,7 @@ def test_without_groups_stragglers_and_compute_time(section, task, move, chunk):
         "prefixes", "prefix-seconds",
     ]  # fmt: skip
     assert list(filter(None, found.sentences)) == [
-        PREFIX, "No attempt took more than twice the usual time of its prefix.",
+        PREFIX, "No attempt took at least twice the usual time of its prefix.",
     ]  # fmt: skip
     # Without a cluster, chunks are not tasks.
     assert section("tasks", alone).empty == (

@@ -55,7 +55,7 @@ def task_groups(groups: Listing) -> str:
 def stragglers(stragglers: Listing) -> str:
     """Count the stragglers and describe the worst."""
     if not stragglers.total:
-        return "No attempt took more than twice the usual time of its prefix."
+        return "No attempt took at least twice the usual time of its prefix."
     worst = stragglers.rows.row(0, named=True)
     ratio = worst["relative_duration"]
     times = f", {q.number(ratio)} times as long" if ratio else ""

@@ -5,7 +5,7 @@ argument is the query, unless --file names one. The query - is read from stdin.
 
 TRACE can also be a store (`roast-analyze store`). It has the same views, of all its runs, and
 runs, program_history, dataset_history, file_history and host_history. A query of some traces
-(WHERE trace_id = '…') reads only their files.
+(WHERE trace_id = '…') reads only their files, unless its view compares runs.
 
 A query can only read the traces: no other files, no network, no extensions, no changes.
 --unsafe allows all of these, and several statements. Use it only for queries that you trust.

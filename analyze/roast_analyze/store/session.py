@@ -33,6 +33,7 @@ from roast_analyze.open.views import (
     comment_statements,
     definitions,
     definitions_digest,
+    view_names,
 )
 from roast_analyze.store.layout import (
     ADDITION,
@@ -221,10 +222,12 @@ class StoreSession(Session):
 def named_traces(
     query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
 ) -> tuple[str, ...] | None:
-    """Return the traces that all rows of a query belong to; None if they can be any.
+    """Return the traces that all rows of a query depend on; None if they can be any.
 
     They are found in queries of one table, or of tables joined by ``USING (trace_id)``, with a
-    condition ``trace_id = '…'`` or ``trace_id IN (…)``, which all conditions include.
+    condition ``trace_id = '…'`` or ``trace_id IN (…)``, which all conditions include. Each
+    table is ``runs``, a view of a trace or a raw table: a row of any other view, such as
+    ``program_history`` or a view of the user, can depend on several traces.
     """
     if "trace_id" not in query:
         return None
@@ -251,7 +254,7 @@ def named_traces(
 
 
 def _is_joined(table: Mapping[str, Any]) -> bool:
-    """Return whether all rows of all tables have the trace of the row of the result."""
+    """Return whether a row of the result depends only on rows with its trace_id."""
     if table["type"] == "JOIN":
         return (
             table.get("join_type") == "INNER"
@@ -259,7 +262,10 @@ def _is_joined(table: Mapping[str, Any]) -> bool:
             and _is_joined(table["left"])
             and _is_joined(table["right"])
         )
-    return bool(table["type"] == "BASE_TABLE")
+    if table["type"] != "BASE_TABLE":
+        return False
+    is_raw = table.get("schema_name") == "raw"
+    return is_raw or table["table_name"].casefold() in {*view_names(), RUNS}
 
 
 def _conditions(clause: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:

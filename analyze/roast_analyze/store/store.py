@@ -212,8 +212,8 @@ class Store:
     ) -> DuckDBPyRelation:
         """Run a query in DuckDB's SQL, on the views of a trace and of the store.
 
-        A query of which all rows belong to certain traces (``WHERE trace_id = '…'``) reads
-        only the files of these.
+        A query of which all rows depend only on certain traces (``WHERE trace_id = '…'``)
+        reads only the files of these.
 
         Parameters
         ----------

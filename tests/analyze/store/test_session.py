@@ -7,6 +7,7 @@ import pytest
 
 from roast_analyze import Store, Trace
 from roast_analyze.errors import QueryError
+from roast_analyze.store.layout import store_views
 from roast_analyze.store.session import named_traces
 
 
@@ -67,7 +68,26 @@ def test_a_stored_trace_needs_no_cache(store, write_run, tmp_path, monkeypatch):
     assert rows
 
 
-def test_traces_that_all_rows_of_a_query_belong_to():
+def test_a_run_is_compared_with_others_in_a_query_of_its_trace(
+    store, write_trace, worker, chunk, run
+):
+    program = {"section": "client", "name": "program", "value": "p.py"}
+    for trace_id in ("A", "B", "C"):
+        records = [
+            {"kind": "environment", "t": 0.0, **program},
+            worker("w1", host="node1"),
+            chunk("x-0", dataset="DY", filename="f.root", entry_start=0, entry_stop=10),
+            *run("x-0", 1.0, 2.0),
+        ]
+        store.add([write_trace(*records, name=f"{trace_id}.jsonl", trace_id=trace_id)])
+
+    for view in store_views():
+        if view.name != "runs":
+            query = f"SELECT run_number FROM {view.name} WHERE trace_id = 'C'"
+            assert store.sql(query).fetchall() == [(3,)], view.name
+
+
+def test_traces_that_all_rows_of_a_query_depend_on():
     for query, traces in [
         ("FROM task_runs WHERE trace_id = 'A'", ("A",)),
         ("SELECT count(*) FROM task_runs AS r WHERE key = 'x' AND 'A' = r.trace_id", ("A",)),
@@ -75,6 +95,8 @@ def test_traces_that_all_rows_of_a_query_belong_to():
         ("FROM task_runs JOIN workers USING (trace_id, worker) WHERE trace_id = 'A'", ("A",)),
         ("EXPLAIN ANALYZE FROM task_runs WHERE trace_id = 'A'", ("A",)),
         ("FROM task_runs WHERE trace_id = $id", ("C",)),
+        ("FROM raw.task WHERE trace_id = 'A'", ("A",)),
+        ("FROM my_view WHERE trace_id = 'A'", None),
         ("FROM task_runs WHERE trace_id = 'A' OR worker = 'w1'", None),
         ("FROM task_runs JOIN workers USING (worker) WHERE trace_id = 'A'", None),
         ("FROM task_runs LEFT JOIN workers USING (trace_id) WHERE trace_id = 'A'", None),

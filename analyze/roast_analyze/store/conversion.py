@@ -24,10 +24,12 @@ import pyarrow.parquet as pq
 import xxhash
 
 from roast_analyze.errors import TraceError, first_paragraph
-from roast_analyze.open.database import open_database
+from roast_analyze.open.database import open_database, open_empty_database
 from roast_analyze.open.discover import TraceFailure, segment_paths
+from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.session import Session
 from roast_analyze.open.tables import quoted
+from roast_analyze.open.views import NAME, VIEWS_NAME
 from roast_analyze.store.delta import DataFile, Location
 from roast_analyze.store.layout import (
     ADDITION,
@@ -280,7 +282,7 @@ def _runs(
     files: Sequence[DataFile],
 ) -> pa.Table:
     """Return the rows of ``runs`` of the traces of a session."""
-    [view, *_] = store_views()
+    view = store_views()[0]
     rows = trace.sql(f"SELECT * FROM ({view.query}) ORDER BY trace_id").to_arrow_table()  # noqa: S608
     entries = []
     for trace_id in rows["trace_id"].to_pylist():
@@ -304,9 +306,22 @@ def _runs(
             }
         )
     catalog = pa.Table.from_pylist(entries, _CATALOG)
-    for name in _CATALOG.names:
-        rows = rows.append_column(name, catalog[name])
-    return rows.cast(_with_comments(rows.schema, RUNS, {"": view.comment, **view.columns}))
+    return pa.table([*rows.columns, *catalog.columns], schema=_runs_schema(rows.schema))
+
+
+def runs_schema() -> pa.Schema:
+    """Return the schema of ``runs``, without a trace; creating the views takes a second."""
+    memory_bytes = limit_bytes(MEMORY_LIMIT)
+    with open_empty_database(cache=False, memory_bytes=memory_bytes) as connection:
+        connection.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
+        return _runs_schema(connection.sql(store_views()[0].query).to_arrow_table().schema)
+
+
+def _runs_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of ``runs``, from that of its view."""
+    view = store_views()[0]
+    schema = pa.unify_schemas([columns, _CATALOG])
+    return _with_comments(schema, RUNS, {"": view.comment, **view.columns})
 
 
 #: Types of the columns of :data:`~roast_analyze.store.layout.CATALOG`.

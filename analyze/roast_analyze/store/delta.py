@@ -180,12 +180,9 @@ class Location:
 
     def reserve(self, count: int) -> int:
         """Return the first of `count` numbers that no other addition has or will have."""
-        # The other columns are added with the first rows.
-        types = {"trace_id": pa.string(), "fingerprint": pa.string()}
-        schema = pa.schema([(name, types.get(name, pa.int64())) for name in _IDENTITY])
 
         def reserve() -> int:
-            table = self.create(RUNS, schema)
+            table = self.open_runs()
             used = table.transaction_version(_NUMBERS) or 0
             properties = deltalake.CommitProperties(
                 app_transactions=[deltalake.Transaction(_NUMBERS, used + count)]

@@ -119,7 +119,7 @@ class StoreSession(Session):
                             f"IS {literal(comment)}"
                         )
                 elif name == RUNS:
-                    # Before the first addition the table has no file to read the columns from.
+                    # An empty table has no file to read the columns from.
                     connection.register("_rows", pa.schema(self._runs.schema()).empty_table())
                     connection.execute(f"CREATE TABLE {NAME}.main.{name} AS FROM _rows")
                 elif view := histories.get(name):

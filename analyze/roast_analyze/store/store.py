@@ -17,8 +17,9 @@ import pyarrow as pa
 from roast_analyze.dask_cluster import call_each
 from roast_analyze.errors import UnknownTrace, first_paragraph
 from roast_analyze.open.discover import TraceFailure, readable_traces, segment_paths
-from roast_analyze.store.conversion import Converted, Source, convert
+from roast_analyze.store.conversion import Converted, Source, convert, runs_schema
 from roast_analyze.store.delta import Location
+from roast_analyze.store.layout import RUNS
 from roast_analyze.store.maintenance import Problem, check_tables, compact_tables
 from roast_analyze.store.session import StoreSession, named_traces
 
@@ -147,8 +148,6 @@ class Store:
     def runs(self) -> pl.DataFrame:
         """Return the table ``runs``, one row per trace, the newest run first."""
         runs = pl.DataFrame(self._place.read_runs())
-        if runs.is_empty():  # before the first addition the table has few columns
-            return runs
         return runs.sort("start_t", "trace_id", descending=True, nulls_last=True)
 
     def remove(self, trace_ids: Sequence[str]) -> None:
@@ -255,17 +254,15 @@ class Store:
         self, groups: Sequence[tuple[Path, ...]], sizes: Sequence[int]
     ) -> list[Source]:
         """Return the traces with the numbers of their additions."""
+        if self._place.open(RUNS) is None:
+            self._place.create(RUNS, runs_schema())
         # Numbers are reserved at once, because each reservation is a commit.
         first = self._place.reserve(len(groups))
         # The fingerprints of traces in the store that have one of the sizes.
-        known: dict[int, frozenset[str]] = {}
-        table, columns = self._place.open_runs(), ["trace_bytes", "fingerprint"]
-        # A new table does not have all of its columns.
-        if {field.name for field in table.schema().fields}.issuperset(columns):
-            rows = pl.DataFrame(self._place.read_runs(columns, table=table))
-            same_size = rows.filter(pl.col("trace_bytes").is_in(sizes))
-            by_size = same_size.group_by("trace_bytes").all()
-            known = {size: frozenset(digests) for size, digests in by_size.iter_rows()}
+        rows = pl.DataFrame(self._place.read_runs(["trace_bytes", "fingerprint"]))
+        same_size = rows.filter(pl.col("trace_bytes").is_in(sizes))
+        by_size = same_size.group_by("trace_bytes").all()
+        known = {size: frozenset(digests) for size, digests in by_size.iter_rows()}
         return [
             Source(paths, addition, known.get(nbytes, frozenset()))
             for addition, (paths, nbytes) in enumerate(zip(groups, sizes, strict=True), first)

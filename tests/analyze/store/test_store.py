@@ -121,6 +121,16 @@ def test_unreadable_traces_are_listed_and_all_others_added(store, write_run, tmp
     assert store.check() == []
 
 
+def test_a_store_without_any_trace_is_empty(store, tmp_path):
+    (tmp_path / "text.jsonl").write_text("no record\n")
+    store.add([tmp_path / "text.jsonl"])
+
+    assert store.runs().height == 0
+    assert store.expired(before_t=FEBRUARY) == []
+    assert store.check() == []
+    assert store.sql("SELECT program, start_t FROM program_history").fetchall() == []
+
+
 def test_rows_of_an_interrupted_addition_are_invisible_until_it_is_repeated(store, write_run):
     store.add([write_run("A")])
     place = Location.of(store.path)
@@ -141,10 +151,10 @@ def test_rows_of_an_interrupted_addition_are_invisible_until_it_is_repeated(stor
 
 @pytest.mark.exhaustive
 def test_interrupted_additions_that_may_still_end_are_kept(store, write_run):
+    store.add([write_run("B")])
     place = Location.of(store.path)
     unfinished = convert([Source((write_run("A"),), place.reserve(1))], place)
     place.append(unfinished.files)
-    store.add([write_run("B")])
 
     store.compact()
     place.merge_runs(unfinished.runs[0], lambda _current: [0])

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 import zlib
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import orjson
-
 from roast_analyze.open.damage import Damage
+from roast_analyze.open.lines import parse_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from roast_analyze.open.block_reader import Lines
 
 #: End of a trailer: the checksum of everything before it.
 _STATED: Final = re.compile(rb',"crc32":([0-9]{1,10})\}\r?\n\Z')
@@ -36,11 +36,15 @@ class Checksum:
     imported_crc32: int = 0  # checksum of the bytes of that import read so far
     changed_imports: int = 0  # imports that differ from their announcement
 
-    def add(self, data: memoryview, trailers: list[int], imports: list[int]) -> None:
-        """Add the next lines of the segment, with the offsets of trailers and imports in them.
+    def add(self, data: memoryview, by_kind: Mapping[str | None, Lines]) -> None:
+        """Add the next lines of the segment, which are also given by kind.
 
         Of several trailers the first counts.
         """
+        trailers, imports = (
+            by_kind[kind].starts.tolist() if kind in by_kind else []
+            for kind in ("trailer", "import")
+        )
         offset = self._add_awaited(data, 0)
         for start in imports:
             if start < offset:  # an imported record, not an announcement
@@ -48,9 +52,7 @@ class Checksum:
             if self.awaited_bytes:
                 self.changed_imports += 1
             line = _line_at(data, start)
-            announced: dict[str, object] = {}
-            with suppress(orjson.JSONDecodeError):
-                announced = orjson.loads(line)
+            announced = parse_record(line) or {}
             nbytes, crc32 = announced.get("nbytes"), announced.get("crc32")
             if type(nbytes) is int and type(crc32) is int and nbytes >= 0:
                 self.awaited_bytes, self.awaited_crc32 = nbytes, crc32

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import orjson
-
 from roast_analyze.errors import (
     INSTALL_COMMAND,
     NotATrace,
@@ -29,7 +27,7 @@ from roast_analyze.open.decompress import (
     detect_compression,
     open_for_content,
 )
-from roast_analyze.open.lines import OPENINGS
+from roast_analyze.open.lines import OPENINGS, parse_record
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.documentation import docs
 
@@ -295,13 +293,10 @@ def _find_header(beginning: bytes) -> tuple[Identity, str | None]:
     for line in beginning.split(b"\n"):
         if b'"header"' not in line:
             continue
-        try:
-            record = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue
+        record = parse_record(line)
         if (
-            isinstance(record, dict)
-            and record.get("kind") == "header"
+            record is not None
+            and record["kind"] == "header"
             and all(isinstance(record.get(name), kind) for name, kind in _HEADER_TYPES.items())
         ):
             return Identity(record["trace_id"], record["segment"]), record["schema_version"]

@@ -142,11 +142,7 @@ def _read(content: Content, checksum: Checksum) -> Iterator[_Read]:
     for block in read_blocks(content, anywhere=content.compression == "uncompressed"):
         offset = content.file.tell()
         lines = group_lines(block)
-        trailers, imports = (
-            lines.by_kind[kind].starts.tolist() if kind in lines.by_kind else []
-            for kind in ("trailer", "import")
-        )
-        checksum.add(block.data, trailers, imports)
+        checksum.add(block.data, lines.by_kind)
         yield _Read(lines, block.end, offset, replace(content.breaks), replace(checksum))
 
 

@@ -173,12 +173,7 @@ class _Lines:
         with open_for_content(segment.path) as file:
             content = Content(file, segment.compression, 0, segment.nbytes)
             for block in read_blocks(content, anywhere=False):
-                by_kind = group_lines(block).by_kind
-                trailers, imports = (
-                    by_kind[kind].starts.tolist() if kind in by_kind else []
-                    for kind in ("trailer", "import")
-                )
-                self.checksum.add(block.data, trailers, imports)
+                self.checksum.add(block.data, group_lines(block).by_kind)
                 yield from [None] * block.too_long
                 yield from io.BytesIO(block.data)
                 self._report(file.tell())

@@ -6,6 +6,7 @@ which are not part of the store before they are committed.
 
 from __future__ import annotations
 
+import hashlib
 import time
 import uuid
 from collections import Counter
@@ -33,6 +34,7 @@ from roast_analyze.open.views import NAME, VIEWS_NAME
 from roast_analyze.store.delta import DataFile, Location
 from roast_analyze.store.layout import (
     ADDITION,
+    GROUP_ROWS,
     MONTH,
     RAW,
     RECORD_NUMBER,
@@ -49,12 +51,6 @@ if TYPE_CHECKING:
 
 #: Memory limit of the database of a batch; it spills to disk beyond it.
 MEMORY_LIMIT: Final = "512MiB"
-
-#: Maximum number of rows of a row group of a Parquet file.
-GROUP_ROWS: Final = 2**16
-
-#: Size of a read for the digest.
-_DIGEST_BYTES: Final = 2**20
 
 #: Minimum number of rows of a row group that ends with its trace.
 _LEAST_GROUP_ROWS: Final = 2**12
@@ -81,8 +77,7 @@ class Source:
         digest = xxhash.xxh3_128()
         for path in self.files():
             with path.open("rb", buffering=0) as file:
-                while data := file.read(_DIGEST_BYTES):
-                    digest.update(data)
+                hashlib.file_digest(file, lambda: digest)
         return digest.hexdigest()
 
 

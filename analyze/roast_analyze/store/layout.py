@@ -32,6 +32,9 @@ ADDITION: Final = "addition"
 RECORD_NUMBER: Final = "record_number"
 MONTH: Final = "month"
 
+#: Maximum number of rows of a row group of a Parquet file.
+GROUP_ROWS: Final = 2**16
+
 #: Row numbers of a file are smaller than 2 to this power.
 RECORD_BITS: Final = 36
 

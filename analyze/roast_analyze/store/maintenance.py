@@ -12,15 +12,12 @@ import pyarrow.compute as pc
 from deltalake import WriterProperties
 
 from roast_analyze.store.delta import Location, data_files
-from roast_analyze.store.layout import ADDITION, MONTH, RAW, RUNS, VIEWS
+from roast_analyze.store.layout import ADDITION, GROUP_ROWS, MONTH, RAW, RUNS, VIEWS
 
 if TYPE_CHECKING:
     import deltalake
 
     from roast_analyze.open.database import Listener
-
-#: Maximum number of rows of a row group of a merged file.
-GROUP_ROWS: Final = 2**16
 
 #: Size that files of a table are merged to.
 FILE_BYTES: Final = 128 * 2**20

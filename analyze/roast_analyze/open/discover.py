@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -145,22 +146,25 @@ def group_by_trace(names: Iterable[Path]) -> list[tuple[Path, ...]]:
     """Return the paths to open each trace with, in the order of `names`.
 
     Several names can refer to parts of one trace. If one name refers to several traces, its
-    single files are returned instead.
+    single files are returned instead, and each without a header is a trace of its own.
     """
     traces: dict[str, dict[Path, None]] = {}
     for name in names:
         segments, _ = _read_segments(name)
-        # Without any header the trace_id is a file name, which is not unique.
-        has_header = any(segment.schema_version is not None for segment in segments)
-        is_single = len({segment.identity.trace_id for segment in segments}) == 1
-        for segment in segments:
-            key = segment.identity.trace_id if has_header else str(name.absolute())
-            traces.setdefault(key, {})[name if is_single else segment.path] = None
+        if len({segment.identity.trace_id for segment in segments}) == 1:
+            parts = {name: segments}
+        else:
+            parts = {segment.path: [segment] for segment in segments}
+        for path, of_trace in parts.items():
+            # Without any header the trace_id is a file name, which is not unique.
+            has_header = any(segment.schema_version is not None for segment in of_trace)
+            key = of_trace[0].identity.trace_id if has_header else str(path.absolute())
+            traces.setdefault(key, {})[path] = None
     return [tuple(paths) for paths in traces.values()]
 
 
 class TraceFailure(NamedTuple):
-    """A name that is not a trace, or a trace that cannot be read, and the reason."""
+    """A name or a file that is not a trace, or cannot be read, and the reason."""
 
     path: str
     reason: str
@@ -169,21 +173,27 @@ class TraceFailure(NamedTuple):
 def readable_traces(
     names: Sequence[Path],
 ) -> tuple[list[tuple[Path, ...]], list[TraceFailure]]:
-    """Return the paths to open each trace with, and the names that are not traces."""
+    """Return the paths to open each trace with, and the names and files that are not traces."""
     failures: list[TraceFailure] = []
     try:
         return group_by_trace(names), failures
     except TraceError:
-        pass  # one of the names is the reason
-    readable = []
-    for name in names:
-        try:
-            group_by_trace([name])
-        except TraceError as error:
-            failures.append(TraceFailure(str(name), str(error)))
-        else:
-            readable.append(name)
+        pass  # a name, or a file that it refers to, is the reason
+    readable = [path for name in names for path in _readable_parts(name, failures)]
     return group_by_trace(readable), failures
+
+
+def _readable_parts(name: Path, failures: list[TraceFailure]) -> list[Path]:
+    """Return a name if it can be read, or else those of its parts that can."""
+    try:
+        group_by_trace([name])
+    except TraceError as error:
+        with suppress(TraceError):  # the same error
+            if (parts := _parts(name)) != [name]:
+                return [path for part in parts for path in _readable_parts(part, failures)]
+        failures.append(TraceFailure(str(name), str(error)))
+        return []
+    return [name]
 
 
 def segment_paths(name: Path) -> list[Path]:
@@ -192,26 +202,29 @@ def segment_paths(name: Path) -> list[Path]:
     The name is that of a file or of a folder of segments, or, if no such path exists, a pattern
     (``*``, ``?``, ``[…]``, ``**``).
     """
+    return [path for part in _parts(name) for path in _parts(part)]
+
+
+def _parts(name: Path) -> list[Path]:
+    """Return the matches of a pattern, the segments of a folder, or a file itself."""
     try:
         if name.is_file():
             return [name]
         if name.is_dir():
             return _segments_in(name)
         exists = name.exists()
-        matches = [] if exists else glob.glob(str(name), recursive=True)  # noqa: PTH207
+        found = [] if exists else glob.glob(str(name), recursive=True)  # noqa: PTH207
     except OSError as error:
         raise NotATrace(f"cannot read {str(name)!r}: {error.strerror}") from None
     if exists:
         raise NotATrace(f"{str(name)!r} is neither a file nor a folder: name a trace")
+    # A link to a missing file matches its own name.
+    matches = [match for match in map(Path, found) if match != name]
     if not matches:
         raise TraceNotFound(
             f"{str(name)!r} does not exist: name a trace file or a folder of segments"
         )
-    return [
-        path
-        for match in sorted(map(Path, matches), key=_natural_order)
-        for path in ([match] if match.is_file() else _segments_in(match))
-    ]
+    return sorted(matches, key=_natural_order)
 
 
 def trace_name(path: Path) -> str:

@@ -8,7 +8,13 @@ import zstandard
 
 from roast_analyze import Trace
 from roast_analyze.errors import NotATrace, TraceNotFound
-from roast_analyze.open.discover import find_inputs, group_by_trace, trace_name
+from roast_analyze.open.discover import (
+    find_inputs,
+    group_by_trace,
+    readable_traces,
+    trace_name,
+)
+from roast_schemas import SCHEMA_VERSION
 
 
 @pytest.fixture
@@ -143,9 +149,31 @@ def test_names_are_grouped_by_trace(tmp_path, segment):
     assert group_by_trace([tmp_path / "g", more]) == [(a, more), (b,)]
     assert group_by_trace([tmp_path / "g" / "*.jsonl"]) == [(a,), (b,)]
 
+    # A file without a header can belong to any of them, or to none.
+    (tmp_path / "g" / "noise.jsonl").write_bytes(os.urandom(100))
+    assert group_by_trace([tmp_path / "g"]) == [(a,), (b,), (tmp_path / "g" / "noise.jsonl",)]
+
     # Traces without a header are identified by their paths.
     x, y = segment("x/run.jsonl", header=False), segment("y/run.jsonl", header=False)
     assert group_by_trace([x, y]) == [(x,), (y,)]
+
+
+def test_a_bad_file_does_not_hide_its_neighbors(tmp_path, segment):
+    folder = tmp_path / "f"
+    a, b = segment("f/a.jsonl", trace_id="A"), segment("f/b.jsonl", trace_id="B")
+    new, link = segment("f/new.jsonl", trace_id="C"), folder / "link.jsonl"
+    new.write_bytes(new.read_bytes().replace(SCHEMA_VERSION.encode(), b"99.0", 1))
+    link.symlink_to(tmp_path / "nowhere")
+
+    for names, bad in [
+        ([folder], [new]),
+        ([folder / "*.jsonl"], [link, new]),
+        ([a, b, link, new], [link, new]),
+    ]:
+        traces, failures = readable_traces(names)
+        assert traces == [(a,), (b,)]
+        assert [failure.path for failure in failures] == [str(path) for path in bad]
+    assert failures[0].reason.startswith(f"'{link}' does not exist: ")
 
 
 def test_every_name_must_be_a_trace(tmp_path, segment):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.formats import add_json, print_json, rows
-from roast_analyze.commands.trace_args import add_traces_and, open_trace
+from roast_analyze.commands.trace_args import add_traces_and, open_trace, traces_to_compare
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ def run(options: argparse.Namespace) -> None:
     """Print the explanation of a run, of one finding, or of the difference of findings."""
     from roast_analyze.commands.terminal import print_out
     from roast_analyze.computed.rules import rules
-    from roast_analyze.open.discover import group_by_trace
 
     words = list(options.traces)
     ids = [rule.id for rule in rules()]
@@ -65,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
     # A word without a suffix is meant as an ID rather than as a file.
     if len(words) > 1 and not Path(words[-1]).exists() and "." not in words[-1]:
         raise TraceError(f"unknown finding {words[-1]!r}; choose from {', '.join(ids)}")
-    traces = group_by_trace([Path(word) for word in words])
+    traces = traces_to_compare([Path(word) for word in words])
     if len(traces) > 1 and not name:
         _print_changes(traces, options)
         return

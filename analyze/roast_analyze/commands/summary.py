@@ -28,9 +28,10 @@ from roast_analyze.commands.trace_args import (
     add_time_range,
     is_store,
     open_trace,
+    traces_to_compare,
 )
 from roast_analyze.errors import NotWritable, TraceError
-from roast_analyze.open.discover import SUFFIXES, group_by_trace, trace_name
+from roast_analyze.open.discover import SUFFIXES, trace_name
 from roast_analyze.output_paths import STDIN, STDOUT, check_place, refuse_to_overwrite
 from roast_analyze.safe_text import visible
 
@@ -91,13 +92,7 @@ def run(options: argparse.Namespace) -> None:
             _show(history.write_page(options), options)
         return
     options.traces = [Path(name) for name in options.traces]
-    if STDIN not in map(str, options.traces):
-        traces = group_by_trace(options.traces)
-    elif len(options.traces) > 1:
-        raise TraceError("stdin cannot be compared with other traces: write it to a file")
-    else:
-        # Standard input has no header to group by before it is read.
-        traces = [(options.traces[0],)]
+    traces = traces_to_compare(options.traces)
     if options.html is not None:
         _show(_write_report(traces, options), options)
         return

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.progress import progress
 from roast_analyze.errors import CacheNotUsed, TraceError, ViewSkipped
+from roast_analyze.open.discover import group_by_trace
 from roast_analyze.output_paths import STDIN
 from roast_analyze.safe_text import visible
 
@@ -93,6 +94,16 @@ def add_views(parser: argparse.ArgumentParser) -> None:
 def is_store(name: str) -> bool:
     """Return whether a name is that of a store of runs: a URL, or a folder with its table."""
     return "://" in name or (Path(name) / "runs" / "_delta_log").is_dir()
+
+
+def traces_to_compare(names: Sequence[Path]) -> list[tuple[Path, ...]]:
+    """Return the paths of each trace; a trace on stdin must be the only one."""
+    if STDIN not in map(str, names):
+        return group_by_trace(names)
+    if len(names) > 1:
+        raise TraceError("stdin cannot be compared with other traces: write it to a file")
+    # Standard input has no header to group by before it is read.
+    return [tuple(names)]
 
 
 def open_trace(

@@ -19,6 +19,13 @@ def test_a_trace_from_stdin(monkeypatch, analyze, tmp_path, lines, task):
         assert err.startswith(f"roast-analyze: standard input {message}: ")
 
 
+def test_commands_of_several_traces_read_one_from_stdin(monkeypatch, analyze, lines, task):
+    for words in (["-"], ["explain", "-"]):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(task("a-1")))))
+        code, _, err = analyze(*words)
+        assert (code, err) == (0, "")
+
+
 def test_time_ranges_and_several_traces(analyze, write_trace, worker, task, run):
     path = write_trace(worker("w1"), task("a-1"), *run("a-1", 10.0, 30.0))
 

@@ -302,12 +302,9 @@ def _text(
         return str(literal["text"]) if literal.get("kind") == "STRING" else None
     if value["class"] != "PARAMETER" or not parameters:
         return None
-    name = str(value["identifier"])
-    found = None
-    if isinstance(parameters, Mapping):
-        found = parameters.get(name)
-    elif name.isdecimal():
-        found = parameters[int(name) - 1]
+    if not isinstance(parameters, Mapping):
+        parameters = {str(number): item for number, item in enumerate(parameters, start=1)}
+    found = parameters.get(str(value["identifier"]))
     return found if isinstance(found, str) else None
 
 

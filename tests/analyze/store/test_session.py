@@ -95,6 +95,8 @@ def test_traces_that_all_rows_of_a_query_depend_on():
         ("FROM task_runs JOIN workers USING (trace_id, worker) WHERE trace_id = 'A'", ("A",)),
         ("EXPLAIN ANALYZE FROM task_runs WHERE trace_id = 'A'", ("A",)),
         ("FROM task_runs WHERE trace_id = $id", ("C",)),
+        ("FROM task_runs WHERE nbytes > ? AND trace_id = ?", ("D",)),
+        ("FROM task_runs WHERE nbytes > ? AND compute_seconds > ? AND trace_id = ?", None),
         ("FROM raw.task WHERE trace_id = 'A'", ("A",)),
         ("FROM my_view WHERE trace_id = 'A'", None),
         ("FROM task_runs WHERE trace_id = 'A' OR worker = 'w1'", None),
@@ -106,5 +108,5 @@ def test_traces_that_all_rows_of_a_query_depend_on():
         ("SELECT count(*) FROM tasks", None),
         ("no query", None),
     ]:
-        parameters = {"id": "C"} if "$id" in query else None
+        parameters = {"id": "C"} if "$id" in query else [1, "D"]
         assert named_traces(query, parameters) == traces, query

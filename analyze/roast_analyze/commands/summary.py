@@ -31,7 +31,7 @@ from roast_analyze.commands.trace_args import (
     traces_to_compare,
 )
 from roast_analyze.errors import NotWritable, TraceError
-from roast_analyze.open.discover import SUFFIXES, trace_name
+from roast_analyze.open.discover import SUFFIXES, segment_paths, trace_name
 from roast_analyze.output_paths import STDIN, STDOUT, check_place, refuse_to_overwrite
 from roast_analyze.safe_text import visible
 
@@ -137,7 +137,10 @@ def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -
     elif str(traces[0][0]) == STDIN:
         raise TraceError("the trace is read from stdin: name the report with --html FILE")
     else:
-        first, *others = (paths[0] for paths in traces)
+        # A pattern is named after the first file that it matches.
+        first, *others = (
+            name if name.exists() else segment_paths(name)[0] for name, *_ in traces
+        )
         name = trace_name(first)
         if others:
             rest = trace_name(others[0]) if len(others) == 1 else f"{len(others)}-more"

@@ -301,11 +301,12 @@ def test_title_path_and_opening_of_the_report(analyze, monkeypatch, several, tmp
     for words, target in [
         ([several[0], "--html", tmp_path / "my page.html"], tmp_path / "my page.html"),
         ([*several[:1], "--open"], page),
+        ([tmp_path / "bef*.jsonl", "--html"], page),
         ([*several[:2], "--html"], tmp_path / "before-and-after.html"),
         ([*several[:3], "--html"], tmp_path / "before-and-2-more.html"),
     ]:
         assert analyze(*words, "--title", "T") == (0, f"report: {target}\n", "")
-    assert (titles, shown) == (["T"] * 4, [page.as_uri()])
+    assert (titles, shown) == (["T"] * 5, [page.as_uri()])
 
     # Without a browser the address is printed.
     message = f"roast-analyze: no browser found: open {page.as_uri()} yourself\n"

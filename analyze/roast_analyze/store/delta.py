@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
-from roast_analyze.errors import MissingExtra, NotAStore
+from roast_analyze.errors import MissingExtra, NotAStore, NotWritable
 from roast_analyze.open.tables import literal
 from roast_analyze.store.layout import ADDITION, MONTH, RUNS
 
@@ -139,6 +139,18 @@ class Location:
                 f"{self.uri!r} is not a store: create it with roast-analyze store add"
             )
         return runs
+
+    def create_runs(self, schema: Callable[[], pa.Schema]) -> None:
+        """Create the table of runs if it is missing; raise NotWritable if that fails."""
+        try:
+            if self.open(RUNS) is None:
+                self.create(RUNS, schema())
+        except (DeltaError, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            raise NotWritable(
+                f"cannot create the store {self.uri!r} ({reason}): name a folder or a URL that "
+                "you can write to"
+            ) from None
 
     def create(self, name: str, schema: pa.Schema) -> deltalake.DeltaTable:
         """Open a table, after creating it or adding the columns that it lacks."""

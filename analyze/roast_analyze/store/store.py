@@ -19,7 +19,6 @@ from roast_analyze.errors import UnknownTrace, first_paragraph
 from roast_analyze.open.discover import TraceFailure, readable_traces, segment_paths
 from roast_analyze.store.conversion import Converted, Source, convert, runs_schema
 from roast_analyze.store.delta import Location
-from roast_analyze.store.layout import RUNS
 from roast_analyze.store.maintenance import Problem, check_tables, compact_tables
 from roast_analyze.store.session import StoreSession, named_traces
 
@@ -254,8 +253,7 @@ class Store:
         self, groups: Sequence[tuple[Path, ...]], sizes: Sequence[int]
     ) -> list[Source]:
         """Return the traces with the numbers of their additions."""
-        if self._place.open(RUNS) is None:
-            self._place.create(RUNS, runs_schema())
+        self._place.create_runs(runs_schema)
         # Numbers are reserved at once, because each reservation is a commit.
         first = self._place.reserve(len(groups))
         # The fingerprints of traces in the store that have one of the sizes.

@@ -54,8 +54,9 @@ def test_runs_are_removed_by_age_and_size(analyze, write_trace, tmp_path):
         assert names.split()[1:] == kept
 
 
-def test_a_wrong_call_is_explained(analyze, tmp_path, monkeypatch):
+def test_a_wrong_call_is_explained(analyze, write_trace, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    write_trace(name="t.jsonl")
     monkeypatch.setattr(dask_cluster, "CONNECT_TIMEOUT_SECONDS", 0.1)
     for words, message in {
         "merge s": "unknown action 'merge': choose from add, list, remove, compact, check",
@@ -63,6 +64,7 @@ def test_a_wrong_call_is_explained(analyze, tmp_path, monkeypatch):
         "list s --to s": "store list needs STORE",
         "remove s": "store remove needs STORE TRACE_ID…, --before or --most",
         "list s t": "expected one store, got 2",
+        "add t.jsonl --to t.jsonl": "t.jsonl/runs): name a folder or a URL that you can",
         "check no-store": "is not a store: create it with roast-analyze store add",
         "add t --to s --workers 2 --scheduler x": "exclude each other",
         "add t --to s --scheduler tcp://127.0.0.1:1": "cannot connect to the",

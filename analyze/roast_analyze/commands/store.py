@@ -157,14 +157,14 @@ def _list(store: Store) -> None:
     from datetime import UTC, datetime
 
     from roast_analyze.commands.terminal import print_out, table
-    from roast_analyze.report.quantities import count, seconds
+    from roast_analyze.report.quantities import seconds
 
     rows = []
     for run in store.runs().iter_rows(named=True):
         t = run["start_t"]
         start = "" if t is None else f"{datetime.fromtimestamp(t, UTC):%F %R}"
         name = run["label"] or run["program"]
-        amounts = seconds(run["wall_seconds"]), count(run["task_runs"]), count(run["failures"])
-        rows.append((run["trace_id"], start, name, run["owner"], *amounts))
-    columns = [">trace_id", "start (UTC)", "program", "owner"]
-    print_out(table([*columns, ">time", ">attempts", ">failures"], rows))
+        rows.append((run["trace_id"], start, name, run["owner"], seconds(run["wall_seconds"])))
+    # More columns would wrap trace_ids, which are copied, in a terminal of 80 columns.
+    columns = [">trace_id", ">start (UTC)", "label or program", "owner", ">wall time"]
+    print_out(table(columns, rows))

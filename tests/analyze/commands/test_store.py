@@ -35,6 +35,17 @@ def test_from_adding_to_removing(analyze, write_trace, task, tmp_path):
     assert out.startswith(f"{store}: 1 differences\n")
 
 
+def test_a_list_fits_into_80_columns(analyze, write_trace, tmp_path):
+    program = {"section": "client", "name": "program", "value": "dijet_analysis.py"}
+    path = write_trace({"kind": "environment", "t": 0.0, **program}, trace_id="0d1f" * 8)
+    analyze("store", "add", path, "--to", tmp_path / "store")
+
+    lines = analyze("store", "list", tmp_path / "store")[1].splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert f"{'0d1f' * 8} 1970-01-01 00:00 dijet" in " ".join(lines[3].split())
+
+
 @pytest.mark.exhaustive
 def test_runs_are_removed_by_age_and_size(analyze, write_trace, tmp_path):
     store = tmp_path / "store"

@@ -72,7 +72,7 @@ _CHANGES: Final = columns(
 _START, *_OTHERS = columns(
     "start program owner commit wall_seconds core_hours utilization wasted_share failures "
     "events_per_core_second? trace_id",
-    {"trace_id": "trace_id"},
+    {"program": "label or program", "trace_id": "trace_id"},
     {"start": "Start of the run, in UTC. Links to its report.", "wasted_share": _WASTED},
 )
 _RUNS: Final = (replace(_START, link="report"), *_OTHERS)

@@ -143,7 +143,9 @@ class Location:
     def create_runs(self, schema: Callable[[], pa.Schema]) -> None:
         """Create the table of runs if it is missing; raise NotWritable if that fails."""
         try:
-            if self.open(RUNS) is None:
+            table = self.open(RUNS)
+            # Until the first addition, a table of an older version has few columns.
+            if table is None or not table.file_uris():
                 self.create(RUNS, schema())
         except (DeltaError, OSError) as error:
             reason = str(error).partition("\n")[0]

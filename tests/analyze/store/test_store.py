@@ -6,6 +6,7 @@ from importlib import import_module
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
@@ -129,6 +130,12 @@ def test_a_store_without_any_trace_is_empty(store, tmp_path):
     assert store.expired(before_t=FEBRUARY) == []
     assert store.check() == []
     assert store.sql("SELECT program, start_t FROM program_history").fetchall() == []
+
+
+def test_a_store_of_an_older_version_gets_all_columns(store, write_run):
+    Location.of(store.path).create("runs", pa.schema({"trace_id": pa.string()}))
+
+    assert store.add([write_run("A")]).added == 1
 
 
 def test_rows_of_an_interrupted_addition_are_invisible_until_it_is_repeated(store, write_run):

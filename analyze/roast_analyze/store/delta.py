@@ -1,7 +1,7 @@
 """Delta Lake tables of a store: reading their files, and committing new ones.
 
-Commits of several processes to one table are serialized by Delta Lake. Those to ``runs`` that
-would overwrite each other fail, and are repeated with the new content of the table.
+Commits of several processes to one table are serialized by Delta Lake. Those that contradict
+each other fail, and are repeated with the new content of the table.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -183,7 +184,9 @@ class Location:
         by_table: dict[str, list[DataFile]] = {}
         for file in files:
             by_table.setdefault(file.table, []).append(file)
-        for name, added in by_table.items():
+
+        def append(name: str) -> None:
+            added = by_table[name]
             table = self.create(name, added[0].schema)
             table.create_write_transaction(
                 [file.action() for file in added],
@@ -191,6 +194,10 @@ class Location:
                 schema=table.schema(),
                 partition_by=[MONTH],
             )
+
+        for name in by_table:
+            # Another process may create the table at the same time.
+            _repeated(partial(append, name))
 
     def reserve(self, count: int) -> int:
         """Return the first of `count` numbers that no other addition has or will have."""

@@ -2,6 +2,8 @@
 
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib import import_module
 
 import duckdb
@@ -190,6 +192,19 @@ def test_several_processes_can_add_the_same_traces_at_once(write_run, tmp_path):
     assert sum(result.added for result in results) == 3
     assert sorted(store.runs()["trace_id"]) == ["A", "B", "C"]
     assert all(problem.is_harmless for problem in store.check())
+
+
+@pytest.mark.exhaustive
+def test_several_processes_can_create_a_table_at_once(store, write_run):
+    place = Location.of(store.path)
+    file = convert([Source((write_run("A"),), 1)], place).files[0]
+    # Without repetition about one of 15 commits fails.
+    for number in range(20):
+        copies = [replace(file, table=f"t{number}", path=f"{n}.parquet") for n in range(4)]
+        with ThreadPoolExecutor(len(copies)) as threads:
+            list(threads.map(lambda copy: place.append([copy]), copies))
+
+        assert len(DeltaTable(place.table(f"t{number}")).file_uris()) == len(copies)
 
 
 @pytest.mark.exhaustive

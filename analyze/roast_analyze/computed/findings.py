@@ -34,6 +34,9 @@ _INCOMPLETE_RESULT: Final = ("skipped-files",)
 #: Rules whose cost is only partly known if their confidence is medium.
 _PARTLY_KNOWN: Final = ("chunks-too-small",)
 
+#: Rules whose cost is idle time, so that a change leaves the compute time as it is.
+_IDLE_TIME: Final = ("client-gaps", "late-workers", "long-tail", "low-parallelism")
+
 #: Rule that applies if no other finding of a run is more than minor.
 _UNEXPLAINED: Final = "idle-threads"
 
@@ -122,12 +125,17 @@ def query(trace: Session) -> pl.DataFrame:
 def _largest_saving(factor: float) -> pl.Expr:
     """Return the largest possible saving of wall time for `factor` times the cost.
 
-    The time of the remaining work is excluded, unless the cost is only partly known.
+    The time of the remaining work is excluded, unless the cost is only partly known. A cost of
+    compute time reduces this work.
     """
     is_partly_known = (pl.col("confidence") == "low") | (
         pl.col("id").is_in(_PARTLY_KNOWN) & (pl.col("confidence") == "medium")
     )
-    cost = factor * pl.col("core_seconds").fill_null(0.0)
+    cost = (
+        pl.when(~pl.col("id").is_in(_IDLE_TIME))
+        .then(factor * pl.col("core_seconds"))
+        .fill_null(0.0)
+    )
     remaining = pl.when(~is_partly_known).then(
         pl.col("kept_seconds") - cost / pl.col("peak_nthreads")
     )

@@ -87,6 +87,14 @@ def test_a_run_is_compared_with_others_in_a_query_of_its_trace(
             assert store.sql(query).fetchall() == [(3,)], view.name
 
 
+def test_an_attached_recorder_is_not_the_program_of_a_run(store, write_trace):
+    for name in ("p.py", "roast-record"):
+        program = {"section": "client", "name": "program", "value": name}
+        record = {"kind": "environment", "t": 0.0, **program}
+        store.add([write_trace(record, name=f"{name}.jsonl", trace_id=name)])
+    assert store.sql("SELECT program FROM runs ORDER BY ALL").fetchall() == [("p.py",), (None,)]
+
+
 def test_traces_that_all_rows_of_a_query_depend_on():
     for query, traces in [
         ("FROM task_runs WHERE trace_id = 'A'", ("A",)),

@@ -4,7 +4,10 @@ CREATE VIEW runs AS
 WITH facts AS (
     SELECT
         trace_id,
-        min(value) FILTER (section = 'client' AND name = 'program') AS program,
+        -- A recorder that is attached from a shell is not the program.
+        nullif(
+            min(value) FILTER (section = 'client' AND name = 'program'), 'roast-record'
+        ) AS program,
         min(value) FILTER (section = 'client' AND name = 'arguments') AS arguments,
         min(value) FILTER (section = 'client' AND name = 'git commit') AS git_commit,
         min(value) FILTER (section = 'client' AND name = 'git branch') AS git_branch,
@@ -120,7 +123,7 @@ LEFT JOIN batch_jobs USING (trace_id);
 COMMENT ON VIEW runs IS 'Runs in the store. One row per trace.';
 COMMENT ON COLUMN runs.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN runs.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN runs.program IS 'File name of the program of the recording client.';
+COMMENT ON COLUMN runs.program IS 'File name of the program of the recording client. Null for roast-record attach.';
 COMMENT ON COLUMN runs.arguments IS 'Arguments of the program, as a JSON list.';
 COMMENT ON COLUMN runs.label IS 'Label that the user gave the recording.';
 COMMENT ON COLUMN runs.git_commit IS 'Commit of the working folder of the program.';

@@ -63,6 +63,16 @@ def test_the_remaining_work_bounds_a_saving(findings, process, worker):
     assert most == pytest.approx(100.0 - (99.0 - 1.5 * core_seconds))
 
 
+def test_idle_time_does_not_reduce_the_remaining_work(findings, worker, task, run):
+    """A client waits for 80 s between two tasks of 10 s."""
+    records = [worker("w1")]
+    for key, t in ("a", 0.0), ("b", 90.0):
+        records += [task(key, t=t), *run(key, t, t + 10.0)]
+    assert findings(*records, columns="id, wall_seconds_max") == [
+        ("client-gaps", pytest.approx(80.0))
+    ]
+
+
 def test_skipped_files_rank_first(findings, process, worker, chunk, run):
     """A chunk of 1 s is lost; the other thread is idle for 20 of 80 s."""
     chunks = [{"seconds": 10.0, "worker": f"w{number % 2 + 1}"} for number in range(7)]

@@ -87,7 +87,7 @@ def script(rerun: Rerun, run: Run) -> str:
 
 
 def _run(program: str, recorded: str) -> str:
-    """Run the program; a comment names the arguments that differ from those of the run."""
+    """Return the command, with comments that name arguments which differ from the run."""
     words, comments = [program], []
     try:
         arguments = json.loads(recorded)

@@ -329,7 +329,7 @@ def test_a_trace_that_cannot_be_written_is_refused_at_the_start(tmp_path, by_kin
     missing = roast_recorder.record(path=trace)
     script.write_text("precious")
 
-    with pytest.raises(FileNotFoundError, match=r"nowhere/trace\.jsonl"):
+    with pytest.raises(FileNotFoundError, match="nowhere' does not exist"):
         missing.start()
     with pytest.raises(ValueError, match=r"analysis\.py"):
         roast_recorder.record(path=script).start()

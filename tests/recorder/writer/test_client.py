@@ -204,10 +204,13 @@ def test_warnings_are_logged_in_this_process(trace, work, caplog):
 
 
 def test_an_invalid_target_is_refused(tmp_path):
-    for name, error in [("x.json", ValueError), ("no/x.jsonl", FileNotFoundError)]:
+    for name, error, message in [
+        ("x.json", ValueError, "x.json"),
+        ("no/x.jsonl", FileNotFoundError, "no' does not exist: create it"),
+    ]:
         writer = Writer(str(tmp_path / name), HEADER, Settings().as_dict())
 
-        with pytest.raises(error, match=name):
+        with pytest.raises(error, match=message):
             asyncio.run(writer.open())
 
         asyncio.run(writer.finish(1.0, "end"))

@@ -6078,7 +6078,7 @@ FROM (
             reason,
             nullif(processing_tasks, 0) || if(processing_tasks = 1, ' task', ' tasks') || ' assigned',
             nullif(lost_results, 0) || if(lost_results = 1, ' result', ' results') || ' to recompute',
-            nullif(lost_data, 0) || ' pieces of scattered data lost'
+            nullif(lost_data, 0) || if(lost_data = 1, ' piece', ' pieces') || ' of scattered data lost'
         ),
         trace_id
     FROM _worker_removals

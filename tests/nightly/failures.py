@@ -72,13 +72,18 @@ def cause(text: str | None) -> str | None:
 def _lost_worker(process: Process) -> Row:
     """Return the row of a lost worker, with what was lost."""
     said = process.said or {}
-    gone = {
-        "tasks assigned": "processing-tasks",
-        "results to recompute": "lost-computed-tasks",
-        "pieces of scattered data lost": "lost-scattered-tasks",
-    }
-    counted = {words: len(said.get(name) or []) for words, name in gone.items()}
-    lost = [f"{n} {words}" for words, n in counted.items() if n]
+    lost = []
+    for name, one, several in (
+        ("processing-tasks", "task assigned", "tasks assigned"),
+        ("lost-computed-tasks", "result to recompute", "results to recompute"),
+        (
+            "lost-scattered-tasks",
+            "piece of scattered data lost",
+            "pieces of scattered data lost",
+        ),
+    ):
+        if n := len(said.get(name) or []):
+            lost.append(f"{n} {one if n == 1 else several}")
     nothing = dict.fromkeys(("key", "exception", "attempt", "prefix", "traceback"))
     return nothing | {
         "t": process.removed["t"],

@@ -243,6 +243,10 @@ def _spans(recording: Recording) -> list[Row]:
             ("start_t", "stop_t", "thread_seconds", "known_seconds", "idle_share"),
         )
         start_t = None if start_t is None else max(start_t, whole["start_t"])
+        compute_share = ratio(row["total_compute_seconds"], offered)
+        if None not in (known_seconds, share):
+            # Metrics of lost workers are missing, but not their computations.
+            share = min(share, max(1 - (compute_share or 0), 0))
         rows.append(
             row
             | {
@@ -253,7 +257,7 @@ def _spans(recording: Recording) -> list[Row]:
                 if None in (start_t, stop_t) or stop_t < start_t
                 else stop_t - start_t,
                 "thread_seconds": offered,
-                "compute_share": ratio(row["total_compute_seconds"], offered),
+                "compute_share": compute_share,
                 "idle_share": None if known_seconds is None else share,
             }
         )

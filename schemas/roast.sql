@@ -5421,6 +5421,17 @@ WITH removal_events AS (
         ORDER BY rowid
     ) = 1
 ),
+worker_events AS (
+    SELECT worker.process, worker.memory_limit_bytes, event.topic, event.payload
+    FROM raw.event AS event
+    ASOF INNER JOIN _workers AS worker
+        ON event.trace_id = worker.trace_id
+        -- The topic of events that a worker logs about itself is its address.
+        AND coalesce(event.worker, event.payload ->> '$.worker', event.topic) = worker.worker
+        AND event.t >= worker.from_t
+    WHERE event.topic = 'worker-restart-memory'
+        OR (event.payload ->> '$.action') = 'closing-worker'
+),
 kills AS (
     SELECT
         process,
@@ -5436,30 +5447,22 @@ kills AS (
         ) AS kill
     FROM (
         SELECT
-            killed.process,
-            any_value(killed.memory_limit_bytes) AS limit_bytes,
-            max((event.payload ->> '$.rss')::DOUBLE) AS memory_bytes
-        FROM raw.event AS event
-        ASOF INNER JOIN _workers AS killed
-            ON event.trace_id = killed.trace_id
-            AND coalesce(event.worker, event.payload ->> '$.worker') = killed.worker
-            AND event.t >= killed.from_t
-        WHERE event.topic = 'worker-restart-memory'
-        GROUP BY killed.process
+            process,
+            any_value(memory_limit_bytes) AS limit_bytes,
+            max((payload ->> '$.rss')::DOUBLE) AS memory_bytes
+        FROM worker_events
+        WHERE topic = 'worker-restart-memory'
+        GROUP BY process
     )
 ),
 closings AS (
     SELECT
-        closed.process,
+        process,
         -- Such as client-restart-1700000000.5, signal-15 or nanny-close.
-        any_value(regexp_replace(event.payload ->> '$.reason', '-[0-9]+[.][0-9]+$', '')) AS closing
-    FROM raw.event AS event
-    ASOF INNER JOIN _workers AS closed
-        ON event.trace_id = closed.trace_id
-        AND event.worker = closed.worker
-        AND event.t >= closed.from_t
-    WHERE (event.payload ->> '$.action') = 'closing-worker'
-    GROUP BY closed.process
+        any_value(regexp_replace(payload ->> '$.reason', '-[0-9]+[.][0-9]+$', '')) AS closing
+    FROM worker_events
+    WHERE topic <> 'worker-restart-memory'
+    GROUP BY process
 )
 SELECT
     workers.process,

@@ -1,5 +1,6 @@
 """Worker processes: their lifetime, and the process of an address at a time."""
 
+import re
 from dataclasses import dataclass
 
 from nightly.recording import Recording, Row, once
@@ -19,6 +20,8 @@ class Process:
     said: dict | None = None
     #: Dask's event of its nanny, which killed it for memory.
     killed: dict | None = None
+    #: Reason that it logged when it closed.
+    closing: str | None = None
 
     @property
     def kill(self) -> str | None:
@@ -34,10 +37,16 @@ class Process:
 
     @property
     def reason(self) -> str | None:
-        """Return the reason for leaving: the kill, or else Dask's without the time it adds."""
-        if self.kill:
+        """Return the reason for leaving: the kill, the worker's own, or else Dask's.
+
+        Times that Dask adds are left out.
+        """
+        if self.kill or self.removed is None:
             return self.kill
-        if self.removed is None or self.removed.get("stimulus_id") is None:
+        if self.closing:
+            name, _, number = self.closing.rpartition("-")
+            return name if re.fullmatch(r"[0-9]+[.][0-9]+", number) else self.closing
+        if self.removed.get("stimulus_id") is None:
             return None
         name, _, number = self.removed["stimulus_id"].rpartition("-")
         return name if name and set(number) <= set("0123456789.") else f"{name}-{number}"
@@ -70,10 +79,13 @@ def processes(recording: Recording) -> list[Process]:
         process.removed = _removal(process, came, recording)
     for line in recording.of("event"):
         payload = line.get("payload")
-        if line["topic"] == "worker-restart-memory":
-            address = payload["worker"]
+        is_closing = isinstance(payload, dict) and payload.get("action") == "closing-worker"
+        if line["topic"] == "worker-restart-memory" or is_closing:
+            address = line["topic"] if is_closing else payload["worker"]
             at = [p for p in came if p.address == address and p.added["t"] <= line["t"]]
-            if at:
+            if at and is_closing:
+                at[-1].closing = payload["reason"]
+            elif at:
                 at[-1].killed = payload
         elif line["topic"] == "all" and isinstance(payload, dict):
             removal = line.get("worker") or payload.get("worker"), payload.get("stimulus_id")

@@ -30,7 +30,6 @@ from roast_analyze.open.discover import TraceFailure, segment_paths
 from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.session import Session
 from roast_analyze.open.tables import quoted
-from roast_analyze.open.views import NAME, VIEWS_NAME
 from roast_analyze.store.delta import DataFile, Location
 from roast_analyze.store.layout import (
     ADDITION,
@@ -305,10 +304,10 @@ def _runs(
 
 
 def runs_schema() -> pa.Schema:
-    """Return the schema of ``runs``, without a trace; creating the views takes a second."""
+    """Return the schema of ``runs``, without a trace."""
     memory_bytes = limit_bytes(MEMORY_LIMIT)
+    # The copy from the cache lacks the views that a session creates of its derived tables.
     with open_empty_database(cache=False, memory_bytes=memory_bytes) as connection:
-        connection.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
         return _runs_schema(connection.sql(store_views()[0].query).to_arrow_table().schema)
 
 

@@ -1,8 +1,9 @@
 -- Workers that waited for the client.
 -- Between graphs, the workers have nothing to do. Short gaps are the round trip to the client,
 -- which longer gaps contain as well. The time before the first graph is not counted. Of a gap that
--- ends with a large graph, only the share counts that the client spent outside of Dask. A client that submits tasks one by one, and works in between, also leaves
--- threads idle while a few tasks compute. Uses are those of core_time.
+-- ends with a large graph, only the share counts that the client spent outside of Dask. A client that
+-- submits tasks one by one, and works in between, also leaves threads idle while a few tasks compute.
+-- Uses are those of core_time.
 -- Source: Dask best practices, "Avoid calling compute repeatedly"
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_seconds = 0.5: duration of a gap

@@ -51,7 +51,7 @@ what_happened AS (
 ),
 -- Dask gives up on a task whose workers were lost several times.
 given_up AS (
-    SELECT trace_id, count(*) AS tasks, min(prefix) AS prefix, min("key") AS "key"
+    SELECT trace_id, count(*) AS tasks, min_by(prefix, "key") AS prefix, min("key") AS "key"
     FROM _task_runs
     WHERE outcome = 'erred' AND starts_with(exception, 'KilledWorker')
     GROUP BY trace_id

@@ -74,6 +74,7 @@ outside_dask AS (
         AND activity.activity = 'own'
         AND activity.start_t < ways.t
         AND activity.stop_t > ways.from_t
+    WHERE ways.from_t < ways.t
     GROUP BY ways.trace_id
 ),
 found AS (

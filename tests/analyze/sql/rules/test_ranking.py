@@ -133,13 +133,8 @@ def closing(reason: str):
 
     def event(t: float, address: str) -> dict:
         payload = {"action": "closing-worker", "reason": reason}
-        return {
-            "kind": "event",
-            "t": t,
-            "topic": address,
-            "worker": address,
-            "payload": payload,
-        }
+        # Older recordings name the worker only by the topic.
+        return {"kind": "event", "t": t, "topic": address, "payload": payload}
 
     return event
 

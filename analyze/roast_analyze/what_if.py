@@ -81,7 +81,8 @@ def predict(
     rows = []
     for trace_id, recorded in recorded_runs(trace).items():
         wall_seconds = recorded.wall_seconds
-        error = simulate(recorded.plan).wall_seconds / wall_seconds - 1 if wall_seconds else 0.0
+        replay_seconds = recorded.plan.simulated.wall_seconds
+        error = replay_seconds / wall_seconds - 1 if wall_seconds else 0.0
         warning = _warning(recorded, error) if abs(error) > MAX_REPLAY_ERROR else None
         slots = worker_slots(recorded.plan.workers)
         counts = workers
@@ -113,7 +114,7 @@ def predict(
         whole = [replace(scenario, without=()) for scenario in scenarios]
         for scenario in dict.fromkeys([Scenario(), *whole, *scenarios]):
             plan = apply(recorded, scenario)
-            result = simulate(plan)
+            result = plan.simulated
             notes = [warning, *_limits(recorded, scenario, plan, result)]
             slots = worker_slots(plan.workers)
             rows.append(

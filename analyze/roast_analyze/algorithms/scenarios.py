@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from roast_analyze.algorithms.simulation import Overhead, Plan, Presence, simulate
+from roast_analyze.algorithms.simulation import Overhead, Plan, Presence
 
 #: An attempt of this multiple of the usual duration is a straggler, as in the view.
 STRAGGLER_RATIO: Final = 2.0
@@ -139,7 +139,7 @@ def without_client_gaps(plan: Plan) -> Plan:
     A worker stays for a shorter time by the gaps in it, and the one that takes its place joins
     earlier. Otherwise it would leave later in the work than it did, or after the end.
     """
-    ends = simulate(plan).end_seconds
+    ends = plan.simulated.end_seconds
     gaps = []
     for submission in plan.submissions:
         if submission.after:

@@ -19,6 +19,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import heappop, heappush
 from itertools import accumulate
 from typing import Any, Final
@@ -124,6 +125,11 @@ class Plan:
     keys: Sequence[str] = ()
     #: Events of coffea chunks, 0 for other tasks.
     events: Floats | None = None
+
+    @cached_property
+    def simulated(self) -> Result:
+        """The simulated run, computed once because that can take seconds."""
+        return simulate(self)
 
 
 @dataclass(frozen=True)

@@ -1638,12 +1638,6 @@ FROM raw.chunk AS chunk
 GROUP BY trace_id, key
 HAVING count(DISTINCT chunk.filename) = 1;
 
--- Phases that workers reported at the end of an attempt (startstops), by the rowid of the
--- transition that ended it.
-CREATE OR REPLACE VIEW _task_phases AS
-SELECT end_seq, action, start AS start_t, stop AS stop_t, source
-FROM (SELECT rowid AS end_seq, unnest(startstops, max_depth := 2) FROM raw.transition);
-
 -- Time of tasks in the states before a result: from the transition into the state to the next
 -- transition of the key. A task that was in such a state when recording began counts from then.
 -- Sorting numbers takes half as long as sorting texts, so keys are replaced by hashes of 64 bits, and
@@ -3070,6 +3064,26 @@ WINDOW
         PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
     );
 
+-- A worker that still has a key when it computes it again reports the phases of its earlier
+-- attempts, too. By the rowid of the transition that ended such an attempt: its own phases.
+CREATE OR REPLACE TABLE _repeated_phases AS
+WITH ends AS (
+    SELECT
+        rowid AS end_seq,
+        startstops,
+        lag(startstops) OVER (PARTITION BY trace_id, key, worker ORDER BY rowid) AS earlier
+    FROM raw.transition
+    SEMI JOIN (
+        SELECT trace_id, key FROM _key_summaries WHERE has_attempts AND NOT is_simple
+    ) USING (trace_id, key)
+    WHERE "start" = 'processing' AND len(startstops) > 0
+)
+SELECT
+    end_seq,
+    list_filter(startstops, lambda part: NOT list_contains(earlier, part)) AS startstops
+FROM ends
+WHERE list_has_any(startstops, earlier);
+
 -- A key can be submitted again after the scheduler has forgotten it; the first record describes
 -- the task.
 CREATE OR REPLACE VIEW _tasks AS
@@ -3716,6 +3730,15 @@ SELECT
 FROM readings
 GROUP BY measured;
 
+-- Transitions that ended an attempt, with the phases of that attempt only.
+CREATE OR REPLACE VIEW _attempt_ends AS
+SELECT
+    ending.rowid AS seq,
+    ending.* REPLACE (coalesce(own.startstops, ending.startstops) AS startstops)
+FROM raw.transition AS ending
+LEFT JOIN _repeated_phases AS own ON ending.rowid = own.end_seq
+WHERE ending."start" = 'processing';
+
 -- Roles of tasks in a coffea run. Prefixes are ambiguous: chunks have the name of the processor
 -- or `automatic_retries`, as file metadata does, and merges of either are `reduce`. Therefore
 -- the graph is followed from the keys of chunks and files.
@@ -4137,6 +4160,12 @@ COMMENT ON COLUMN yappi_calls.log IS 'Name of the imported file.';
 COMMENT ON COLUMN yappi_calls.source IS 'Identity of the file, as in imports.';
 COMMENT ON COLUMN yappi_calls.trace_id IS 'Trace identity.';
 
+-- Phases that workers reported at the end of an attempt (startstops), by the rowid of the
+-- transition that ended it.
+CREATE OR REPLACE VIEW _task_phases AS
+SELECT end_seq, action, start AS start_t, stop AS stop_t, source
+FROM (SELECT seq AS end_seq, unnest(startstops, max_depth := 2) FROM _attempt_ends);
+
 -- A task attempt begins when its key becomes `processing` and ends with the next transition of
 -- the key from there. Most keys have one attempt, found in _key_summaries. For the others, one
 -- window over their transitions finds begin and end.
@@ -4244,6 +4273,7 @@ SELECT
     attempts.attempt,
     -- Work stealing moves a task without a transition: the worker that reported the end ran it.
     coalesce(ending.worker, attempts.worker) AS worker,
+    CASE WHEN ending.worker <> attempts.worker THEN attempts.worker END AS stolen_from,
     ending.thread,
     CASE
         WHEN ending.finish IS NULL THEN 'unfinished'
@@ -4289,7 +4319,7 @@ SELECT
     ending.seq AS end_seq,
     attempts.trace_id
 -- Join order for speed: scan the wide rows, and build hash tables of the narrow ones.
-FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending
+FROM _attempt_ends AS ending
 RIGHT JOIN attempts ON ending.seq = attempts.ending
 LEFT JOIN _coffea_roles AS roles
     ON attempts.trace_id = roles.trace_id AND attempts.key = roles.key
@@ -4527,7 +4557,7 @@ SELECT
 FROM needed
 LEFT JOIN _tasks AS dependency_task
     ON needed.trace_id = dependency_task.trace_id AND needed.dependency = dependency_task.key
-LEFT JOIN raw.transition AS ending ON needed.end_seq = ending.rowid
+LEFT JOIN _attempt_ends AS ending ON needed.end_seq = ending.seq
 ASOF LEFT JOIN results AS result
     ON needed.trace_id = result.trace_id
     AND needed.dependency = result.key
@@ -4605,7 +4635,7 @@ execution AS (
         ) AS phases
     FROM instants
     LEFT JOIN raw.transition AS sent ON instants.seq = sent.rowid
-    LEFT JOIN raw.transition AS ending ON instants.end_seq = ending.rowid
+    LEFT JOIN _attempt_ends AS ending ON instants.end_seq = ending.seq
 ),
 split AS (
     SELECT
@@ -4693,7 +4723,7 @@ phases AS (
         list_filter(ending.startstops, lambda part: part.action = 'transfer') AS transfers,
         list_filter(ending.startstops, lambda part: part.action <> 'transfer') AS others
     FROM _task_runs AS run
-    INNER JOIN raw.transition AS ending ON run.end_seq = ending.rowid
+    INNER JOIN _attempt_ends AS ending ON run.end_seq = ending.seq
     WHERE len(ending.startstops) > 0
 ),
 instants AS (
@@ -5235,6 +5265,7 @@ SELECT
     _is_kept(outcome, discarded.seq) AS kept,
     files.filename,
     execute_start_t,
+    stolen_from,
     trace_id
 FROM _task_runs AS run
 LEFT JOIN _discarded_results AS discarded USING (seq)
@@ -5267,6 +5298,7 @@ COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chu
 COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that was kept: the last one of its key, or one that a dependent used before it was lost. False for a result that was lost with its worker and computed again, and for all attempts without a result.';
 COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chunk, or for its number of entries. Null for all other tasks, and for those that read several files.';
 COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
+COMMENT ON COLUMN task_runs.stolen_from IS 'Address of the worker that the task was sent to at processing_t, if work stealing moved it to another one. Null for all other attempts.';
 COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
 
 CREATE OR REPLACE VIEW task_groups AS

@@ -243,8 +243,11 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         use = USES.get(run["outcome"], "cancelled attempt")
         use = result if run["outcome"] == "memory" else use
         sent = -math.inf if run["processing_t"] is None else run["processing_t"]
+        # Until its first phase, a stolen attempt waits where it was sent.
+        first = process_of(recording, run["stolen_from"], run["processing_t"])
+        first = number if first is None else first
         phases = [
-            phase for phase in (attempt.end or {}).get("startstops") or []
+            phase for phase in attempt.phases
             if phase["start"] < phase["stop"]
         ]  # fmt: skip
         busy = [phase for phase in phases if phase["action"] != "transfer"]
@@ -267,11 +270,11 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         computes = min(phase["start"] for phase in busy)
         fetches = [phase for phase in phases if phase["action"] == "transfer"]
         if not fetches:
-            yield number, sent, computes, "dispatch", "dispatch", of_task
+            yield first, sent, computes, "dispatch", "dispatch", of_task
             continue
         begin = min(max(min(phase["start"] for phase in fetches), sent), computes)
         end = min(max(phase["stop"] for phase in fetches), computes)
-        yield number, sent, begin, "dispatch", "dispatch", of_task
+        yield first, sent, begin, "dispatch", "dispatch", of_task
         yield number, begin, end, "transfer", "transfer", of_task
         yield number, end, computes, "dispatch", "dispatch", of_task
 

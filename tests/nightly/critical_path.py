@@ -99,11 +99,7 @@ def _tasks(recording: Recording) -> list[Node]:
                 attempt=attempt,
                 process=process_of(recording, run["worker"], run["processing_t"]),
                 submission=attempt.task,
-                phases=[
-                    part
-                    for part in (attempt.end or {}).get("startstops") or []
-                    if part["start"] < part["stop"]
-                ],
+                phases=[part for part in attempt.phases if part["start"] < part["stop"]],
                 waiting_t=attempt.waiting_t,
                 is_running=attempt.end is None and last.get(run["key"], -1) <= place,
             )
@@ -361,6 +357,9 @@ def _layers(node: Node, is_first: bool, recording: Recording) -> list[tuple]:
             layers.append((max(pause["start_t"], sent), stop, "worker", "paused"))
     is_known = sent > -math.inf
     if is_known:
+        if node.attempt and node.row["stolen_from"] is not None:
+            first = min((part["start"] - ahead for part in node.phases), default=always)
+            layers.append((sent, first, "dispatch", "until it was stolen"))
         layers.append((sent, always, "dispatch", None))
     layers += _before(node, is_first, recording)
     if not is_known:

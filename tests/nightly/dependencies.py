@@ -26,7 +26,7 @@ def dependencies(recording: Recording) -> list[Row]:
         ended_well = [pair for pair in pairs if pair[1]["outcome"] == "memory"]
         taker, run = (ended_well or pairs or [(None, {})])[-1]
         until = len(places) if taker is None else places.get(id(taker.begin), -1)
-        phases = ((taker and taker.end) or {}).get("startstops") or []
+        phases = taker.phases if taker else []
         sources = {phase.get("source") for phase in phases if phase["action"] == "transfer"}
         for dependency in task["dependencies"] or ():
             results = [

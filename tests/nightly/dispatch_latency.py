@@ -78,7 +78,7 @@ def _latency(attempt, run: Row, here: Row) -> Row:
         deserialize, disk = (
             sum(
                 max(min(part["stop"], start) - max(part["start"], begun), 0.0)
-                for part in (attempt.end or {}).get("startstops") or []
+                for part in attempt.phases
                 if part["action"] == action
             )
             for action in ("deserialize", "disk-read")

@@ -48,7 +48,7 @@ def latencies(recording: Recording) -> list[Row]:
         # Waiting for dependencies, and for a slot. Without the transition to waiting, only the
         # latter is known.
         queued, slot = run["queued_seconds"], held.get(id(attempt.begin))
-        parts = (attempt.end or {}).get("startstops") or []
+        parts = attempt.phases
         moves = [part for part in parts if part["action"] == "transfer"]
         others = [part for part in parts if part["action"] != "transfer"]
         last_t = most(part["stop"] for part in parts)

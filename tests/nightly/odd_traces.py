@@ -193,6 +193,20 @@ def transfers_and_nested_spans(lines: Lines) -> Lines:
     return [*lines[:-1], *moved, lines[-1]]
 
 
+def phases_reported_again(lines: Lines) -> Lines:
+    """Repeat the phases of earlier attempts, as a worker does that still has the key."""
+    reported: dict[tuple, list[dict]] = {}
+    changed = []
+    for line in lines:
+        if line["kind"] == "transition" and line.get("startstops"):
+            place = line["key"], line.get("worker")
+            phases = [*reported.get(place, []), *line["startstops"]]
+            line = line | {"startstops": phases}  # noqa: PLW2901
+            reported[place] = phases
+        changed.append(line)
+    return changed
+
+
 def reports_of_workers(lines: Lines) -> Lines:
     """Add reports of workers: transitions, transfers, pauses, spilling.
 
@@ -353,7 +367,8 @@ UNUSUAL: tuple[Callable[[Lines], Lines], ...] = (
     recording_begins_in_the_middle, without_cluster, repeated_attempts_without_cluster,
     unmeasured, skipped_or_from_checkpoint, measurements_repeated, no_innermost_functions,
     tasks_stolen, without_tasks, without_workers, address_reused, transfers_and_nested_spans,
-    reports_of_workers, records_dropped, chunks_of_many_sizes, slow_file_and_worker,
+    phases_reported_again, reports_of_workers, records_dropped, chunks_of_many_sizes,
+    slow_file_and_worker,
 )  # fmt: skip
 
 

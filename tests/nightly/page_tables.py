@@ -114,13 +114,13 @@ def _pairs(recording: Recording) -> list[Row]:
     ] or [
         {
             "source": part["source"],
-            "destination": line["worker"],
+            "destination": attempt.end["worker"],
             "bytes": None,
             "seconds": part["stop"] - part["start"],
         }
-        for line in recording.of("transition")
-        for part in line.get("startstops") or []
-        if part["action"] == "transfer" and part.get("source") and line.get("worker")
+        for attempt in tasks.attempts(recording)
+        for part in attempt.phases
+        if part["action"] == "transfer" and part.get("source") and attempt.end.get("worker")
     ]
     return [
         ends

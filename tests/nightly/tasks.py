@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nightly.recording import Recording, Row, once
 from nightly.totals import (
@@ -98,6 +98,8 @@ class Attempt:
     end: dict | None = None
     #: The submission it belongs to: the latest one before, or else the first.
     task: dict | None = None
+    #: Phases that its end reports, without those of earlier attempts.
+    phases: list[dict] = field(default_factory=list)
 
     @property
     def was_there(self) -> bool:
@@ -126,11 +128,26 @@ def attempts(recording: Recording) -> list[Attempt]:
     for line in recording.of("task"):
         if line.get("state") == "processing" and line.get("worker") is not None:
             begin(line)
+    reported: dict[tuple, list[tuple]] = defaultdict(list)
     for line in recording.of("transition"):
         key = line["key"]
-        if line["start"] == "processing" and is_open[key]:
-            found[key][-1].end = line
-            is_open[key] = False
+        if line["start"] == "processing":
+            phases = line.get("startstops") or []
+            parts = [
+                tuple(map(part.get, ("action", "start", "stop", "source"))) for part in phases
+            ]
+            if is_open[key]:
+                # A worker that still has the key also reports phases of its earlier attempts.
+                before = reported[key, line.get("worker")]
+                own = [
+                    phase
+                    for phase, part in zip(phases, parts, strict=True)
+                    if part not in before
+                ]
+                found[key][-1].end, found[key][-1].phases = line, own
+                is_open[key] = False
+            if parts:
+                reported[key, line.get("worker")] = parts
         if line["finish"] == "waiting":
             waiting_t[key] = line["t"]
             is_open[key] = False
@@ -155,10 +172,14 @@ def task_runs(recording: Recording) -> list[Row]:
                 "prefix": task.get("prefix"),
                 "attempt": attempt.number,
                 "worker": _either("worker", end, begin),
+                "stolen_from": begin.get("worker")
+                if None not in (end.get("worker"), begin.get("worker"))
+                and end["worker"] != begin["worker"]
+                else None,
                 "thread": end.get("thread"),
                 "outcome": outcome,
                 "processing_t": None if attempt.was_there else begin["t"],
-                **_times(end.get("startstops") or []),
+                **_times(attempt.phases),
                 # From the latest transition to waiting to the dispatch.
                 "queued_seconds": None if queued else begin["t"] - attempt.waiting_t,
                 "nbytes": end.get("nbytes"),
@@ -191,7 +212,7 @@ def task_phases(recording: Recording) -> list[Row]:
             "source": part.get("source"),
         }
         for attempt, run in zip(attempts(recording), task_runs(recording), strict=True)
-        for part in (attempt.end or {}).get("startstops") or []
+        for part in attempt.phases
     ]
 
 

@@ -66,7 +66,7 @@ def _cut(attempt: Attempt, row: Row, from_t: float, until_t: float) -> Row:
         row["compute_start_t"] < until_t and row["compute_stop_t"] >= from_t
     ):
         cut["compute_start_t"] = cut["compute_stop_t"] = None
-    parts = (attempt.end or {}).get("startstops") or []
+    parts = attempt.phases
     if parts:
         for name, actions in {"compute_seconds": ("compute",), **PARTS}.items():
             cut[name] = sum(

@@ -95,7 +95,7 @@ def work(recording: Recording) -> list[Interval]:
                 part["action"], part["start"], part["stop"],
                 process=process, failed=run["outcome"] != "memory",
             )
-            for part in (attempt.end or {}).get("startstops") or []
+            for part in attempt.phases
         ]  # fmt: skip
     alone = [row for row in chunk_attempts(recording) if not row["has_task"]]
     return found + [

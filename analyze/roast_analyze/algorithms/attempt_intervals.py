@@ -2,9 +2,10 @@
 
 The intervals of an attempt do not overlap. An attempt with phases was `busy` while it computed,
 deserialized or used the disk, and in `transfer` while it fetched its inputs before; the rest is
-`dispatch`. An attempt without phases that began to execute before its worker was lost is `busy`
-until the worker was last seen. Of other attempts without phases, only the outcome is known:
-their interval is `unreported`.
+`dispatch`. Before its first phase, an attempt that was stolen is on the worker that it was sent
+to. An attempt without phases that began to execute before its worker was lost is `busy` until
+the worker was last seen. Of other attempts without phases, only the outcome is known: their
+interval is `unreported`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ ATTEMPTS: Final = pl.Schema(
     {
         "end_seq": pl.Int64(),  # identity of the attempt in the phases
         "process": pl.Int32(),
+        "sent_process": pl.Int32(),  # another one if the attempt was stolen from there
         "use": pl.UInt8(),  # of the computation: position in USES
         "work": pl.Int32(),  # any integer from 0
         "processing_t": pl.Float64(),  # -inf if the time of dispatch is unknown
@@ -89,9 +91,17 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
         With the columns of ``INTERVALS``.
     """
     attempts = attempts.with_columns(pl.col("end_seq").fill_null(-1)).sort("end_seq")
-    end_seq, process, own_use, work, processing_t, execute_start_t, end_t, silent_t = (
-        attempts[name].to_numpy() for name in ATTEMPTS
-    )
+    (
+        end_seq,
+        process,
+        sent_process,
+        own_use,
+        work,
+        processing_t,
+        execute_start_t,
+        end_t,
+        silent_t,
+    ) = (attempts[name].to_numpy() for name in ATTEMPTS)
     of_seq, use, start, stop = (phases[name].to_numpy() for name in PHASES)
     attempt = np.searchsorted(end_seq, of_seq)
     [some] = np.nonzero((start < stop) & (np.append(end_seq, -1)[attempt] == of_seq))
@@ -118,21 +128,23 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
 
     transfer, dispatch = USES.index("transfer"), USES.index("dispatch")
     parts = (
-        ("busy", busy, busy_use, busy_start, busy_stop),
-        ("transfer", reported, transfer, transfer_t[reported], transferred_t[reported]),
-        ("dispatch", reported, dispatch, processing_t[reported], transfer_t[reported]),
-        ("dispatch", reported, dispatch, transferred_t[reported], busy_t[reported]),
-        ("dispatch", waiting, dispatch, gap_start, gap_stop),
-        ("dispatch", begun, dispatch, processing_t[begun], execute_start_t[begun]),
-        ("busy", begun, own_use[begun], execute_start_t[begun],
+        ("busy", process, busy, busy_use, busy_start, busy_stop),
+        ("transfer", process, reported, transfer, transfer_t[reported],
+         transferred_t[reported]),
+        ("dispatch", sent_process, reported, dispatch, processing_t[reported],
+         transfer_t[reported]),
+        ("dispatch", process, reported, dispatch, transferred_t[reported], busy_t[reported]),
+        ("dispatch", process, waiting, dispatch, gap_start, gap_stop),
+        ("dispatch", process, begun, dispatch, processing_t[begun], execute_start_t[begun]),
+        ("busy", process, begun, own_use[begun], execute_start_t[begun],
          np.fmin(end_t[begun], silent_t[begun])),
-        ("unreported", unreported, own_use[unreported], processing_t[unreported],
+        ("unreported", process, unreported, own_use[unreported], processing_t[unreported],
          end_t[unreported]),
     )  # fmt: skip
     return pl.concat(
         pl.DataFrame(
             {
-                "process": process[attempt],
+                "process": places[attempt],
                 "kind": np.full(len(attempt), KINDS.index(kind), np.uint8),
                 "label": work[attempt] * len(USES) + use,
                 "start": start,
@@ -140,7 +152,7 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
             },
             INTERVALS,
         ).filter(pl.col("start") < pl.col("stop"))
-        for kind, attempt, use, start, stop in parts
+        for kind, places, attempt, use, start, stop in parts
     )
 
 

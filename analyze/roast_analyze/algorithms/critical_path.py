@@ -91,7 +91,8 @@ def path_steps(
         From :func:`find_path`.
     facts : polars.DataFrame
         Of the attempts of the path: id, outcome, worker, process, graph_t (the scheduler began
-        to process the graph), submitted_t, joined_t (of the process), processing_t, end_t.
+        to process the graph), submitted_t, joined_t (of the process), processing_t, is_stolen,
+        end_t.
     phases : polars.DataFrame
         id, action, start_t, stop_t.
     pauses : polars.DataFrame
@@ -202,6 +203,9 @@ def _layers(
     for pause in pauses:
         stop_t = inf if pause["stop_t"] is None else pause["stop_t"]
         yield _Layer(max(pause["start_t"], begun_t), stop_t, "worker", "paused")
+    if sent_t is not None and place["is_stolen"]:
+        first_t = min((part["start_t"] - ahead for part in phases), default=inf)
+        yield _Layer(sent_t, first_t, "dispatch", "until it was stolen")
     if sent_t is not None:
         yield _Layer(sent_t, inf, "dispatch")
 

@@ -72,6 +72,7 @@ silences AS (
 SELECT
     attempts.end_seq,
     attempts.process::INTEGER AS process,
+    attempts.sent_process::INTEGER AS sent_process,
     (list_position($uses, attempts.use) - 1)::UTINYINT AS use,
     works.work::INTEGER AS work,
     attempts.processing_t - $start_t AS processing_t,

@@ -39,6 +39,7 @@ SELECT
     task.t AS submitted_t,
     graphs.graph_t,
     run.processing_t,
+    run.stolen_from IS NOT NULL AS is_stolen,
     run.end_t
 FROM _task_runs AS run
 SEMI JOIN (SELECT unnest($ids::BIGINT[]) AS seq) AS path ON run.seq = path.seq
@@ -70,8 +71,8 @@ _PHASES: Final = """
 SELECT id, phase.action, phase.start AS start_t, phase.stop AS stop_t
 FROM (
     SELECT run.seq AS id, unnest(ending.startstops) AS phase
-    FROM (SELECT rowid AS end_seq, startstops FROM raw.transition) AS ending
-    INNER JOIN _task_runs AS run USING (end_seq)
+    FROM _attempt_ends AS ending
+    INNER JOIN _task_runs AS run ON ending.seq = run.end_seq
     SEMI JOIN (SELECT unnest($ids::BIGINT[]) AS seq) AS path ON run.seq = path.seq
 )
 WHERE phase.start < phase.stop

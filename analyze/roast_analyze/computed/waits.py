@@ -48,8 +48,7 @@ transferred AS (
     FROM (
         SELECT end_seq FROM _task_runs WHERE transfer_seconds > 0 AND trace_id = $trace_id
     ) AS run
-    INNER JOIN (SELECT rowid AS end_seq, startstops FROM raw.transition) AS ending
-        USING (end_seq)
+    INNER JOIN _attempt_ends AS ending ON run.end_seq = ending.seq
 )
 SELECT
     run.seq AS id,

@@ -37,7 +37,7 @@ def test_phases_that_overlap(intervals):
         (7, DISK, 5.0, 6.0),
         (7, 0, 9.0, 10.0),
     ]
-    assert intervals([(7, 1, KEPT, 0, 0.0, None, 11.0, None)], phases) == [
+    assert intervals([(7, 1, 1, KEPT, 0, 0.0, None, 11.0, None)], phases) == [
         ("dispatch", "dispatch", 0.0, 1.0),
         ("transfer", "transfer", 1.0, 3.0),
         ("dispatch", "dispatch", 3.0, 4.0),
@@ -50,14 +50,14 @@ def test_phases_that_overlap(intervals):
 
 def test_an_attempt_that_was_lost_with_its_worker(intervals):
     """The worker was not seen after 6 s."""
-    lost = (None, 1, USES.index("lost attempt"), 0, 0.0, 2.0, 9.0, 6.0)
+    lost = (None, 1, 1, USES.index("lost attempt"), 0, 0.0, 2.0, 9.0, 6.0)
     assert intervals([lost], []) == [
         ("dispatch", "dispatch", 0.0, 2.0),
         ("busy", "lost attempt", 2.0, 6.0),
     ]
 
 
-@pytest.mark.parametrize("attempts", [[], [(7, 1, KEPT, 0, 0.0, None, 2.0, None)]])
+@pytest.mark.parametrize("attempts", [[], [(7, 1, 1, KEPT, 0, 0.0, None, 2.0, None)]])
 def test_phases_of_other_traces(intervals, attempts):
     kinds = [kind for kind, *_ in intervals(attempts, [(3, 0, 0.0, 1.0), (9, 0, 0.0, 1.0)])]
     assert kinds == ["unreported"] * len(attempts)

@@ -1,4 +1,4 @@
--- Needs: _coffea_roles, _key_summaries, _phase_seconds
+-- Needs: _attempt_ends, _coffea_roles, _key_summaries, _phase_seconds
 -- A task attempt begins when its key becomes `processing` and ends with the next transition of
 -- the key from there. Most keys have one attempt, found in _key_summaries. For the others, one
 -- window over their transitions finds begin and end.
@@ -106,6 +106,7 @@ SELECT
     attempts.attempt,
     -- Work stealing moves a task without a transition: the worker that reported the end ran it.
     coalesce(ending.worker, attempts.worker) AS worker,
+    CASE WHEN ending.worker <> attempts.worker THEN attempts.worker END AS stolen_from,
     ending.thread,
     CASE
         WHEN ending.finish IS NULL THEN 'unfinished'
@@ -151,7 +152,7 @@ SELECT
     ending.seq AS end_seq,
     attempts.trace_id
 -- Join order for speed: scan the wide rows, and build hash tables of the narrow ones.
-FROM (SELECT rowid AS seq, * FROM raw.transition WHERE "start" = 'processing') AS ending
+FROM _attempt_ends AS ending
 RIGHT JOIN attempts ON ending.seq = attempts.ending
 LEFT JOIN _coffea_roles AS roles
     ON attempts.trace_id = roles.trace_id AND attempts.key = roles.key

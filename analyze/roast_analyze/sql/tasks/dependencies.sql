@@ -1,4 +1,4 @@
--- Needs: _task_runs, _tasks
+-- Needs: _attempt_ends, _task_runs, _tasks
 CREATE VIEW dependencies AS
 WITH edges AS (
     SELECT
@@ -62,7 +62,7 @@ SELECT
 FROM needed
 LEFT JOIN _tasks AS dependency_task
     ON needed.trace_id = dependency_task.trace_id AND needed.dependency = dependency_task.key
-LEFT JOIN raw.transition AS ending ON needed.end_seq = ending.rowid
+LEFT JOIN _attempt_ends AS ending ON needed.end_seq = ending.seq
 ASOF LEFT JOIN results AS result
     ON needed.trace_id = result.trace_id
     AND needed.dependency = result.key

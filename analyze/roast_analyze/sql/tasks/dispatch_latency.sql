@@ -1,4 +1,4 @@
--- Needs: _task_runs, _worker_arrivals
+-- Needs: _attempt_ends, _task_runs, _worker_arrivals
 -- An arrival belongs to the attempt that ended next on the scheduler's clock, because work
 -- stealing can send a task again within an attempt.
 CREATE VIEW dispatch_latency AS
@@ -55,7 +55,7 @@ execution AS (
         ) AS phases
     FROM instants
     LEFT JOIN raw.transition AS sent ON instants.seq = sent.rowid
-    LEFT JOIN raw.transition AS ending ON instants.end_seq = ending.rowid
+    LEFT JOIN _attempt_ends AS ending ON instants.end_seq = ending.seq
 ),
 split AS (
     SELECT

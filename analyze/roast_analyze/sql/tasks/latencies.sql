@@ -1,4 +1,4 @@
--- Needs: _task_runs, _task_states
+-- Needs: _attempt_ends, _task_runs, _task_states
 CREATE VIEW latencies AS
 WITH slots AS (
     SELECT trace_id, until_seq AS seq, until_t - from_t AS seconds
@@ -13,7 +13,7 @@ phases AS (
         list_filter(ending.startstops, lambda part: part.action = 'transfer') AS transfers,
         list_filter(ending.startstops, lambda part: part.action <> 'transfer') AS others
     FROM _task_runs AS run
-    INNER JOIN raw.transition AS ending ON run.end_seq = ending.rowid
+    INNER JOIN _attempt_ends AS ending ON run.end_seq = ending.seq
     WHERE len(ending.startstops) > 0
 ),
 instants AS (

@@ -26,6 +26,7 @@ SELECT
     _is_kept(outcome, discarded.seq) AS kept,
     files.filename,
     execute_start_t,
+    stolen_from,
     trace_id
 FROM _task_runs AS run
 LEFT JOIN _discarded_results AS discarded USING (seq)
@@ -58,4 +59,5 @@ COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chu
 COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that was kept: the last one of its key, or one that a dependent used before it was lost. False for a result that was lost with its worker and computed again, and for all attempts without a result.';
 COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chunk, or for its number of entries. Null for all other tasks, and for those that read several files.';
 COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
+COMMENT ON COLUMN task_runs.stolen_from IS 'Address of the worker that the task was sent to at processing_t, if work stealing moved it to another one. Null for all other attempts.';
 COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';

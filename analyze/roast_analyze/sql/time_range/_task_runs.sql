@@ -1,4 +1,4 @@
--- Needs: _clip_phases, _phase_seconds, _time_range
+-- Needs: _attempt_ends, _clip_phases, _phase_seconds, _time_range
 -- Attempts that overlap the range, on the scheduler or on the worker. Instants and phase
 -- durations are clipped. The result of an attempt is known when it ends; one that ends after
 -- the range is unfinished.
@@ -32,8 +32,8 @@ touching AS (
 -- Few attempts cross a boundary, and lists of phases are wide.
 phases AS (
     SELECT touching.seq, startstops
-    FROM raw.transition AS ending
-    INNER JOIN touching ON is_cut AND ending.rowid = touching.end_seq
+    FROM _attempt_ends AS ending
+    INNER JOIN touching ON is_cut AND ending.seq = touching.end_seq
 )
 SELECT
     touching.* EXCLUDE (from_t, until_t, is_cut, computes, ends)

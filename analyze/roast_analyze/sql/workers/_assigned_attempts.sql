@@ -7,6 +7,8 @@ WITH datasets AS (
 SELECT
     run.end_seq,
     process.process,
+    -- Until it was stolen, an attempt waited on the worker that it was sent to.
+    coalesce(sent.process, process.process) AS sent_process,
     CASE
         WHEN _is_kept(run.outcome, discarded.seq) THEN 'kept result'
         WHEN run.outcome = 'memory' THEN 'recomputed result'
@@ -29,5 +31,10 @@ INNER JOIN _process_addresses AS process
     AND run.worker = process.worker
     AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= process.from_t
     AND coalesce(run.processing_t, '-infinity'::DOUBLE) < process.until_t
+LEFT JOIN _process_addresses AS sent
+    ON run.trace_id = sent.trace_id
+    AND run.stolen_from = sent.worker
+    AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= sent.from_t
+    AND coalesce(run.processing_t, '-infinity'::DOUBLE) < sent.until_t
 LEFT JOIN _discarded_results AS discarded ON run.seq = discarded.seq
 LEFT JOIN datasets ON run.seq = datasets.seq;

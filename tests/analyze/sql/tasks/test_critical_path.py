@@ -63,6 +63,27 @@ def test_a_dependency_on_another_worker(path, worker, task, run):
     ]
 
 
+def test_a_task_that_was_stolen(path, worker, task, move):
+    """It waited on the first worker until the second one stole it, and computed at once."""
+    assert path(
+        worker("w1"),
+        worker("w2"),
+        task("a", t=10.0),
+        move(10.0, "a", "waiting>processing", worker="w1"),
+        move(
+            50.0, "a", "processing>memory", "task-finished-1.0", worker="w2", thread=1,
+            phases=[("deserialize", 30.0, 31.0), ("compute", 32.0, 50.0)],
+        ),
+    ) == [
+        (0.0, 10.0, "client", "before the first graph", None),
+        (10.0, 30.0, "dispatch", "until it was stolen", "a"),
+        (30.0, 31.0, "deserialize", None, "a"),
+        (31.0, 32.0, "dispatch", None, "a"),
+        (32.0, 50.0, "compute", None, "a"),
+        (50.0, 100.0, "client", "after the last result", None),
+    ]  # fmt: skip
+
+
 def test_waiting_for_a_thread_goes_on_with_what_it_computed(found, worker, task, run):
     """Of two threads, b waits for that of the long task, and not for its input or the other."""
     assert found(

@@ -125,6 +125,35 @@ def test_times_of_phases(rows, run):
     ]
 
 
+def test_phases_of_earlier_attempts_that_are_reported_again(rows, run):
+    # A worker that still has the key reports them with those of the new attempt.
+    first, second, third = ("compute", 1.0, 2.0), ("compute", 4.0, 5.5), ("compute", 7.0, 7.5)
+
+    assert rows(
+        "SELECT attempt, worker, compute_start_t, compute_seconds FROM task_runs",
+        *run("a", 1.0, 2.0, phases=[first]),
+        *run("a", 3.0, 6.0, phases=[first, second]),
+        *run("a", 6.5, 8.0, worker="w2", phases=[third]),
+        # The new phase was lost, so that its time is unknown.
+        *run("a", 9.0, 9.5, phases=[first, second]),
+    ) == [
+        (1, "w1", 1.0, 1.0),
+        (2, "w1", 4.0, 1.5),
+        (3, "w2", 7.0, 0.5),
+        (4, "w1", None, None),
+    ]
+
+
+def test_stolen_tasks(rows, run, move):
+    assert rows(
+        "SELECT key, worker, stolen_from FROM task_runs",
+        *run("a", 1.0, 2.0),
+        move(1.0, "b", "waiting>processing", worker="w1"),
+        move(2.0, "b", "processing>memory", worker="w2"),
+        *run("c", 1.0, 2.0, outcome="lost"),
+    ) == [("a", "w1", None), ("b", "w2", "w1"), ("c", "w1", None)]
+
+
 def test_queued_seconds_from_the_latest_waiting(rows, move, run):
     assert rows(
         "SELECT key, attempt, queued_seconds FROM task_runs ORDER BY key, attempt",

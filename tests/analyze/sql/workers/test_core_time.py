@@ -112,6 +112,27 @@ def test_ready_tasks_wait_for_the_scheduler_or_on_another_worker(rows, worker, t
     ]
 
 
+def test_until_a_task_is_stolen_it_waits_on_another_worker(rows, worker, task, run, move):
+    # Both tasks were sent to the first worker; the second one stole one of them at 30 s.
+    assert rows(
+        QUERY,
+        worker("w1"),
+        worker("w2"),
+        task("a", t=10.0),
+        task("b", t=10.0),
+        *run("a", 10.0, 50.0),
+        move(10.0, "b", "waiting>processing", worker="w1"),
+        move(50.0, "b", "processing>memory", worker="w2", phases=[("compute", 30.0, 50.0)]),
+        stop_t=50.0,
+    ) == [
+        ("w1", "busy: kept result", "a", 40.0),
+        ("w1", "idle: before first graph", "", 10.0),
+        ("w2", "busy: kept result", "b", 20.0),
+        ("w2", "idle: before first graph", "", 10.0),
+        ("w2", "idle: imbalance", "", 20.0),
+    ]
+
+
 def test_threads_without_tasks_are_divided_as_the_work_is(rows, worker, task, run, move):
     """A merge of 10 s waits for 50 s: the mean of 10 / (10 + x) for x from 50 to 0."""
     dependencies = 10.0 * math.log((10.0 + 50.0) / 10.0)

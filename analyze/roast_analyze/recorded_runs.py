@@ -131,7 +131,8 @@ _ATTEMPTS: Final = """
     SELECT
         run.submission, run.prefix, process.process, run.thread, run.outcome,
         run.processing_t, phases.start_t, phases.stop_t, phases.transfer_t,
-        phases.transfer_seconds, run.end_t, run.nbytes, chunk_events.events, run.trace_id
+        phases.transfer_seconds, run.end_t, run.nbytes, chunk_events.events,
+        run.stolen_from IS NOT NULL AS is_stolen, run.trace_id
     FROM _task_runs AS run
     LEFT JOIN phases USING (end_seq)
     LEFT JOIN chunk_events ON run.seq = chunk_events.seq

@@ -1,7 +1,10 @@
 """Predictions of a recorded run under other conditions.
 
-The run is simulated as recorded first; the difference from the recorded wall time is the replay
-error. Then each scenario is simulated.
+The run is simulated as recorded first: the replay follows the recorded placement of tasks, and
+its difference from the recorded wall time is the replay error. Then each scenario is simulated.
+Without recorded placement, several choices of Dask are arbitrary, such as the worker among
+equals. Small runs are therefore simulated several times, with random choices: the prediction is
+the median, and the range is reported.
 """
 
 from __future__ import annotations
@@ -33,8 +36,12 @@ from roast_analyze.recorded_runs import Recorded, recorded_runs
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
-#: Above this replay error predictions should not be used.
-MAX_REPLAY_ERROR: Final = 0.1
+#: Above this error of the replay or of the placement, predictions should not be used.
+MAX_ERROR: Final = 0.1
+
+#: Simulations with random choices: as many as simulate this number of tasks, at least one.
+_SIMULATED_TASKS: Final = 10_000
+_MAX_SIMULATIONS: Final = 9
 
 #: Columns of :func:`predict`.
 COLUMNS: Final = pl.Schema(
@@ -42,8 +49,8 @@ COLUMNS: Final = pl.Schema(
     | {"without": pl.String()}
     | dict.fromkeys(
         (
-            "wall_seconds", "core_seconds", "change", "critical_path_seconds",
-            "total_work_seconds", "replay_error",
+            "wall_seconds", "wall_seconds_min", "wall_seconds_max", "core_seconds", "change",
+            "critical_path_seconds", "total_work_seconds", "replay_error", "placement_error",
         ),
         pl.Float64(),
     )
@@ -83,7 +90,20 @@ def predict(
         wall_seconds = recorded.wall_seconds
         replay_seconds = recorded.plan.simulated.wall_seconds
         error = replay_seconds / wall_seconds - 1 if wall_seconds else 0.0
-        warning = _warning(recorded, error) if abs(error) > MAX_REPLAY_ERROR else None
+        placed = simulations(replace(recorded.plan, placement=None))
+        nearest = min(max(wall_seconds, placed[0].wall_seconds), placed[-1].wall_seconds)
+        placement_error = nearest / wall_seconds - 1 if wall_seconds else 0.0
+        warning = None
+        if abs(error) > MAX_ERROR:
+            warning = (
+                f"do not use: the replay of the recorded run differs by {error:+.0%}; "
+                f"{_wrong_assumption(recorded, error)}"
+            )
+        elif abs(placement_error) > MAX_ERROR:
+            warning = (
+                f"do not use: with simulated placement, the run differs by "
+                f"{placement_error:+.0%}; tasks were placed in another way than simulated"
+            )
         slots = worker_slots(recorded.plan.workers)
         counts = workers
         if not (workers or threads or chunk_sizes or without):
@@ -114,7 +134,8 @@ def predict(
         whole = [replace(scenario, without=()) for scenario in scenarios]
         for scenario in dict.fromkeys([Scenario(), *whole, *scenarios]):
             plan = apply(recorded, scenario)
-            result = plan.simulated
+            results = placed if scenario == Scenario() else simulations(plan)
+            result = plan.simulated if plan.placement is not None else _median(results)
             notes = [warning, *_limits(recorded, scenario, plan, result)]
             slots = worker_slots(plan.workers)
             rows.append(
@@ -124,16 +145,32 @@ def predict(
                     scenario.chunk_size,
                     "+".join(scenario.without) or None,
                     result.wall_seconds,
+                    results[0].wall_seconds,
+                    results[-1].wall_seconds,
                     result.core_seconds,
                     result.wall_seconds / wall_seconds - 1 if wall_seconds else None,
                     critical_path_seconds(plan),
                     total_work_seconds(plan),
                     error,
+                    placement_error,
                     "; ".join(filter(None, notes)) or None,
                     trace_id,
                 )
             )
     return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+def simulations(plan: Plan) -> list[Result]:
+    """Return simulated runs of a plan, by wall time; one if its placement is recorded."""
+    if plan.placement is not None:
+        return [plan.simulated]
+    count = min(max(_SIMULATED_TASKS // max(len(plan.seconds), 1), 1), _MAX_SIMULATIONS)
+    results = [simulate(plan, seed) for seed in range(count)]
+    return sorted(results, key=lambda result: result.wall_seconds)
+
+
+def _median(results: Sequence[Result]) -> Result:
+    return results[len(results) // 2]
 
 
 def apply(recorded: Recorded, scenario: Scenario) -> Plan:
@@ -210,10 +247,12 @@ def _limits(
         yield "contention for the GIL is not known"
 
 
-def _warning(recorded: Recorded, replay_error: float) -> str:
-    """Return the warning of a replay error, with the assumption that is probably wrong."""
+def _wrong_assumption(recorded: Recorded, replay_error: float) -> str:
+    """Return the assumption that is probably wrong, by the replay error."""
     facts, wall_seconds = recorded.facts, recorded.wall_seconds
     wrong = abs(replay_error) * wall_seconds
+    if any(worker.is_lost and worker.to_seconds < math.inf for worker in recorded.plan.workers):
+        return "it is not recorded which results were lost with a worker"
     if replay_error > 0:
         causes = {
             "transfers": "transfers overlap more than simulated",
@@ -224,16 +263,13 @@ def _warning(recorded: Recorded, replay_error: float) -> str:
             for cause, reason in causes.items()
         }
         reason = min(errors, key=errors.__getitem__)
-        if errors[reason] >= replay_error / 2:
-            reason = "tasks were placed on workers in another way than simulated"
-    elif facts["paused_seconds"] > wrong / 2:
-        reason = "paused workers are not simulated"
-    elif facts["disk_seconds"] > wrong / 2:
-        reason = "spilling is not simulated"
-    elif facts["cut_attempts"]:
-        reason = "cancelled and unfinished attempts are not simulated"
-    else:
-        reason = "the overhead per task varies, and only its usual value is simulated"
-    return (
-        f"do not use: the replay of the recorded run differs by {replay_error:+.0%}; {reason}"
-    )
+        if errors[reason] < replay_error / 2:
+            return reason
+        return "more tasks ran at the same time than the workers have threads"
+    if facts["paused_seconds"] > wrong / 2:
+        return "paused workers are not simulated"
+    if facts["disk_seconds"] > wrong / 2:
+        return "spilling is not simulated"
+    if facts["cut_attempts"]:
+        return "cancelled and unfinished attempts are not simulated"
+    return "the overhead per task varies, and only its usual value is simulated"

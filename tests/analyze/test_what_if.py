@@ -112,6 +112,52 @@ def test_dispatch_is_not_measured_by_the_first_tasks_of_workers(plan_of, task, r
     assert (overhead.first_dispatch_seconds, overhead.dispatch_seconds) == (0.75, 0.25)
 
 
+def test_placement(plan_of, task, worker, run, move):
+    plan = plan_of(
+        worker("w1"),
+        worker("w2"),
+        *map(task, "abcd"),
+        *run("b", 0.0, 2.0),
+        *run("a", 1.0, 3.0, worker="w2"),
+        # It was assigned to the first worker, and stolen by the other one when that was idle.
+        move(1.5, "c", "waiting>processing", worker="w1"),
+        move(
+            8.0, "c", "processing>memory", phases=[("compute", 7.0, 8.0)], worker="w2", thread=1
+        ),
+    )
+
+    placement = plan.placement
+    assert [plan.keys[task] for task in placement.assignment_order.argsort()] == ["b", "a", "c"]
+    assert [plan.keys[task] for task in placement.start_order.argsort()] == ["b", "a", "c"]
+    assert placement.workers.tolist() == [1, 0, -1]
+    assert placement.steal_seconds == 7.0
+    # The wait of a stolen task is no overhead.
+    assert plan.overhead.turnaround_seconds == 0.0
+
+
+def test_placement_that_the_simulation_does_not_choose(open_trace, worker, task, run):
+    # For an unknown reason, all tasks ran on one of two workers.
+    trace = open_trace(
+        worker("w1"),
+        worker("w2"),
+        *(task(key, group=key) for key in "abcd"),
+        *(
+            record
+            for n, key in enumerate("abcd")
+            for record in run(key, 25.0 * n, 25.0 * (n + 1))
+        ),
+    )
+
+    replay = trace.what_if(workers=[4]).row(0, named=True)
+
+    assert replay["wall_seconds"] == 100.0
+    assert (replay["wall_seconds_min"], replay["wall_seconds_max"]) == (50.0, 50.0)
+    assert (replay["replay_error"], replay["placement_error"]) == (0.0, -0.5)
+    assert replay["note"].startswith(
+        "do not use: with simulated placement, the run differs by -50%"
+    )
+
+
 def test_workers_and_restrictions(plan_of, task, run, worker, gone):
     plan = plan_of(
         worker("w1", t=0.0, nthreads=2, host="h"),

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
-from roast_analyze.algorithms.simulation import Overhead, Plan, Presence, Submission
+from roast_analyze.algorithms.simulation import (
+    Overhead,
+    Placement,
+    Plan,
+    Presence,
+    Submission,
+)
 
 #: Dask's own assumption, used without measured transfers.
 DEFAULT_BYTES_PER_SECOND: Final = 100e6
@@ -57,7 +63,7 @@ def plan_of_run(
         In the order of their beginning: submission (seq of the task), prefix, process, thread,
         outcome, processing_t, start_t and stop_t (on the thread), end_t, nbytes, events (of a
         coffea chunk), transfer_t and transfer_seconds (of its first transfer, and between its
-        first and last).
+        first and last), is_stolen (another worker was assigned).
     workers : polars.DataFrame
         process, name, address, host, nthreads, from_t, to_t, is_lost.
     wanted : polars.DataFrame
@@ -99,6 +105,9 @@ def plan_of_run(
     graphs, submissions, released = _submissions(run, tasks, wanted)
     overhead, usual_overhead = _overhead(run, attempts, tasks, dependencies)
     keys = tasks["key"].to_list()
+    # A task can be assigned again: its first assignment decides.
+    first = attempts.with_row_index("position").group_by("submission").agg(pl.min("position"))
+    assigned = tasks.join(first, left_on="seq", right_on="submission", maintain_order="left")
     allowed = dict(restrictions.select("key", "workers").iter_rows())
     indices = {process: number for number, process in enumerate(workers["process"])}
     last_end: float = tasks["end_t"].max() or run["stop_t"]  # type: ignore[assignment]
@@ -124,7 +133,17 @@ def plan_of_run(
         dependencies=dependencies,
         submissions=submissions,
         workers=[Presence(**row) for row in presence.iter_rows(named=True)],
-        placement=np.array([indices.get(process, -1) for process in tasks["process"]]),
+        placement=Placement(
+            workers=np.array(
+                [
+                    -1 if is_stolen else indices.get(process, -1)
+                    for process, is_stolen in tasks.select("process", "is_stolen").iter_rows()
+                ]
+            ),
+            assignment_order=assigned["position"].to_numpy(),
+            start_order=tasks["start_t"].rank("ordinal").fill_null(0).to_numpy(),
+            steal_seconds=_steal_seconds(run, attempts),
+        ),
         overhead=overhead,
         usual_overhead=usual_overhead,
         failed_seconds=dict(failed.iter_rows()),
@@ -156,7 +175,7 @@ def _ended_tasks(tasks: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
         )
         .sort(pl.col("outcome") != "memory", maintain_order=True)
         .unique("submission", keep="first", maintain_order=True)
-        .drop("prefix", "processing_t", "outcome", "thread")
+        .drop("prefix", "outcome", "thread")
     )
     warmups = _warmup_seconds(attempts)
     return (
@@ -290,6 +309,29 @@ def _submissions(
     )
 
 
+def _steal_seconds(run: Mapping[str, Any], attempts: pl.DataFrame) -> float | None:
+    """Return when a task was stolen, in seconds since the start of the run, None if never.
+
+    It is the stolen task for which its thread had been idle for longest: it started at once.
+    """
+    stolen = (
+        _on_threads(attempts)
+        .filter("is_stolen", pl.col("turnaround") > 0)
+        .sort("turnaround", descending=True)
+    )
+    return None if stolen.is_empty() else float(stolen["start_t"][0]) - run["start_t"]
+
+
+def _on_threads(attempts: pl.DataFrame) -> pl.DataFrame:
+    """Return the successful attempts by thread, with the end of the one before."""
+    return (
+        attempts.filter(pl.col("outcome") == "memory", pl.col("start_t").is_not_null())
+        .sort("process", "thread", "start_t")
+        .with_columns(previous=pl.col("stop_t").shift(1).over("process", "thread"))
+        .with_columns(turnaround=pl.col("start_t") - pl.col("previous"))
+    )
+
+
 def _overhead(
     run: Mapping[str, Any],
     attempts: pl.DataFrame,
@@ -298,52 +340,49 @@ def _overhead(
 ) -> tuple[Overhead, Overhead]:
     """Return the mean and the median times of attempts outside of their computation."""
     steps = (
-        attempts.filter(pl.col("outcome") == "memory", pl.col("start_t").is_not_null())
-        .sort("process", "thread", "start_t")
-        .with_columns(previous=pl.col("stop_t").shift(1).over("process", "thread"))
+        _on_threads(attempts)
         .with_columns(
-            turnaround=pl.col("start_t") - pl.col("previous"),
             dispatch=pl.coalesce("transfer_t", "start_t") - pl.col("processing_t"),
             report=pl.col("end_t") - pl.col("stop_t"),
             was_ready=(pl.col("processing_t") < pl.col("previous")).fill_null(value=False),
             is_first=pl.col("start_t") == pl.col("start_t").min().over("process"),
         )
+        # A stolen task waited on another worker first.
+        .filter(~pl.col("is_stolen"))
     )
-    direct = steps.filter(~pl.col("was_ready") & ~pl.col("is_first"))["dispatch"]
+    dispatches = steps.filter(~pl.col("was_ready") & ~pl.col("is_first")).select(
+        "submission", "dispatch"
+    )
+    direct = dispatches["dispatch"].drop_nulls().to_list()
     if len(direct) < _MIN_DISPATCHES:
         # If all tasks queued on workers, the message to a worker is assumed to take as long as
         # that back.
-        direct = pl.concat([steps["report"], direct])
+        direct += steps["report"].drop_nulls().to_list()
     measured = {
         "dispatch": direct,
-        "turnaround": steps.filter("was_ready")["turnaround"],
-        "report": steps["report"],
-        "first": steps.filter("is_first")["dispatch"],
+        "turnaround": steps.filter("was_ready")["turnaround"].drop_nulls().to_list(),
+        "report": steps["report"].drop_nulls().to_list(),
+        "first": steps.filter("is_first")["dispatch"].drop_nulls().to_list(),
     }
-
-    # A recorded transfer has a duration, and its size is that of the results from elsewhere.
-    nbytes, process = tasks["nbytes"].to_list(), tasks["process"].to_list()
-    fetched = []
-    for task, seconds in enumerate(tasks["transfer_seconds"].to_list()):
-        if seconds:
-            moved = [d for d in dependencies[task] if process[d] != process[task]]
-            fetched.append((sum(nbytes[other] for other in moved), seconds))
-    small = [seconds for size, seconds in fetched if 0 < size < _SMALL_BYTES]
-    latency = float(np.median(small)) if small else 0.0
-    large = [(size, seconds) for size, seconds in fetched if size > _LARGE_BYTES]
-    bandwidth = DEFAULT_BYTES_PER_SECOND
-    if large:
-        bandwidth = sum(size for size, _ in large) / sum(
-            max(seconds - latency, 1e-6) for _, seconds in large
-        )
+    # Tasks with large arguments are dispatched more slowly.
+    by_prefix = (
+        dispatches.drop_nulls()
+        .join(tasks.select("prefix", submission="seq"), on="submission")
+        .group_by("prefix")
+        .agg("dispatch")
+        .filter(pl.col("dispatch").list.len() >= _MIN_DISPATCHES)
+    )
+    latency, bandwidth = _transfer_costs(tasks, dependencies, _typical(np.median, direct))
 
     overheads = []
-    for method in (pl.Series.mean, pl.Series.median):
-        # At least 0: the clocks of two machines can differ.
-        seconds = {name: max(method(each) or 0.0, 0.0) for name, each in measured.items()}
+    for method in (np.mean, np.median):
+        seconds = {name: _typical(method, values) for name, values in measured.items()}
         overheads.append(
             Overhead(
                 dispatch_seconds=seconds["dispatch"],
+                dispatch_by_prefix={
+                    prefix: _typical(method, values) for prefix, values in by_prefix.iter_rows()
+                },
                 turnaround_seconds=seconds["turnaround"],
                 report_seconds=seconds["report"],
                 scheduler_seconds=run["scheduler_seconds"],
@@ -353,3 +392,38 @@ def _overhead(
             )
         )
     return overheads[0], overheads[1]
+
+
+def _typical(method: Callable[[list[float]], Any], values: list[float]) -> float:
+    """Return the mean or median, at least 0 because the clocks of two machines can differ."""
+    return max(float(method(values)), 0.0) if values else 0.0
+
+
+def _transfer_costs(
+    tasks: pl.DataFrame, dependencies: list[list[int]], dispatch_seconds: float
+) -> tuple[float, float]:
+    """Return the latency of transfers, and their bytes per second."""
+    nbytes, process = tasks["nbytes"].to_list(), tasks["process"].to_list()
+    transfers = tasks.select(
+        "task", "transfer_seconds", delay=pl.col("transfer_t") - pl.col("processing_t")
+    ).filter(pl.col("transfer_seconds") > 0)
+    durations, delays, large = [], [], []
+    for task, seconds, delay in transfers.iter_rows():
+        # Transfers have no recorded size: it is that of the results from elsewhere.
+        moved = [other for other in dependencies[task] if process[other] != process[task]]
+        size = sum(nbytes[other] for other in moved)
+        if 0 < size < _SMALL_BYTES:
+            durations.append(seconds)
+            if delay is not None:
+                delays.append(delay)
+        elif size > _LARGE_BYTES:
+            large.append((size, seconds))
+    duration = _typical(np.median, durations)
+    bandwidth = DEFAULT_BYTES_PER_SECOND
+    if large:
+        bandwidth = sum(size for size, _ in large) / sum(
+            max(seconds - duration, 1e-6) for _, seconds in large
+        )
+    # Beyond the dispatch, a worker connects to another one before its first transfer from it.
+    connection = max(_typical(np.median, delays) - dispatch_seconds, 0.0)
+    return duration + connection, bandwidth

@@ -17,20 +17,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import accumulate
+from random import Random
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-#: Dask steals no task whose transfer takes longer than this multiple of its computation.
-_MAX_TRANSFER_RATIO: Final = 2**8.5
-
-#: Dask does not steal from a worker with less expected work than this.
+#: Constants of distributed.stealing: the assumed latency, the highest cost of moving a task,
+#: and the least expected work of a worker from which tasks are stolen.
+_STEAL_LATENCY: Final = 0.1
+_MAX_STEAL_LEVEL: Final = 14
 _MIN_VICTIM_SECONDS: Final = 0.2
 
 #: A group whose tasks depend on as many groups or tasks is not root-ish.
@@ -83,6 +84,22 @@ class Overhead:
     transfer_bytes_per_second: float = math.inf
     #: Additional time of the first dispatch to a worker, which begins with a connection.
     first_dispatch_seconds: float = 0.0
+    #: `dispatch_seconds` of the tasks of a prefix, where it was measured.
+    dispatch_by_prefix: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Recorded decisions of the scheduler; arrays have one element per task."""
+
+    #: Index of the worker that ran it; -1 if none did, or if it was stolen from another one.
+    workers: Integers
+    #: Rank of its first assignment to a worker.
+    assignment_order: Integers
+    #: Rank of its start.
+    start_order: Integers
+    #: An instant at which work was stolen, None if none was.
+    steal_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -117,9 +134,9 @@ class Plan:
     closing_seconds: float = 0.0
     #: `distributed.scheduler.worker-saturation`; infinity means no queuing.
     saturation: float = 1.1
-    #: Index of the worker that ran each task, -1 if none. Where Dask's choice is arbitrary, the
-    #: recorded worker is chosen.
-    placement: Integers | None = None
+    #: The simulation follows it wherever Dask's rules allow the recorded worker. Without it,
+    #: choices that are arbitrary in Dask are random.
+    placement: Placement | None = None
     #: Interval of work stealing, None if it is off.
     stealing_seconds: float | None = 1.0
     keys: Sequence[str] = ()
@@ -128,7 +145,7 @@ class Plan:
 
     @cached_property
     def simulated(self) -> Result:
-        """The simulated run, computed once because that can take seconds."""
+        """The simulated run with the first seed, computed once: it can take seconds."""
         return simulate(self)
 
 
@@ -145,9 +162,9 @@ class Result:
     unfinished: int
 
 
-def simulate(plan: Plan) -> Result:
-    """Return the simulated run of a plan."""
-    return _Simulation(plan).run()
+def simulate(plan: Plan, seed: int = 0) -> Result:
+    """Return the simulated run of a plan; arbitrary choices of Dask depend on the seed."""
+    return _Simulation(plan, seed).run()
 
 
 def critical_path_seconds(plan: Plan) -> float:
@@ -227,6 +244,8 @@ class _Worker:
     #: Expected seconds of the tasks that the scheduler assigned to it.
     processing: dict[int, float] = field(default_factory=dict)
     occupancy: float = 0.0
+    #: Priority and task of those that the scheduler queues and that ran there when recorded.
+    queued: list[tuple[int, int]] = field(default_factory=list)
     #: Priority, task and run of the tasks that wait for a thread.
     ready: list[tuple[int, int, int]] = field(default_factory=list)
     has: set[int] = field(default_factory=set)
@@ -237,13 +256,28 @@ class _Worker:
     #: End of the first task of each prefix.
     warm: dict[int, float] = field(default_factory=dict)
 
+    def add(self, task: int, expected_seconds: float) -> None:
+        self.processing[task] = expected_seconds
+        self.occupancy += expected_seconds
+
+    def is_unoccupied(self, mean: float) -> bool:
+        """Whether it has less work than half of what each of its threads has on average."""
+        return len(self.processing) < self.nthreads or self.occupancy < self.nthreads * mean / 2
+
+    def is_saturated(self, mean: float) -> bool:
+        """Whether much work waits on it, as in SchedulerState.check_idle_saturated()."""
+        tasks = len(self.processing)
+        pending = self.occupancy * (tasks - self.nthreads) / (tasks * self.nthreads)
+        return pending > max(0.4, 1.9 * mean)
+
 
 _WAITING, _QUEUED, _PROCESSING, _MEMORY = range(4)
 
 
 class _Simulation:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, seed: int) -> None:
         self._plan = plan
+        self._random = Random(seed)  # noqa: S311
         count = len(plan.seconds)
         # Lists are faster than arrays where single elements are read.
         self._seconds: list[float] = plan.seconds.tolist()
@@ -253,18 +287,26 @@ class _Simulation:
         self._groups = plan.groups.tolist()
         self._dependencies = [tuple(set(needed)) for needed in plan.dependencies]
         self._dependents: list[list[int]] = [[] for _ in range(count)]
-        for task, needed in enumerate(self._dependencies):
-            for other in needed:
+        # By priority: in this order, those of one task become ready.
+        for task in np.argsort(plan.priorities, kind="stable").tolist():
+            for other in self._dependencies[task]:
                 self._dependents[other].append(task)
-        self._placement: list[int] = (
-            [-1] * count if plan.placement is None else plan.placement.tolist()
-        )
+        self._recorded_workers: list[int] = [-1] * count
+        self._recorded_order: list[int] | None = None
+        # Tasks that wait for the same transfer start in any order.
+        self._start_order: list[float] = [self._random.random() for _ in range(count)]
+        if plan.placement is not None:
+            self._recorded_workers = plan.placement.workers.tolist()
+            self._recorded_order = plan.placement.assignment_order.tolist()
+            self._start_order = plan.placement.start_order.tolist()
         # Dask plans with the mean duration of the prefix, not with that of the task.
         sums = np.bincount(plan.prefixes, weights=plan.seconds)
         means = sums / np.maximum(np.bincount(plan.prefixes), 1)
         self._expected: list[float] = means[plan.prefixes].tolist()
         # As SchedulerState.is_rootish(): tasks that are much more numerous than what they need.
-        self._group_sizes = Counter(self._groups)
+        # A key that is submitted again is the same task to Dask.
+        keyed = set(zip(self._groups, plan.keys or range(count), strict=True))
+        self._group_sizes = Counter(group for group, _ in keyed)
         inputs: dict[int, set[int]] = defaultdict(set)
         for group, needed in zip(self._groups, self._dependencies, strict=True):
             if len(inputs[group]) < _ROOTISH_DEPENDENCIES:
@@ -309,13 +351,20 @@ class _Simulation:
         self._open: dict[int, _Worker] = {}
         self._threads = 0
         self._queued: list[tuple[int, int]] = []
+        #: Workers that may be open for tasks that queue for them.
+        self._refill: set[int] = set()
         self._unassigned: list[int] = []
         #: Worker of the latest root task of a group, and how many follow it there.
         self._last_worker: dict[int, tuple[_Worker, int]] = {}
         self._scheduler_free = 0.0
         self._is_stealing = False
+        self._refused: set[int] = set()
+        # Stealing is at fixed intervals, of which the first is not recorded.
+        self._steal_seconds = self._random.random() * (plan.stealing_seconds or 0.0)
+        if plan.placement is not None and plan.placement.steal_seconds is not None:
+            self._steal_seconds = plan.placement.steal_seconds
 
-        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._events: list[tuple[float, float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self._graph_tasks: list[list[int]] = [[] for _ in plan.submissions]
         for task, graph in enumerate(plan.graphs.tolist()):
@@ -344,7 +393,7 @@ class _Simulation:
         # Events after the last result, such as stealing, do not matter.
         events = self._events
         while events and self._unfinished:
-            t, _, action, arguments = heappop(events)
+            t, _, _, action, arguments = heappop(events)
             action(t, *arguments)
         ends = np.array(self._ends)
         last = float(np.nanmax(ends)) if np.isfinite(ends).any() else 0.0
@@ -360,10 +409,12 @@ class _Simulation:
             unfinished=self._unfinished,
         )
 
-    def _push(self, t: float, action: Callable[..., None], *arguments: Any) -> None:
+    def _push(
+        self, t: float, action: Callable[..., None], *arguments: Any, order: float = 0.0
+    ) -> None:
         # The number keeps simultaneous events in order, and prevents the comparison of actions.
         self._number += 1
-        heappush(self._events, (t, self._number, action, arguments))
+        heappush(self._events, (t, order, self._number, action, arguments))
 
     # -- the client --------------------------------------------------------------------------
 
@@ -371,10 +422,41 @@ class _Simulation:
         for task in self._releases.get(graph, ()):
             self._wanted.discard(task)
             self._forget_unneeded(task)
-        self._advance(t, self._graph_tasks[graph], len(self._state) + graph)
+        self._advance(t, self._in_dask_order(graph), len(self._state) + graph)
+
+    def _in_dask_order(self, graph: int) -> list[int]:
+        """Return the tasks of a graph in the order in which those without inputs become ready.
+
+        Dask walks from the tasks that the client wants, by priority, to their dependencies,
+        depth first. The order of the dependencies of a task is arbitrary.
+        """
+        tasks = self._graph_tasks[graph]
+        if self._recorded_order is not None:
+            return sorted(tasks, key=self._recorded_order.__getitem__)
+        own = set(tasks)
+        # Without wanted tasks, those that no other task needs.
+        wanted = own & self._plan.wanted.keys() or {
+            task for task in tasks if not self._dependents[task]
+        }
+        ordered: dict[int, None] = {}
+        # Tasks that no wanted task needs come last.
+        for start in [*self._by_priority(wanted), *self._by_priority(own - wanted)]:
+            stack = [start]
+            while stack:
+                task = stack.pop()
+                if task in ordered:
+                    continue
+                ordered[task] = None
+                needed = [other for other in self._dependencies[task] if other in own]
+                self._random.shuffle(needed)
+                stack += needed
+        return list(ordered)
 
     def _advance(self, t: float, tasks: Sequence[int], node: int) -> None:
-        """Record that a condition of some tasks holds, and submit the graphs after a node."""
+        """Record that a condition of some tasks holds, and submit the graphs after a node.
+
+        Tasks become ready in the given order.
+        """
         ready = []
         for task in tasks:
             if self._state[task] != _MEMORY:
@@ -393,7 +475,7 @@ class _Simulation:
 
     def _make_ready(self, t: float, tasks: list[int]) -> None:
         """Assign or queue tasks whose dependencies are in memory, and fill open slots."""
-        for task in sorted(tasks, key=self._priorities.__getitem__):
+        for task in tasks:
             if self._state[task] != _WAITING:
                 continue
             group = self._groups[task]
@@ -404,11 +486,23 @@ class _Simulation:
             )
             if self._alive and is_rootish and math.isfinite(self._plan.saturation):
                 self._state[task] = _QUEUED
-                heappush(self._queued, (self._priorities[task], task))
+                recorded = self._recorded_workers[task]
+                if recorded >= 0 and self._workers[recorded].is_alive:
+                    heappush(self._workers[recorded].queued, (self._priorities[task], task))
+                    self._refill.add(recorded)
+                else:
+                    heappush(self._queued, (self._priorities[task], task))
             elif worker := self._choose(task, is_rootish=is_rootish):
                 self._assign(t, task, worker)
             else:
                 self._unassigned.append(task)
+        for index in sorted(self._refill):
+            worker = self._workers[index]
+            while worker.queued and index in self._open:
+                task = heappop(worker.queued)[1]
+                if self._state[task] == _QUEUED:
+                    self._assign(t, task, worker)
+        self._refill.clear()
         while self._queued and self._open:
             task = heappop(self._queued)[1]
             # A queued task can lose a dependency, and is queued again later.
@@ -421,6 +515,9 @@ class _Simulation:
                     ),
                 )
                 self._assign(t, task, least)
+
+    def _by_priority(self, tasks: Iterable[int]) -> list[int]:
+        return sorted(tasks, key=self._priorities.__getitem__)
 
     def _choose(self, task: int, *, is_rootish: bool) -> _Worker | None:
         """Return the worker for a task that does not queue, None if no worker is allowed."""
@@ -439,12 +536,17 @@ class _Simulation:
                 left = math.floor(self._group_sizes[group] / self._threads * last.nthreads)
             self._last_worker[group] = (last, left - 1)
             return last
+        recorded = self._recorded_workers[task]
         if self._dependencies[task]:
             holders: set[int] = set()
             for other in self._dependencies[task]:
                 holders |= self._holders[other]
             candidates = [worker for worker in pool if worker.index in holders]
+            if recorded in holders and self._workers[recorded].is_alive:
+                return self._workers[recorded]
             return self._best(task, candidates or pool)
+        if recorded >= 0 and self._workers[recorded].is_alive:
+            return self._workers[recorded]
         if allowed is None:
             pool = self._idle() or pool
         return min(pool, key=lambda worker: (worker.occupancy, self._turn(task, worker)))
@@ -462,11 +564,9 @@ class _Simulation:
             ),
         )
 
-    def _turn(self, task: int, worker: _Worker) -> int:
-        """Return the rank of a worker among equals, which is arbitrary in Dask."""
-        if worker.index == self._placement[task]:
-            return -1
-        return (worker.index - task) % len(self._workers)
+    def _turn(self, task: int, worker: _Worker) -> float:
+        """Return the rank of a worker among equals: the recorded one, or else any."""
+        return -1.0 if worker.index == self._recorded_workers[task] else self._random.random()
 
     def _transfer_seconds(self, task: int, worker: _Worker) -> float:
         missing: float = sum(
@@ -477,13 +577,14 @@ class _Simulation:
     def _assign(self, t: float, task: int, worker: _Worker) -> None:
         self._state[task] = _PROCESSING
         self._runs[task] += 1
-        expected = self._expected[task]
-        worker.processing[task] = expected
-        worker.occupancy += expected
+        worker.add(task, self._expected[task])
         self._update_open(worker)
-        arrival = t + self._plan.overhead.dispatch_seconds
+        overhead = self._plan.overhead
+        arrival = t + overhead.dispatch_by_prefix.get(
+            self._prefixes[task], overhead.dispatch_seconds
+        )
         if worker.reachable is None:
-            worker.reachable = arrival + self._plan.overhead.first_dispatch_seconds
+            worker.reachable = arrival + overhead.first_dispatch_seconds
         arrival = max(arrival, worker.reachable)
         self._push(arrival, self._arrive, task, worker, self._runs[task])
         if len(worker.processing) > worker.nthreads:
@@ -500,6 +601,8 @@ class _Simulation:
     def _update_open(self, worker: _Worker) -> None:
         if worker.is_alive and len(worker.processing) < worker.capacity:
             self._open[worker.index] = worker
+            if worker.queued:
+                self._refill.add(worker.index)
         else:
             self._open.pop(worker.index, None)
 
@@ -551,12 +654,15 @@ class _Simulation:
         self._threads += worker.nthreads
         self._update_open(worker)
         waiting, self._unassigned = self._unassigned, []
-        self._make_ready(t, waiting)
+        self._make_ready(t, self._by_priority(waiting))
         self._plan_stealing(t)
 
     def _leave(self, t: float, worker: _Worker, is_lost: bool) -> None:
         worker.is_alive = False
         self._alive.remove(worker)
+        for entry in worker.queued:
+            heappush(self._queued, entry)
+        worker.queued.clear()
         self._threads -= worker.nthreads
         # Its tasks go to other workers, and its events are stale.
         again = list(worker.processing)
@@ -598,7 +704,8 @@ class _Simulation:
             self._left[task] = sum(
                 self._state[other] != _MEMORY for other in self._dependencies[task]
             )
-        self._make_ready(t, [task for task in again if not self._left[task]])
+        ready = (task for task in again if not self._left[task])
+        self._make_ready(t, self._by_priority(ready))
 
     def _arrive(
         self, t: float, task: int, worker: _Worker, run: int, is_fetched: bool = False
@@ -621,7 +728,8 @@ class _Simulation:
                         fetched = worker.fetching[other] = t + self._latency + seconds
                     ready = max(ready, fetched)
             if ready > t:
-                self._push(ready, self._arrive, task, worker, run, True)
+                order = self._start_order[task]
+                self._push(ready, self._arrive, task, worker, run, True, order=order)
                 return
         if worker.free:
             worker.free -= 1
@@ -659,61 +767,88 @@ class _Simulation:
     # -- work stealing -----------------------------------------------------------------------
 
     def _idle(self) -> list[_Worker]:
-        mean = sum(worker.occupancy for worker in self._alive) / self._threads
-        return [
-            worker
-            for worker in self._alive
-            if len(worker.processing) < worker.nthreads
-            or worker.occupancy < worker.nthreads * mean / 2
-        ]
+        mean = self._mean_occupancy()
+        return [worker for worker in self._alive if worker.is_unoccupied(mean)]
+
+    def _mean_occupancy(self) -> float:
+        """Return the expected work for each thread of the cluster."""
+        return sum(worker.occupancy for worker in self._alive) / self._threads
 
     def _plan_stealing(self, t: float) -> None:
         interval = self._plan.stealing_seconds
         if interval and not self._is_stealing and len(self._alive) > 1:
             self._is_stealing = True
-            # At fixed times of the run, as the scheduler does, but never at the present one.
-            self._push(round(t / interval + 0.75) * interval, self._steal)
+            # The next one of these instants; a rounding error must not repeat the present one.
+            number = math.floor((t - self._steal_seconds) / interval + 1e-6) + 1
+            self._push(self._steal_seconds + number * interval, self._steal)
 
     def _steal(self, t: float) -> None:
+        """Move tasks from workers with much work to idle ones, as WorkStealing.balance()."""
         self._is_stealing = False
-        victims = [
+        crowded = [
             worker
             for worker in self._alive
             if len(worker.processing) > worker.nthreads
             and worker.occupancy > _MIN_VICTIM_SECONDS
         ]
-        if not victims:
+        if not crowded:
             return
         self._plan_stealing(t)
+        mean = self._mean_occupancy()
         thieves = self._idle()
         if not thieves or len(thieves) == len(self._alive):
             return
-        victims = [worker for worker in victims if worker not in thieves]
-        for victim in sorted(victims, key=lambda worker: -worker.occupancy):
-            # Tasks that have not started, the cheapest to move first.
-            ratios = []
-            for task in victim.processing:
-                if task in self._executing or task in self._plan.restrictions:
-                    continue
-                ratio = 0.0
-                if self._dependencies[task]:
-                    nbytes = sum(self._nbytes[other] for other in self._dependencies[task])
-                    seconds = nbytes * self._seconds_per_byte + 0.1
-                    ratio = seconds / max(self._expected[task], 1e-9)
-                if ratio < _MAX_TRANSFER_RATIO:
-                    ratios.append((ratio, self._priorities[task], task))
-            for _, _, task in sorted(ratios):
-                if not thieves:
-                    return
-                thief = self._best(task, thieves)
-                expected = self._expected[task]
-                if (
-                    thief.occupancy + self._transfer_seconds(task, thief) + expected
-                    <= victim.occupancy - (self._transfer_seconds(task, victim) + expected) / 2
-                ):
-                    self._release(task, victim)
-                    # The victim confirms first: two more messages.
-                    self._assign(t + 2 * self._plan.overhead.report_seconds, task, thief)
-                    if len(thief.processing) >= thief.nthreads:
-                        thieves.remove(thief)
+        victims = [worker for worker in crowded if worker not in thieves]
+        saturated = [worker for worker in victims if worker.is_saturated(mean)]
+        victims = sorted(saturated or victims, key=lambda worker: -worker.occupancy)
+        stealable = [
+            (level, position, task)
+            for position, victim in enumerate(victims)
+            for task in victim.processing
+            if (level := self._steal_level(task, victim)) is not None
+        ]
+        # Tasks that are cheap to move come first, those of the same cost in any order.
+        self._random.shuffle(stealable)
+        rejected = []
+        for _, position, task in sorted(stealable, key=lambda found: found[:2]):
+            if not thieves:
+                break
+            victim, thief = victims[position], self._best(task, thieves)
+            expected = self._expected[task]
+            if (
+                thief.occupancy + self._transfer_seconds(task, thief) + expected
+                > victim.occupancy - (self._transfer_seconds(task, victim) + expected) / 2
+            ):
+                continue
+            self._release(task, victim)
+            if task in self._executing:
+                # The victim refuses, but until then the scheduler counts the task as moved. It
+                # does not ask for it again.
+                thief.add(task, expected)
+                rejected.append((task, victim, thief))
+            else:
+                # The victim confirms first: two more messages.
+                self._assign(t + 2 * self._plan.overhead.report_seconds, task, thief)
+            if not thief.is_unoccupied(mean):
+                thieves.remove(thief)
+        for task, victim, thief in rejected:
+            self._refused.add(task)
+            self._release(task, thief)
+            victim.add(task, self._expected[task])
+            self._update_open(victim)
         self._make_ready(t, [])
+
+    def _steal_level(self, task: int, victim: _Worker) -> int | None:
+        """Return the cost of moving a task, in powers of two; None if it is not stolen."""
+        if (
+            task in self._plan.restrictions
+            or task in self._refused
+            or victim.index == self._recorded_workers[task]
+        ):
+            return None
+        if not self._dependencies[task]:
+            return 0
+        nbytes = sum(self._nbytes[other] for other in self._dependencies[task])
+        transfer_seconds = nbytes * self._seconds_per_byte + _STEAL_LATENCY
+        level = round(math.log2(transfer_seconds / max(self._expected[task], 1e-9))) + 6
+        return max(level, 1) if level <= _MAX_STEAL_LEVEL else None

@@ -1,9 +1,14 @@
 """Predict the wall time under other conditions.
 
 Dask's scheduling is simulated over the recorded graph and durations. The first row of a trace
-is its replay as recorded. Its difference from the recorded wall time is the column
-replay_error; above 10 %, the predictions should not be used, and the note names the assumption
-that is probably wrong. Without options, other numbers of workers are predicted.
+is its replay with the recorded placement of tasks. Its difference from the recorded wall time
+is the column replay_error; above 10 %, the predictions should not be used, and the note names
+the assumption that is probably wrong. Without options, other numbers of workers are predicted.
+
+Dask's choice between equal workers is arbitrary. Small runs are simulated several times with
+random choices: wall_seconds is the median, and range is from the shortest to the longest. If
+the recorded wall time is outside of the range of the first row, placement_error is the
+difference from it.
 
 Several values are separated by commas, and every combination of the options is a row. --without
 removes stragglers (attempts of twice the usual duration), failures (failed attempts and lost
@@ -21,11 +26,15 @@ For example:
 from __future__ import annotations
 
 import argparse
+from typing import Final
 
 from roast_analyze.commands.formats import add_format, complete_options, write_frame
 from roast_analyze.commands.trace_args import add_time_range, add_traces, open_trace
 from roast_analyze.commands.whole_numbers import whole_number
 from roast_analyze.errors import NothingToExport
+
+#: A smaller error of the placement is not worth a column.
+_MIN_ERROR: Final = 0.01
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,12 +94,26 @@ def run(options: argparse.Namespace) -> None:
         # Rounded numbers, shorter names, and no columns without values.
         percents = [
             pl.format("{} %", (100 * pl.col(name)).round(1)).alias(name)
-            for name in ("change", "replay_error")
+            for name in ("change", "replay_error", "placement_error")
         ]
-        frame = frame.with_columns(pl.col("^.*_seconds$").round(2), *percents).rename(
-            {"critical_path_seconds": "critical_path", "total_work_seconds": "total_work"}
-        )
-        optional = ("chunk_size", "without", "note")
+        walls = [pl.col(f"wall_seconds_{end}").round(2) for end in ("min", "max")]
+        # Nulls leave out a column without values.
+        frame = (
+            frame.with_columns(
+                pl.when(walls[0] < walls[1]).then(pl.format("{}–{}", *walls)).alias("range"),
+                pl.when(pl.col("placement_error").abs() >= _MIN_ERROR).then("placement_error"),
+            )
+            .with_columns(pl.col("^.*_seconds$").round(2), *percents)
+            .rename(
+                {"critical_path_seconds": "critical_path", "total_work_seconds": "total_work"}
+            )
+            .select(
+                "workers", "threads", "chunk_size", "without", "wall_seconds", "range",
+                "core_seconds", "change", "critical_path", "total_work", "replay_error",
+                "placement_error", "note", "trace_id",
+            )
+        )  # fmt: skip
+        optional = ("chunk_size", "without", "range", "placement_error", "note")
         empty = [name for name in optional if frame[name].null_count() == len(frame)]
         # The user knows the identity of a single trace.
         if frame["trace_id"].n_unique() == 1:

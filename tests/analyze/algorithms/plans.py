@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roast_analyze.algorithms.simulation import Plan, Presence, Submission
+from roast_analyze.algorithms.simulation import Placement, Plan, Presence, Submission
 
 
 def plan(seconds, dependencies=None, workers=1, groups=None, **fields):
@@ -24,4 +24,15 @@ def plan(seconds, dependencies=None, workers=1, groups=None, **fields):
         seconds=np.array(seconds, dtype=float),
         dependencies=dependencies or [()] * tasks,
         **{**defaults, **fields},
+    )
+
+
+def placement(workers, assignment_order=None, start_order=None, steal_seconds=None):
+    """Return recorded decisions; without orders, tasks are in order of priority."""
+    numbers = np.arange(len(workers))
+    return Placement(
+        np.array(workers),
+        numbers if assignment_order is None else np.array(assignment_order),
+        numbers if start_order is None else np.array(start_order),
+        steal_seconds,
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analyze.algorithms.plans import plan
+from analyze.algorithms.plans import placement, plan
 from roast_analyze.algorithms.simulation import (
     Overhead,
     Presence,
@@ -44,14 +44,101 @@ def test_a_task_waits_for_its_dependencies():
 
 
 def test_an_idle_worker_steals():
-    # All tasks are sent to the holder of the result. At 2 s, the other worker takes one.
+    # All tasks are sent to the holder of the result. The other worker asks for one at 2 s, and
+    # again at 4 s if that one runs already.
     fan = plan(
         [1, 4, 4, 4], [(), (0,), (0,), (0,)], workers=2, stealing_seconds=2.0,
-        prefixes=np.array([0, 1, 1, 1]),
+        prefixes=np.array([0, 1, 1, 1]), placement=placement([-1] * 4, steal_seconds=10.0),
     )  # fmt: skip
 
-    assert simulate(fan).wall_seconds == 9
+    assert {simulate(fan, seed).wall_seconds for seed in range(20)} == {9}
+    assert {min(ends(simulate(fan, seed))[2:]) for seed in range(20)} == {6, 8}
     assert simulate(replace(fan, stealing_seconds=None)).wall_seconds == 13
+    # It is not recorded when work is stolen: within the interval, the instant is arbitrary.
+    early = replace(fan, seconds=np.array([1.0, 4, 4, 1]), placement=None)
+    assert len({tuple(ends(simulate(early, seed))) for seed in range(20)}) > 5
+    # What stayed on its worker in the recorded run is not stolen.
+    stayed = replace(fan, placement=placement([0] * 4, steal_seconds=10.0))
+    assert simulate(stayed).wall_seconds == 13
+
+
+def test_a_thief_takes_half_of_the_usual_work():
+    # Of 40 s of work on one of two workers, the other one takes a quarter at once.
+    fan = plan(
+        [1] + [1] * 40, [(), *[(0,)] * 40], workers=2, stealing_seconds=100.0,
+        prefixes=np.array([0] + [1] * 40), placement=placement([-1] * 41, steal_seconds=1.5),
+    )  # fmt: skip
+
+    result = simulate(fan, seed=1)
+    assert np.count_nonzero(result.workers == 1 - result.workers[0]) in range(9, 12)
+
+
+def test_root_tasks_queue_for_their_recorded_worker():
+    # The scheduler queues all but two for each worker. Each runs where it did, by priority.
+    roots = plan(
+        [1] * 8, workers=2, groups=[0] * 8, placement=placement([0, 0, 0, 0, 0, 0, 1, 1])
+    )
+
+    assert ends(simulate(roots)) == [1, 2, 3, 4, 5, 6, 1, 2]
+    # If that worker is lost, they run elsewhere.
+    lost = [replace(roots.workers[0], to_seconds=2.5), roots.workers[1]]
+    assert simulate(replace(roots, workers=lost)).unfinished == 0
+
+
+def test_a_key_that_is_submitted_again_is_one_task():
+    # The group of the shared input counts once, so that the eight tasks of each graph queue.
+    again = plan(
+        [1] * 27, [(), *[(0,)] * 8, (), *[(9,)] * 8, (), *[(18,)] * 8], workers=2,
+        groups=([0] + [1] * 8) * 3, graphs=np.repeat([0, 1, 2], 9),
+        keys=["shared", *"abcdefgh", "shared", *"ijklmnop", "shared", *"qrstuvwx"],
+        submissions=[Submission(0.0), Submission(0.0), Submission(0.0)],
+        stealing_seconds=None,
+    )  # fmt: skip
+
+    # Otherwise all would run on the worker that holds the input.
+    assert set(simulate(again).workers.tolist()) == {0, 1}
+
+
+def test_recorded_placement_is_followed():
+    # Both holders of the dependencies are equal, and so are the workers for the first tasks.
+    join = plan([1, 1, 1], [(), (), (0, 1)], workers=2, stealing_seconds=None)
+
+    for workers in ([0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 1, 1]):
+        placed = replace(join, placement=placement(workers))
+        assert simulate(placed).workers.tolist() == workers
+    # A worker without a dependency was chosen by stealing, which is simulated.
+    assert simulate(replace(join, placement=placement([0, 0, 1]))).workers[2] == 0
+    # Without it, the choice is random, and the same for the same seed.
+    chosen = {seed: tuple(simulate(join, seed).workers) for seed in range(20)}
+    assert set(chosen.values()) == {(0, 1, 0), (0, 1, 1), (1, 0, 0), (1, 0, 1)}
+    assert tuple(simulate(join, 7).workers) == chosen[7]
+
+
+def test_tasks_that_the_client_does_not_want_become_ready_in_any_order():
+    # The client wants the sum only: Dask walks from there to its dependencies.
+    total = plan([1, 2, 4, 1], [(), (), (), (0, 1, 2)], wanted={3: None})
+
+    assert len({tuple(ends(simulate(total, seed))) for seed in range(20)}) > 1
+    # Wanted tasks become ready by priority.
+    several = replace(total, wanted=dict.fromkeys(range(4)))
+    assert {tuple(ends(simulate(several, seed))) for seed in range(20)} == {(1, 3, 7, 8)}
+    # The recorded order is followed; those on the worker wait by priority.
+    placed = replace(total, placement=placement([0] * 4, assignment_order=[3, 2, 1, 4]))
+    assert ends(simulate(placed)) == [5, 7, 4, 8]
+
+
+def test_tasks_that_wait_for_one_transfer_start_in_any_order():
+    # The first task runs on one worker, those that need its result on the other one.
+    shared = plan(
+        [1, 1, 2, 4], [(), (0,), (0,), (0,)], workers=2, saturation=math.inf,
+        nbytes=np.array([100.0, 0, 0, 0]), overhead=Overhead(transfer_latency_seconds=1.0),
+        restrictions={task: frozenset({"w1"}) for task in (1, 2, 3)},
+    )  # fmt: skip
+
+    assert len({tuple(ends(simulate(shared, seed))) for seed in range(20)}) > 1
+    # The recorded order of their starts decides which is first; the others go by priority.
+    placed = replace(shared, placement=placement([0, 1, 1, 1], start_order=[1, 3, 4, 2]))
+    assert ends(simulate(placed)) == [1, 7, 9, 6]
 
 
 def test_overhead_of_a_chain_and_of_a_queue():
@@ -166,4 +253,6 @@ def test_without_queuing_root_tasks_are_sent_at_once():
     # Neighbors go to the same worker.
     roots = plan([1] * 6, workers=2, groups=[0] * 6, saturation=math.inf)
 
-    assert simulate(roots).workers.tolist() == [0, 0, 0, 1, 1, 1]
+    first, second = np.split(simulate(roots).workers, 2)
+    assert {len(set(first.tolist())), len(set(second.tolist()))} == {1}
+    assert first[0] != second[0]

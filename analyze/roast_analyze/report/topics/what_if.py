@@ -13,7 +13,7 @@ from roast_analyze.figures import layout, palette
 from roast_analyze.report import quantities as q
 from roast_analyze.report.section import Plot, Section
 from roast_analyze.safe_text import visible
-from roast_analyze.what_if import COLUMNS, MAX_REPLAY_ERROR, predict
+from roast_analyze.what_if import COLUMNS, MAX_ERROR, predict
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -49,8 +49,8 @@ def section(found: pl.DataFrame, context: Context) -> Section:
             f"{q.count(TASK_LIMIT)} attempts. To predict this one, which can take a minute:",
             hint=command,
         )
-    error = abs(found["replay_error"][0])
-    if error > MAX_REPLAY_ERROR:
+    error = max(abs(found[name][0]) for name in ("replay_error", "placement_error"))
+    if error > MAX_ERROR:
         return replace(
             section,
             empty=f"The simulation of this run as recorded is off by {q.share(error)}, so "
@@ -66,7 +66,8 @@ def section(found: pl.DataFrame, context: Context) -> Section:
                 name="what-if",
                 title="Predicted wall time and core time by number of workers",
                 description="Two curves over the number of workers: wall time and core time.",
-                note="Simulated from the recorded graph and durations. Contention for storage, "
+                note="Simulated from the recorded graph and durations. Bars are the range of "
+                "simulations with other choices between equal workers. Contention for storage, "
                 "network and shared cores that the run did not have is not predicted.",
                 query="",
                 command=command,
@@ -104,12 +105,28 @@ def figure(rows: pl.DataFrame, recorded: int) -> Figure:
                 name=name,
                 mode="lines" if dash == "dot" else "lines+markers",
                 line={"color": color, "dash": dash},
+                error_y=_ranges(rows, color) if name == "wall time" else None,
                 marker={"size": sizes, "color": color},
                 hovertemplate=f"%{{x}} workers: %{{y:,.4~g}} s {name}<extra></extra>",
                 meta=layout.columns(x="workers", y="seconds"),
             )
         )
     return drawn
+
+
+def _ranges(rows: pl.DataFrame, color: str) -> dict[str, object]:
+    """Return the bars from the shortest to the longest simulated wall time."""
+    # The replay, with recorded placement, can be outside of the range.
+    above = (rows["wall_seconds_max"] - rows["wall_seconds"]).clip(0.0)
+    below = (rows["wall_seconds"] - rows["wall_seconds_min"]).clip(0.0)
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": above.round(4).to_list(),
+        "arrayminus": below.round(4).to_list(),
+        "color": color,
+        "thickness": 1,
+    }
 
 
 def _sentence(found: pl.DataFrame) -> str:

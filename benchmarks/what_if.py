@@ -29,13 +29,13 @@ from distributed import Client, LocalCluster, wait
 
 import roast_recorder
 from roast_analyze import Trace
-from roast_analyze.algorithms.simulation import (
+from roast_analyze.algorithms.plan import (
     Overhead,
     Plan,
     Presence,
     Submission,
-    simulate,
 )
+from roast_analyze.algorithms.simulation import simulate
 
 #: Events of the ROOT files, of different sizes, so that the cost of a chunk can be fitted.
 FILE_EVENTS = (

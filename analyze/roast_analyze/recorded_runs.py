@@ -13,7 +13,7 @@ from roast_analyze.algorithms.scenarios import Chunk, ChunkCost
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from roast_analyze.algorithms.simulation import Plan
+    from roast_analyze.algorithms.plan import Plan
     from roast_analyze.open.session import Session
 
 #: One row per trace.

@@ -17,19 +17,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import polars as pl
 
+from roast_analyze.algorithms.plan import Plan, critical_path_seconds, total_work_seconds
 from roast_analyze.algorithms.scenarios import (
     CAUSES,
     with_chunk_size,
     with_workers,
     worker_slots,
 )
-from roast_analyze.algorithms.simulation import (
-    Plan,
-    Result,
-    critical_path_seconds,
-    simulate,
-    total_work_seconds,
-)
+from roast_analyze.algorithms.simulation import Result, simulate
 from roast_analyze.errors import TraceError
 from roast_analyze.recorded_runs import Recorded, recorded_runs
 
@@ -88,7 +83,7 @@ def predict(
     rows = []
     for trace_id, recorded in recorded_runs(trace).items():
         wall_seconds = recorded.wall_seconds
-        replay_seconds = recorded.plan.simulated.wall_seconds
+        replay_seconds = simulate(recorded.plan).wall_seconds
         error = replay_seconds / wall_seconds - 1 if wall_seconds else 0.0
         placed = simulations(replace(recorded.plan, placement=None))
         nearest = min(max(wall_seconds, placed[0].wall_seconds), placed[-1].wall_seconds)
@@ -135,7 +130,7 @@ def predict(
         for scenario in dict.fromkeys([Scenario(), *whole, *scenarios]):
             plan = apply(recorded, scenario)
             results = placed if scenario == Scenario() else simulations(plan)
-            result = plan.simulated if plan.placement is not None else _median(results)
+            result = simulate(plan) if plan.placement is not None else _median(results)
             notes = [warning, *_limits(recorded, scenario, plan, result)]
             slots = worker_slots(plan.workers)
             rows.append(
@@ -163,7 +158,7 @@ def predict(
 def simulations(plan: Plan) -> list[Result]:
     """Return simulated runs of a plan, by wall time; one if its placement is recorded."""
     if plan.placement is not None:
-        return [plan.simulated]
+        return [simulate(plan)]
     count = min(max(_SIMULATED_TASKS // max(len(plan.seconds), 1), 1), _MAX_SIMULATIONS)
     results = [simulate(plan, seed) for seed in range(count)]
     return sorted(results, key=lambda result: result.wall_seconds)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from roast_analyze import Trace
-from roast_analyze.algorithms.simulation import Presence, Submission, simulate
+from roast_analyze.algorithms.plan import Presence, Submission
+from roast_analyze.algorithms.simulation import simulate
 from roast_analyze.recorded_runs import recorded_runs
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from roast_analyze.algorithms.simulation import (
+from roast_analyze.algorithms.plan import (
     Overhead,
     Placement,
     Plan,

@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from roast_analyze.algorithms.simulation import Overhead, Plan, Presence
+from roast_analyze.algorithms.plan import Overhead, Plan, Presence
+from roast_analyze.algorithms.simulation import simulate
 
 #: An attempt of this multiple of the usual duration is a straggler, as in the view.
 STRAGGLER_RATIO: Final = 2.0
@@ -139,7 +140,7 @@ def without_client_gaps(plan: Plan) -> Plan:
     A worker stays for a shorter time by the gaps in it, and the one that takes its place joins
     earlier. Otherwise it would leave later in the work than it did, or after the end.
     """
-    ends = plan.simulated.end_seconds
+    ends = simulate(plan).end_seconds
     gaps = []
     for submission in plan.submissions:
         if submission.after:

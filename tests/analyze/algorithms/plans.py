@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from roast_analyze.algorithms.simulation import Placement, Plan, Presence, Submission
+from roast_analyze.algorithms.plan import Placement, Plan, Presence, Submission
 
 
 def plan(seconds, dependencies=None, workers=1, groups=None, **fields):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from analyze.algorithms.plans import plan
+from roast_analyze.algorithms.plan import Overhead, Presence, Submission
 from roast_analyze.algorithms.scenarios import (
     CAUSES,
     Chunk,
@@ -19,7 +20,7 @@ from roast_analyze.algorithms.scenarios import (
     without_stragglers,
     worker_slots,
 )
-from roast_analyze.algorithms.simulation import Overhead, Presence, Submission, simulate
+from roast_analyze.algorithms.simulation import simulate
 
 
 def test_workers_arrive_as_the_recorded_ones():

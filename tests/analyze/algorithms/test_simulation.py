@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from analyze.algorithms.plans import placement, plan
-from roast_analyze.algorithms.simulation import (
+from roast_analyze.algorithms.plan import (
     Overhead,
     Presence,
     Submission,
     critical_path_seconds,
-    simulate,
     total_work_seconds,
 )
+from roast_analyze.algorithms.simulation import simulate
 
 
 def ends(result):

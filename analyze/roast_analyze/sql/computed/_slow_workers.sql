@@ -1,6 +1,7 @@
 -- Needs: _worker_presence, _worker_speeds, _workers
 -- Worker processes that are slower than others at the same work. A host is slow if it has
--- several processes that computed, nearly all of them are slow, and on other hosts few are.
+-- several processes that computed, at least one of them is slow, nearly all take 1.5 times as long
+-- as others, and on other hosts few do: together, they are no chance.
 CREATE TABLE _slow_workers AS
 WITH measured AS (
     SELECT
@@ -18,8 +19,9 @@ hosts AS (
         trace_id,
         host,
         -- A process can be compared by its chunks and by other tasks.
-        count(DISTINCT process) FILTER (is_slow)
-            >= greatest(2, 0.75 * count(DISTINCT process)) AS is_slow
+        bool_or(is_slow)
+            AND count(DISTINCT process) FILTER (is_slow OR relative_duration >= 1.5)
+                >= greatest(2, 0.75 * count(DISTINCT process)) AS is_slow
     FROM measured
     GROUP BY trace_id, host
 )
@@ -33,4 +35,4 @@ SELECT
     ) AS is_of_slow_host
 FROM measured
 LEFT JOIN hosts USING (trace_id, host)  -- a host can be unknown
-WHERE measured.is_slow;
+WHERE measured.is_slow OR (hosts.is_slow AND measured.relative_duration >= 1.5);

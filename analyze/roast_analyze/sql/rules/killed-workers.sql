@@ -7,6 +7,7 @@
 -- that closed after the last task are not counted.
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
+-- $max_names = 3: workers that are named
 -- $memory_factor = 1.5: recommended memory relative to the limit at which a worker was killed
 WITH last_tasks AS (
     SELECT trace_id, max(end_t) AS end_t
@@ -72,8 +73,8 @@ deaths AS (
         count(*) AS deaths,
         count(kill) AS kills,
         count(*) FILTER (what = 'restarted on request') AS restarts,
-        min(name) AS name,
-        count(DISTINCT name) AS names,
+        array_to_string(list_sort(list(DISTINCT name)), ', ') AS names,
+        count(DISTINCT name) AS named_workers,
         max(memory_limit_bytes) AS limit_bytes,
         coalesce(sum(nthreads * missing_seconds), 0) AS missing_seconds
     FROM replaced
@@ -97,7 +98,10 @@ costs AS (
     LEFT JOIN lost USING (trace_id)
 )
 SELECT
-    CASE WHEN names = 1 THEN name ELSE given_up.prefix END AS entity,
+    CASE
+        WHEN given_up.prefix IS NOT NULL AND named_workers > 1 THEN given_up.prefix
+        WHEN named_workers <= $max_names THEN names
+    END AS entity,
     'high' AS confidence,
     concat(
         upper(text[1]), text[2:],

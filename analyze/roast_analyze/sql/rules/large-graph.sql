@@ -1,14 +1,18 @@
--- Large graphs with embedded data.
+-- Large graphs, or graphs that are slow to build.
 -- The client serializes the data, the scheduler receives and keeps it, and sends it again with each
 -- task. The saving is at least the time to send the graph to the scheduler. At most, it also
 -- includes the time in which workers had nothing to do before the graph arrived, the dispatch time
 -- of its tasks in core_time, and some time for building the first graph. Time that the client spent
--- outside of Dask is not counted.
+-- outside of Dask is not counted. A graph without large data can be slow to build, too: Dask searches
+-- arguments for other tasks and computes their tokens, in each call. That time counts if the workers
+-- had nothing to do meanwhile.
 -- Records: graph_update
 -- Source: distributed's warning "Sending large graph of size", from 10 MB
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_bytes = 1e7: size of the graph
 -- $min_seconds = 0.05: wait that is shown as 0.1 s
+-- $min_building_seconds = 0.5: time that the client needs to build graphs without large data
+-- $min_building_share = 0.05: the same, as a share of the run
 WITH large AS (
     SELECT
         update.trace_id,
@@ -88,6 +92,47 @@ found AS (
     FROM ways
     LEFT JOIN outside_dask USING (trace_id)
     GROUP BY trace_id
+),
+-- Times without tasks before graphs are sent; several graphs can end the same one.
+before_graphs AS (
+    SELECT trace_id, client, from_t, max(t) AS t, sum(tasks) AS tasks
+    FROM (
+        SELECT
+            update.trace_id,
+            update.client,
+            update.t,
+            update.tasks,
+            coalesce(max(attempt.end_t), any_value(run.start_t)) AS from_t
+        FROM graph_updates AS update
+        INNER JOIN _cluster_size AS run USING (trace_id)
+        LEFT JOIN _task_runs AS attempt
+            ON update.trace_id = attempt.trace_id AND attempt.end_t <= update.t
+        GROUP BY update.trace_id, update.stimulus_id, update.client, update.t, update.tasks
+    )
+    WHERE trace_id NOT IN (SELECT trace_id FROM large)
+    GROUP BY ALL
+),
+built AS (
+    SELECT
+        trace_id,
+        max_by("function", activity_seconds) AS "function",
+        sum(activity_seconds) AS seconds
+    FROM (
+        SELECT
+            before.trace_id,
+            activity."function",
+            sum(least(activity.stop_t, before.t) - greatest(activity.start_t, before.from_t))
+                AS activity_seconds
+        FROM before_graphs AS before
+        INNER JOIN client_activity AS activity
+            ON before.trace_id = activity.trace_id
+            AND before.client = activity.client
+            AND activity.activity = 'dask'
+            AND activity.start_t < before.t
+            AND activity.stop_t > before.from_t
+        GROUP BY before.trace_id, activity."function"
+    )
+    GROUP BY trace_id
 )
 SELECT
     layers.layer AS entity,
@@ -114,4 +159,23 @@ FROM found
 INNER JOIN _run_size USING (trace_id)
 LEFT JOIN layers USING (trace_id)
 LEFT JOIN dispatched USING (trace_id)
-WHERE waited_seconds >= $min_seconds;
+WHERE waited_seconds >= $min_seconds
+UNION ALL BY NAME
+SELECT
+    built."function" AS entity,
+    'high' AS confidence,
+    format(
+        'The client needed {:.1f} s to build graphs, mostly in {}, while the workers had nothing to do.',
+        built.seconds, built."function"
+    ) AS sentence,
+    built.seconds * mean_nthreads AS core_seconds,
+    0.6 * built.seconds AS wall_seconds_min,
+    1.1 * built.seconds AS wall_seconds_max,
+    'Pass large arguments once, as dask.delayed(value, traverse=False) or with client.scatter, instead of to'
+    ' each call; or build fewer and larger tasks.' AS change,
+    'SELECT "function", activity, start_t, seconds, cpu_seconds FROM client_activity ORDER BY start_t'
+        AS evidence,
+    built.trace_id
+FROM built
+INNER JOIN _run_size USING (trace_id)
+WHERE built.seconds >= greatest($min_building_seconds, $min_building_share * run_seconds);

@@ -6,14 +6,49 @@
 -- left out, because their number follows from their size. Tasks without dependencies are left out
 -- if no other task needs them, or if their client submits them slowly. Chains that run in parallel
 -- during the whole run may be all of the available parallelism: whether they can be split is
--- uncertain, whereas fewer workers certainly suffice (rule excess-workers).
+-- uncertain, whereas fewer workers certainly suffice (rule excess-workers). Independent tasks of a
+-- graph that are a few more than the threads leave most threads idle in a second round.
 -- Records: transition
 -- Source: Sparklens, "critical path"; Dask best practices, "Avoid very large graphs"
 -- Documentation: https://docs.dask.org/en/stable/graph_manipulation.html
 -- $min_inputs = 6: dependencies of a merge
 -- $min_steps = 5: number of tasks; fewer can be the end of a tree
 -- $min_chains = 1.5: mean number of tasks that run in parallel during the whole run
-WITH bound AS (
+-- $max_round_ratio = 1.5: tasks for each thread, of which those of the second round are few
+-- $min_round_share = 0.05: their idle time, as a share of the core time
+WITH graphs AS (
+    SELECT
+        task.trace_id,
+        task.prefix,
+        count(*) AS tasks,
+        median(run.whole_seconds) AS usual_seconds,
+        max(run.compute_stop_t) - min(run.compute_start_t) AS extent,
+        sum(run.whole_seconds) AS seconds
+    FROM _task_runs AS run
+    INNER JOIN raw.task AS task ON run.submission = task.rowid
+    WHERE run.outcome = 'memory' AND run.attempt = 1 AND run.role IS NULL
+    GROUP BY task.trace_id, task.stimulus_id, task.prefix
+),
+rounds AS (
+    SELECT
+        trace_id,
+        prefix,
+        count(*) AS graphs,
+        sum(tasks) AS tasks,
+        max(tasks) AS most_tasks,
+        any_value(peak_nthreads) AS nthreads,
+        sum(peak_nthreads * extent - seconds) AS idle_seconds
+    FROM graphs
+    INNER JOIN _run_size USING (trace_id)
+    WHERE prefix IS NOT NULL
+        AND tasks > peak_nthreads
+        AND tasks <= $max_round_ratio * peak_nthreads
+        -- Two rounds: tasks that depend on each other would take longer.
+        AND extent BETWEEN 1.5 * usual_seconds AND 2.5 * usual_seconds
+    GROUP BY trace_id, prefix
+    HAVING sum(peak_nthreads * extent - seconds) >= $min_round_share * any_value(run_core_seconds)
+),
+bound AS (
     SELECT *, dependencies >= $min_inputs AS is_merge
     FROM _bound_attempts AS attempt
     WHERE dependencies > 0 OR (
@@ -39,6 +74,10 @@ prefixes_of AS (
         avg((dependencies > 0)::INTEGER) AS dependent_share
     FROM bound
     WHERE prefix IS NOT NULL
+        AND NOT EXISTS (
+            FROM rounds
+            WHERE rounds.trace_id = bound.trace_id AND rounds.prefix = bound.prefix
+        )
     GROUP BY trace_id, prefix
     -- The last merges of a tree with a small fan-in are expected.
     HAVING is_merge OR inputs < 2 OR scarce_tasks >= $min_steps
@@ -118,4 +157,32 @@ FROM (
 )
 LEFT JOIN fan_ins USING (trace_id, prefix)
 -- A chain can consist of several prefixes: only the largest ones are reported.
-QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY idle_seconds DESC) <= 3;
+QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY idle_seconds DESC) <= 3
+UNION ALL BY NAME
+SELECT
+    prefix AS entity,
+    'medium' AS confidence,
+    concat(
+        CASE graphs
+            WHEN 1 THEN format('The {} tasks of {}', tasks, prefix)
+            ELSE format('The tasks of {}, up to {} in each of {} graphs,', prefix, most_tasks, graphs)
+        END,
+        format(
+            ' run in two rounds on {} threads. The second round leaves most of them idle: {:,.1f}'
+            ' core-seconds.', nthreads, idle_seconds
+        )
+    ) AS sentence,
+    idle_seconds AS core_seconds,
+    0.4 * idle_seconds / mean_nthreads AS wall_seconds_min,
+    1.1 * idle_seconds / mean_nthreads AS wall_seconds_max,
+    format(
+        'Split the tasks of {} into more and smaller ones, at least two for each thread, or into as many as'
+        ' there are threads.', prefix
+    ) AS change,
+    format(
+        'SELECT key, worker, compute_start_t, compute_seconds FROM task_runs WHERE prefix = ''{}'''
+        ' ORDER BY compute_start_t', replace(prefix, '''', '''''')
+    ) AS evidence,
+    trace_id
+FROM rounds
+INNER JOIN _run_size USING (trace_id);

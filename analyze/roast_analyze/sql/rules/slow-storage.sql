@@ -3,8 +3,9 @@
 -- one slow file does not count for its server. The rate is compared with that of the fastest other
 -- server. Hosts are compared if their workers read from the same server, or local files. A single
 -- server is slow if reading dominates, at a low rate that latency does not explain: requests are
--- large, or reading takes longer than opening, which has as many requests. The cost excludes repeated
--- reads of the same baskets (rule repeated-baskets).
+-- large, or reading takes longer than opening, which has as many requests, or both take longer for
+-- each request than the latency between continents. The cost excludes repeated reads of the same
+-- baskets (rule repeated-baskets).
 -- Records: chunk
 -- Source: recorded bytes, requests and times of chunks
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
@@ -14,6 +15,7 @@
 -- $max_rate = 5e6: rate in bytes per second and thread, below which reading is slow, if there is nothing to compare with
 -- $min_request_bytes = 100000: mean size of requests, if there is nothing to compare with
 -- $min_read_ratio = 1.5: otherwise, reading relative to opening
+-- $min_request_seconds = 0.1: or mean duration of requests, if reading takes at least half as long as opening
 -- $repeated_ratio = 2.5: how often baskets are read, from which repeated reads are excluded
 WITH reads AS (
     SELECT
@@ -64,6 +66,7 @@ places AS (
         median(io_seconds / compute_seconds) AS share,
         sum(nbytes) AS nbytes,
         sum(nbytes) / nullif(sum(requests), 0) AS request_bytes,
+        sum(io_seconds) / nullif(sum(requests), 0) AS request_seconds,
         sum(read_seconds) / nullif(sum(open_seconds), 0) AS read_ratio,
         sum(io_seconds) AS io_seconds,
         sum(compute_seconds) AS compute_seconds
@@ -103,7 +106,11 @@ slow AS (
         )
         AND rate < $max_rate
         AND share >= $min_single_share
-        AND (request_bytes >= $min_request_bytes OR read_ratio >= $min_read_ratio)
+        AND (
+            request_bytes >= $min_request_bytes
+            OR read_ratio >= $min_read_ratio
+            OR (request_seconds >= $min_request_seconds AND read_ratio >= 0.5)
+        )
     )
 )
 SELECT

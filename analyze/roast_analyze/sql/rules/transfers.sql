@@ -1,14 +1,18 @@
--- Threads waiting for inputs from other workers.
+-- Transfers between workers, or of results to the client.
 -- The time is that of core_time: one waiting attempt explains one idle thread. Without transfers,
 -- threads would compute for at least half of it. At most, the tail caused by transfers is shorter
 -- as well, and tasks are dispatched sooner, because event loops do not serialize data. Tasks also
 -- compute as fast as with local inputs: received data is deserialized, and transfers compete with
 -- computing for memory and the interpreter. The compute times compared are medians of tasks of a prefix
--- with the same number of inputs.
+-- with the same number of inputs. The client waits for its results if they are large and it goes on
+-- to wait after the last one was computed. At most, the last merges of these results wait for them, too.
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.05: share of the core time
 -- $min_attempts = 5: attempts with transferred inputs, and with local ones, whose compute times are compared
+-- $min_result_bytes = 5e6: results that the client fetches
+-- $min_fetch_seconds = 0.5: time that it waits for them
+-- $min_fetch_share = 0.05: the same, as a share of the run
 -- $min_relative_duration = 1.1: compute time with transferred inputs, relative to local ones
 WITH waited AS (
     SELECT trace_id, prefix, sum(seconds) AS seconds
@@ -89,6 +93,51 @@ moved AS (
         GROUP BY ALL
     )
     GROUP BY trace_id, prefix
+),
+-- Only time in the function that waited for the last result.
+fetched AS (
+    SELECT
+        waiting.trace_id,
+        sum(later.stop_t - greatest(later.start_t, waiting.last_t)) AS seconds
+    FROM (
+        SELECT last.trace_id, last.last_t, activity.client, activity."function"
+        FROM (
+            SELECT trace_id, max(end_t) AS last_t
+            FROM _task_runs
+            WHERE outcome = 'memory'
+            GROUP BY trace_id
+        ) AS last
+        INNER JOIN client_activity AS activity
+            ON last.trace_id = activity.trace_id
+            AND activity.activity = 'wait'
+            AND activity.start_t <= last.last_t
+            AND activity.stop_t > last.last_t
+    ) AS waiting
+    INNER JOIN client_activity AS later
+        ON waiting.trace_id = later.trace_id
+        AND waiting.client = later.client
+        AND waiting."function" = later."function"
+        AND later.activity = 'wait'
+        AND later.stop_t > waiting.last_t
+    GROUP BY waiting.trace_id
+),
+results AS (
+    SELECT run.trace_id, sum(run.nbytes) AS nbytes, max_by(run.prefix, run.nbytes) AS prefix
+    FROM _task_runs AS run
+    INNER JOIN (
+        SELECT trace_id, max(end_t) AS last_t
+        FROM _task_runs
+        WHERE outcome = 'memory'
+        GROUP BY trace_id
+    ) AS last USING (trace_id)
+    WHERE run.outcome = 'memory'
+        AND EXISTS (
+            FROM wanted_keys AS wanted
+            WHERE wanted.trace_id = run.trace_id
+                AND wanted.key = run.key
+                AND coalesce(wanted.stop_t, 'infinity') >= last.last_t
+        )
+    GROUP BY run.trace_id
 )
 SELECT
     found.prefix AS entity,
@@ -127,4 +176,30 @@ SELECT
 FROM found
 LEFT JOIN moved USING (trace_id, prefix)
 LEFT JOIN slowed USING (trace_id, prefix)
-LEFT JOIN idle USING (trace_id);
+LEFT JOIN idle USING (trace_id)
+UNION ALL BY NAME
+SELECT
+    results.prefix AS entity,
+    'high' AS confidence,
+    format(
+        'After the last task, the client waited {:.1f} s for results of {}: {}.', fetched.seconds,
+        results.prefix, _byte_size(results.nbytes)
+    ) AS sentence,
+    fetched.seconds * mean_nthreads AS core_seconds,
+    0.6 * fetched.seconds AS wall_seconds_min,
+    1.1 * (
+        fetched.seconds
+        + (coalesce(waited.seconds, 0) + coalesce(tail_seconds, 0)) / mean_nthreads
+    ) AS wall_seconds_max,
+    'Return less to the client, such as histograms instead of columns, or write results to files in the'
+    ' tasks.' AS change,
+    'SELECT "function", activity, start_t, seconds FROM client_activity ORDER BY start_t' AS evidence,
+    fetched.trace_id
+FROM fetched
+INNER JOIN results USING (trace_id)
+INNER JOIN _run_size USING (trace_id)
+LEFT JOIN (SELECT trace_id, sum(seconds) AS seconds FROM waited GROUP BY trace_id) AS waited
+    USING (trace_id)
+LEFT JOIN idle USING (trace_id)
+WHERE results.nbytes >= $min_result_bytes
+    AND fetched.seconds >= greatest($min_fetch_seconds, $min_fetch_share * run_seconds);

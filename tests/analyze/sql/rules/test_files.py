@@ -132,6 +132,21 @@ def test_single_slow_server(apply, process, worker, seconds, found):
     )
 
 
+@pytest.mark.parametrize(
+    ("read_seconds", "requests", "found"),
+    [(3.0, 50, True), (3.0, 200, False), (1.0, 50, False)],
+)
+def test_single_server_with_slow_requests(
+    apply, process, worker, read_seconds, requests, found
+):
+    """Opening and reading take at least 0.1 s a request, or only opening does."""
+    chunk = {"file": "https://far/1.root", "seconds": 10.0, "bytes_read": 10**5}
+    chunk |= {"open_seconds": 4.0, "read_seconds": read_seconds, "requests": requests}
+
+    rows = apply("slow-storage", worker("w1"), *process(*[chunk] * 3), columns="entity")
+    assert rows == ([("far",)] if found else [])
+
+
 @pytest.mark.parametrize(("times", "core_seconds"), [(4, 12.0 / 4), (2, 12.0)])
 def test_single_slow_server_with_repeated_reads_of_baskets(
     apply, process, worker, times, core_seconds

@@ -140,6 +140,20 @@ def test_worker_killed_for_its_memory(apply, worker, task, run, gone):
     assert change.startswith("Give each worker about 1.4 GiB (now 954 MiB)")
 
 
+@pytest.mark.parametrize(("workers", "entity"), [(3, "w1, w2, w3"), (4, None)])
+def test_several_killed_workers(apply, worker, task, run, gone, workers, entity):
+    names = [f"w{number}" for number in range(1, workers + 1)]
+    records = [
+        record for name in names for record in (worker(name, name=name), kill(6.0, name))
+    ]
+    records += [gone(name, 6.0, "handle-worker-cleanup-1.0") for name in names]
+    [found] = apply(
+        "killed-workers", worker("last"), task("a"), *records, *run("a", 1.0, 9.0, "last"),
+        columns="entity",
+    )  # fmt: skip
+    assert found == (entity,)
+
+
 def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
     # "used" is computed again, too, but a task had used its first result.
     [(sentence,)] = apply(

@@ -108,6 +108,27 @@ def test_a_graph_that_is_not_large(apply, large_graph):
     assert apply("large-graph", *large_graph(9_000_000)) == []
 
 
+def activity(name, activity, start_t, stop_t):
+    # Return what the program of the client did.
+    about = {"name": name, "activity": activity, "start_t": start_t, "stop_t": stop_t}
+    return {"kind": "client_activity", "t": stop_t, "client": "c", **about}
+
+
+@pytest.mark.parametrize(("seconds", "found"), [(12.0, True), (4.0, False)])
+def test_a_graph_that_is_slow_to_build(apply, large_graph, seconds, found):
+    """The workers wait from 20 s to 40 s; building takes 5 % of the run, or less."""
+    records = [
+        *large_graph(9_000_000),
+        # Only the part after the previous task counts.
+        activity("build", "dask", 10.0, 20.0 + seconds),
+        activity("build", "own", 32.0, 40.0),
+    ]
+    columns = "entity, core_seconds, wall_seconds_max"
+    assert apply("large-graph", *records, columns=columns) == (
+        [("build", pytest.approx(2 * 12.0), pytest.approx(1.1 * 12.0))] if found else []
+    )
+
+
 @pytest.fixture
 def combined(worker, task, run):
     """Return a task that fetches the result of another worker for some seconds."""
@@ -183,6 +204,28 @@ def test_transfers_that_delay_the_dispatch_of_other_tasks(apply, combined, task,
 
     assert most() == pytest.approx(1.1 * (12.0 + 12.0) / 2)
     assert most(*late) == pytest.approx(1.1 * (12.0 + 12.0 + 6.0) / 2)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "seconds", "found"),
+    [(64 * 2**20, 10.0, True), (1_000_000, 10.0, False), (64 * 2**20, 3.0, False)],
+)
+def test_large_results_of_the_client(apply, worker, task, run, nbytes, seconds, found):
+    """Two threads are idle while the client fetches a result, which takes 5 % of the run."""
+    wants = {"t": 1.0, "action": "desires", "keys": ["merge-1"]}
+    found_rows = apply(
+        "transfers",
+        worker("w1"), worker("w2"),
+        task("merge-1", t=1.0, client="c"),
+        {"kind": "wanted_keys", "t": 1.0, "client": "c", "changes": [wants]},
+        *run("merge-1", 1.0, 50.0, nbytes=nbytes),
+        activity("analyze", "wait", 1.0, 50.0 + seconds),
+        # Another function waits for something else.
+        activity("close", "wait", 80.0, 100.0),
+        columns="entity, core_seconds, sentence",
+    )  # fmt: skip
+    sentence = "After the last task, the client waited 10.0 s for results of merge: 64 MiB."
+    assert found_rows == ([("merge", pytest.approx(20.0), sentence)] if found else [])
 
 
 def test_short_transfers(apply, combined):

@@ -68,6 +68,20 @@ def test_a_little_slower(apply, naps):
     assert apply("slow-worker", *naps(a1=1.0, b1=1.0, c1=1.4)) == []
 
 
+def test_a_host_of_which_one_worker_is_nearly_slow(apply, worker, task, run):
+    """Tasks of c2 vary so much that it may be slow by chance, but not together with c1."""
+    records = []
+    factors = {"a1": [1.0], "a2": [1.0], "b1": [1.0], "c1": [2.0], "c2": [0.8, 1.6, 1.6, 3.0]}
+    for name, seconds in factors.items():
+        records.append(worker(name, name=name, host=f"host-{name[0]}"))
+        for number in range(20):
+            key, begin = f"nap-{name}-{number}", 3.0 * number
+            stop = begin + seconds[number % len(seconds)]
+            records += [task(key), *run(key, begin, stop, worker=name)]
+    assert apply("slow-host", *records, columns="entity") == [("host-c",)]
+    assert apply("slow-worker", *records) == []
+
+
 def test_a_host(apply, naps):
     records = naps(a1=1.0, a2=1.0, c1=2.0, c2=2.0)
     assert apply("slow-host", *records) == [("host-c", pytest.approx(60.0))]

@@ -32,6 +32,36 @@ def cluster(worker, task, run):
     return cluster
 
 
+@pytest.mark.parametrize(
+    ("starts", "found"),
+    [
+        # Five tasks of 10 s on four threads: the fifth one leaves three of them idle.
+        ([0.0, 0.0, 0.0, 0.0, 10.0], True),
+        # As many tasks as threads in both rounds, or in one.
+        ([0.0, 0.0, 0.0, 0.0, 10.0, 10.0, 10.0, 10.0], False),
+        ([0.0, 0.0, 0.0, 0.0], False),
+        # They follow each other.
+        ([0.0, 10.0, 20.0, 30.0, 40.0], False),
+    ],
+)
+def test_a_few_tasks_more_than_threads(apply, worker, task, run, starts, found):
+    records = [worker("w1", nthreads=4)]
+    for graph in range(2):
+        for number, start in enumerate(starts):
+            key, t = f"fit-{graph}-{number}", 50.0 * graph
+            begin = t + start
+            records += [
+                task(key, t=t, stimulus_id=f"g{graph}"),
+                *run(key, t, begin + 10.0, phases=[("compute", begin, begin + 10.0)]),
+            ]
+    rows = apply("low-parallelism", *records, columns="entity, core_seconds, sentence")
+    sentence = (
+        "The tasks of fit, up to 5 in each of 2 graphs, run in two rounds on 4 threads. "
+        "The second round leaves most of them idle: 60.0 core-seconds."
+    )
+    assert rows == ([("fit", pytest.approx(60.0), sentence)] if found else [])
+
+
 def test_a_long_task_that_started_last(apply, cluster):
     """The fit of 30 s ends 20 s after the last other task."""
     assert apply("long-tail", *cluster(30.0)) == [("fit", pytest.approx(20.0, rel=0.02))]

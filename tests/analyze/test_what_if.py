@@ -52,6 +52,30 @@ def test_graphs_follow_the_results_that_the_client_waited_for(plan_of, task, run
     assert plan.closing_seconds == 80.0
 
 
+@pytest.mark.parametrize(("delay", "is_streaming"), [(0.125, True), (0.5, False)])
+def test_graphs_follow_results_as_they_are_completed(plan_of, task, run, delay, is_streaming):
+    # The client submits a task after each result, or in the middle between two results.
+    keys = [f"first-{number}" for number in range(20)]
+    records = [task(key, t=1.0, stimulus_id="g", client="c") for key in keys]
+    for number, key in enumerate(keys):
+        records += run(key, 1.0 + number, 2.0 + number)
+    for number in range(6):
+        key, t = f"later-{number}", 2.0 + number + delay
+        records += [task(key, t=t, stimulus_id=key, client="c"), *run(key, 30.0, 31.0)]
+        keys.append(key)
+    change = {"t": 1.0, "action": "desires", "keys": keys}
+    records.append({"kind": "wanted_keys", "t": 1.0, "client": "c", "changes": [change]})
+
+    _, second, third, *_ = plan_of(*records).submissions
+
+    if is_streaming:
+        assert second == Submission(delay, after_graph=0, after_results=1)
+        assert third == Submission(delay, after_graph=1, after_results=2)
+    else:
+        assert second == Submission(1.0 + delay, after_graph=0)
+        assert third == Submission(1.0, after_graph=1)
+
+
 def test_durations_and_failed_attempts(plan_of, task, run):
     # A result that is lost is computed again if the simulation loses its worker, too.
     plan = plan_of(

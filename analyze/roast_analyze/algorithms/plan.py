@@ -39,12 +39,14 @@ class Submission:
     """A graph that a client submits `delay_seconds` after an earlier instant.
 
     The instant is the end of the last of the tasks `after`; without tasks, the submission of
-    the graph `after_graph`; without either, the start of the run.
+    the graph `after_graph`; without either, the start of the run. A client that submits tasks
+    as results arrive waits until `after_results` wanted tasks have ended, too.
     """
 
     delay_seconds: float
     after: tuple[int, ...] = ()
     after_graph: int | None = None
+    after_results: int | None = None
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,11 @@ _MIN_WARMUP_SHARE: Final = 0.2
 _MIN_WARMUP_SECONDS: Final = 0.02
 _MIN_WARM_ATTEMPTS: Final = 5
 
+#: Minimum number of graphs after a result of a client that submits them as results arrive, and
+#: their maximum delay relative to the time between results.
+_MIN_STREAMED_GRAPHS: Final = 5
+_MAX_STREAMING_SHARE: Final = 0.25
+
 #: End of the first attempt of the same prefix on the same process.
 _FIRST_STOP: Final = pl.col("stop_t").sort_by("start_t").first().over("process", "prefix")
 
@@ -255,8 +260,9 @@ def _submissions(
 
     A graph follows the last graph whose results were complete before it, if that was after the
     previous submission of the same client: the client waited for these results. Otherwise it
-    follows the previous submission. A wanted task is released by the first graph that was
-    submitted after the client had released its key, if any.
+    follows the previous submission, or the number of results that a client awaits as they are
+    completed. A wanted task is released by the first graph that was submitted after the client
+    had released its key, if any.
     """
     depended = tasks["dependencies"].explode().unique()
     # The client waits for the keys that it wants; if these are not recorded, for tasks without
@@ -283,12 +289,20 @@ def _submissions(
     submissions: dict[int, Submission] = {}
     previous: dict[str | None, tuple[int, float]] = {}
     in_order = graphs.sort("t", "graph")
+    results_t = tasks.filter(is_awaited)["end_t"].drop_nulls().sort().to_list()
+    is_streaming = not wanted.is_empty() and _is_streaming(in_order["t"].to_list(), results_t)
     for graph, t, client in in_order.select("graph", "t", "client").iter_rows():
         before, before_t = previous.get(client, (None, -math.inf))
         position = bisect_right(complete_t, t) - 1
         if position >= 0 and complete_t[position] > before_t:
             after = completed["awaited"][position].to_list()
             submissions[graph] = Submission(t - complete_t[position], after=tuple(after))
+        elif before is not None and is_streaming:
+            number = bisect_right(results_t, t)
+            from_t = max(before_t, results_t[number - 1]) if number else before_t
+            submissions[graph] = Submission(
+                t - from_t, after_graph=before, after_results=number or None
+            )
         elif before is not None:
             submissions[graph] = Submission(t - before_t, after_graph=before)
         else:
@@ -307,6 +321,20 @@ def _submissions(
             if key in until
         },
     )
+
+
+def _is_streaming(graphs_t: list[float], results_t: list[float]) -> bool:
+    """Return whether most graphs follow a result at once, as with ``as_completed``.
+
+    The time from the latest result to a graph is compared with that between results: a client
+    that submits graphs at other times does so anywhere between two results.
+    """
+    delays = [
+        t - results_t[number - 1] for t in graphs_t if (number := bisect_right(results_t, t))
+    ]
+    if len(delays) < _MIN_STREAMED_GRAPHS or len(results_t) < 2:
+        return False
+    return bool(np.median(delays) < _MAX_STREAMING_SHARE * np.median(np.diff(results_t)))
 
 
 def _steal_seconds(run: Mapping[str, Any], attempts: pl.DataFrame) -> float | None:

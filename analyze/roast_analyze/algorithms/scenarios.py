@@ -291,7 +291,12 @@ def with_chunk_size(
             *(task.dependencies for task in added),
         ],
         submissions=[
-            replace(submission, after=tuple({replaced[task] for task in submission.after}))
+            # Other chunks have another number of results.
+            replace(
+                submission,
+                after=tuple({replaced[task] for task in submission.after}),
+                after_results=None,
+            )
             for submission in plan.submissions
         ],
         failed_seconds=_of_kept(plan.failed_seconds, numbers),

@@ -202,10 +202,17 @@ class _Simulation:
             self._releases[released].append(task)
         self._graph_left: list[int] = []
         self._graphs_after: dict[int, list[int]] = defaultdict(list)
+        #: Graphs after a number of results, and the wanted tasks that have none.
+        self._graphs_after_results: dict[int, list[int]] = defaultdict(list)
+        self._without_results = set(plan.wanted)
         for graph, nodes in enumerate(awaited_nodes(plan)):
             self._graph_left.append(len(nodes))
             for node in nodes:
                 self._graphs_after[node].append(graph)
+            results = plan.submissions[graph].after_results
+            if results is not None:
+                self._graph_left[graph] += 1
+                self._graphs_after_results[results].append(graph)
 
     def run(self) -> Result:
         plan = self._plan
@@ -292,7 +299,11 @@ class _Simulation:
                     ready.append(task)
         self._make_ready(t, ready)
         # Popped, because a result that is computed again triggers no second submission.
-        for graph in self._graphs_after.pop(node, ()):
+        self._submit_after(t, self._graphs_after.pop(node, ()))
+
+    def _submit_after(self, t: float, graphs: Iterable[int]) -> None:
+        """Submit graphs of which a condition holds, if it was the last one."""
+        for graph in graphs:
             self._graph_left[graph] -= 1
             if not self._graph_left[graph]:
                 delay = self._plan.submissions[graph].delay_seconds
@@ -457,6 +468,10 @@ class _Simulation:
             self._forget_unneeded(other)
         self._forget_unneeded(task)
         self._advance(t, self._dependents[task], task)
+        if task in self._without_results:
+            self._without_results.remove(task)
+            results = len(self._plan.wanted) - len(self._without_results)
+            self._submit_after(t, self._graphs_after_results.pop(results, ()))
 
     def _store(self, task: int, worker: _Worker) -> None:
         """Record that a worker has a result."""

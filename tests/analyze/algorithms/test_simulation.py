@@ -196,6 +196,26 @@ def test_the_client_submits_after_results():
     assert critical_path_seconds(two_graphs) == 10.5
 
 
+def test_the_client_submits_as_results_arrive():
+    # One more task after each of the first two results, whichever these are.
+    stream = plan(
+        [4, 1, 2, 1, 1], workers=2, groups=[0, 1, 2, 3, 4], stealing_seconds=None,
+        graphs=np.array([0, 0, 0, 1, 2]), wanted=dict.fromkeys(range(5)),
+        placement=placement([0, 1, 1, 1, 1]),
+        submissions=[
+            Submission(0.0),
+            Submission(0.5, after_graph=0, after_results=1),
+            Submission(0.5, after_graph=1, after_results=2),
+        ],
+    )  # fmt: skip
+
+    # Results at 1 s and 3 s on the second worker; the first one has its own only at 4 s.
+    assert ends(simulate(stream)) == [4, 1, 3, 4, 5]
+    one = replace(stream, placement=None, workers=[Presence("w", "host", 1)])
+    assert ends(simulate(one)) == [4, 5, 7, 8, 9]
+    assert simulate(replace(stream, workers=[])).unfinished == 5
+
+
 def test_workers_come_and_go():
     late = plan([1, 1], workers=0)
 

@@ -25,7 +25,7 @@ import numpy as np
 import uproot
 from coffea import processor
 from coffea.nanoevents import BaseSchema
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster, as_completed, wait
 
 import roast_recorder
 from roast_analyze import Trace
@@ -100,6 +100,17 @@ def deep(client: Client) -> None:
     client.compute(dask.delayed(sum)(chains)).result()
 
 
+def streaming(client: Client) -> None:
+    """Sleep 150 times for 50 to 300 ms, and submit the next task after each result."""
+    random = np.random.default_rng(7)
+    seconds = random.uniform(0.05, 0.3, 150).tolist()
+    done = as_completed(client.map(doze, seconds[:40], pure=False))
+    left = seconds[40:]
+    for _ in done:
+        if left:
+            done.add(client.submit(doze, left.pop(), pure=False))
+
+
 def computing(client: Client) -> None:
     """Compute in a loop for about 0.1 s, 150 times."""
     client.submit(sum, client.map(compute, [1_500_000] * 150, pure=False)).result()
@@ -162,6 +173,7 @@ KINDS = {
     "rounds": Kind(rounds, (1, 2, 4, 8)),
     "stragglers": Kind(stragglers, (1, 2, 4, 8)),
     "deep": Kind(deep, (1, 2, 4, 8)),
+    "streaming": Kind(streaming, (1, 2, 4, 8)),
     "computing": Kind(computing, (1, 2)),
     "chunks": Kind(chunked, (3,), (4_000, 8_000, 16_000, 32_000)),
 }

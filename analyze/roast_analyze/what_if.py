@@ -233,6 +233,9 @@ def _limits(
         yield f"contention for the {cores:g} cores of the host is not known"
     elif _stretch(recorded, plan) > 1:
         yield f"computation stretched: {cores:g} cores on the host"
+    elif cores and threads > max(cores, before):
+        # Tasks that use little CPU fit, but the processes of Dask need some, too.
+        yield f"{threads} threads share {cores:g} cores: the overhead of Dask may be higher"
     elif not cores and threads > before:
         yield "contention for storage and network is not known"
     most, most_before = (

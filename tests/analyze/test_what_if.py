@@ -234,6 +234,37 @@ def test_a_loss_after_the_predicted_end_is_noted(open_trace, worker, gone, task,
     assert "a lost worker is not lost here: the last task ends before" in notes[1]
 
 
+@pytest.mark.parametrize(
+    ("cpu_seconds", "note"),
+    [
+        (1.0, "8 threads share 2 cores: the overhead of Dask may be higher"),
+        (9.0, "computation stretched: 2 cores on the host"),
+        (None, "contention for the 2 cores of the host is not known"),
+    ],
+)
+def test_more_threads_than_cores_are_noted(
+    open_trace, worker, told, task, run, cpu_seconds, note
+):
+    # The task uses a core for a tenth of its time, for nine tenths, or it is not recorded.
+    metric = {"kind": "fine_metric", "t": 10.0, "worker": "w1", "server_id": "id-w1-0.0"}
+    metric |= {"context": "execute", "prefix": "a", "unit": "seconds"}
+    metrics = [] if cpu_seconds is None else [
+        {**metric, "activity": "thread-cpu", "delta": cpu_seconds},
+        {**metric, "activity": "thread-noncpu", "delta": 10.0 - cpu_seconds},
+    ]  # fmt: skip
+    trace = open_trace(
+        worker("w1", host="h"),
+        *told("worker", worker="w1", machine={"host": "h", "cores": 2, "usable_cores": 2}),
+        task("a"),
+        *run("a", 0.0, 10.0),
+        *metrics,
+    )
+
+    notes = trace.what_if(workers=[1, 8])["note"]
+
+    assert notes.to_list() == [None, note]
+
+
 def test_samples_are_replayed():
     """Runs with failures, a lost worker, graphs after graphs, transfers and a shuffle."""
     names = ("coffea", "coffea_failures", "image_pipeline", "shuffle_reduce")

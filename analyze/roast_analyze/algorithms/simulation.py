@@ -88,11 +88,11 @@ class _Worker:
         self.occupancy += expected_seconds
 
     def is_unoccupied(self, mean: float) -> bool:
-        """Whether it has less work than half of what each of its threads has on average."""
+        """Return whether it has less than half of the average work for its threads."""
         return len(self.processing) < self.nthreads or self.occupancy < self.nthreads * mean / 2
 
     def is_saturated(self, mean: float) -> bool:
-        """Whether much work waits on it, as in SchedulerState.check_idle_saturated()."""
+        """Return whether much work waits on it: SchedulerState.check_idle_saturated()."""
         tasks = len(self.processing)
         pending = self.occupancy * (tasks - self.nthreads) / (tasks * self.nthreads)
         return pending > max(0.4, 1.9 * mean)

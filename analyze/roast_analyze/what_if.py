@@ -129,8 +129,10 @@ def predict(
         whole = [replace(scenario, without=()) for scenario in scenarios]
         for scenario in dict.fromkeys([Scenario(), *whole, *scenarios]):
             plan = apply(recorded, scenario)
-            results = placed if scenario == Scenario() else simulations(plan)
-            result = simulate(plan) if plan.placement is not None else _median(results)
+            results = simulations(plan)
+            result = results[len(results) // 2]
+            if scenario == Scenario():
+                results = placed
             notes = [warning, *_limits(recorded, scenario, plan, result)]
             slots = worker_slots(plan.workers)
             rows.append(
@@ -162,10 +164,6 @@ def simulations(plan: Plan) -> list[Result]:
     count = min(max(_SIMULATED_TASKS // max(len(plan.seconds), 1), 1), _MAX_SIMULATIONS)
     results = [simulate(plan, seed) for seed in range(count)]
     return sorted(results, key=lambda result: result.wall_seconds)
-
-
-def _median(results: Sequence[Result]) -> Result:
-    return results[len(results) // 2]
 
 
 def apply(recorded: Recorded, scenario: Scenario) -> Plan:

@@ -16,10 +16,10 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -48,13 +48,16 @@ class Result:
     unfinished: int
 
 
-@lru_cache(maxsize=16)
-def simulate(plan: Plan, seed: int = 0) -> Result:
-    """Return the simulated run of a plan; arbitrary choices of Dask depend on the seed.
+#: Simulated runs by seed, as long as their plan exists: a large one takes seconds.
+_simulated: WeakKeyDictionary[Plan, dict[int, Result]] = WeakKeyDictionary()
 
-    Results are remembered, because a large plan takes seconds.
-    """
-    return _Simulation(plan, seed).run()
+
+def simulate(plan: Plan, seed: int = 0) -> Result:
+    """Return the simulated run of a plan; arbitrary choices of Dask depend on the seed."""
+    results = _simulated.setdefault(plan, {})
+    if seed not in results:
+        results[seed] = _Simulation(plan, seed).run()
+    return results[seed]
 
 
 @dataclass(eq=False, slots=True)

@@ -13,7 +13,7 @@
 -- $min_seconds = 0.05: wait that is shown as 0.1 s
 -- $min_building_seconds = 0.5: time that the client needs to build graphs without large data
 -- $min_building_share = 0.05: the same, as a share of the run
-WITH large AS (
+WITH updates AS (
     SELECT
         update.trace_id,
         update.stimulus_id,
@@ -22,14 +22,13 @@ WITH large AS (
         update.sent_t,
         update.tasks,
         update.graph_bytes,
-        update.t = submitted.t AS is_first,
-        max(run.end_t) AS last_end_t
-    FROM (SELECT * FROM graph_updates WHERE graph_bytes >= $min_bytes) AS update
-    INNER JOIN (SELECT trace_id, min(t) AS t FROM graph_updates GROUP BY trace_id) AS submitted
-        USING (trace_id)
-    LEFT JOIN _task_runs AS run ON update.trace_id = run.trace_id AND run.end_t <= update.t
-    GROUP BY ALL
+        update.t = min(update.t) OVER (PARTITION BY update.trace_id) AS is_first,
+        attempt.end_t AS last_end_t
+    FROM graph_updates AS update
+    ASOF LEFT JOIN _task_runs AS attempt
+        ON update.trace_id = attempt.trace_id AND update.t >= attempt.end_t
 ),
+large AS (FROM updates WHERE graph_bytes >= $min_bytes),
 layers AS (
     SELECT trace_id, max_by(part."group", part.nbytes * part.tasks / part.examined) AS layer
     FROM (
@@ -67,19 +66,37 @@ ways AS (
         ) AS from_t
     FROM large
 ),
-outside_dask AS (
+-- Several graphs can end the same time without tasks.
+windows AS (
+    SELECT trace_id, client, from_t, t, true AS is_large FROM ways WHERE from_t < t
+    UNION ALL
+    SELECT trace_id, client, coalesce(last_end_t, run.start_t) AS from_t, max(t), false
+    FROM updates
+    INNER JOIN _cluster_size AS run USING (trace_id)
+    WHERE trace_id NOT IN (SELECT trace_id FROM large)
+    GROUP BY ALL
+),
+activities AS (
     SELECT
-        ways.trace_id,
-        sum(least(activity.stop_t, ways.t) - greatest(activity.start_t, ways.from_t)) AS seconds
-    FROM ways
+        windows.trace_id,
+        windows.is_large,
+        activity.activity,
+        activity."function",
+        sum(least(activity.stop_t, windows.t) - greatest(activity.start_t, windows.from_t))
+            AS seconds
+    FROM windows
     INNER JOIN client_activity AS activity
-        ON ways.trace_id = activity.trace_id
-        AND ways.client = activity.client
-        AND activity.activity = 'own'
-        AND activity.start_t < ways.t
-        AND activity.stop_t > ways.from_t
-    WHERE ways.from_t < ways.t
-    GROUP BY ways.trace_id
+        ON windows.trace_id = activity.trace_id
+        AND windows.client = activity.client
+        AND activity.start_t < windows.t
+        AND activity.stop_t > windows.from_t
+    GROUP BY ALL
+),
+outside_dask AS (
+    SELECT trace_id, sum(seconds) AS seconds
+    FROM activities
+    WHERE is_large AND activity = 'own'
+    GROUP BY trace_id
 ),
 found AS (
     SELECT
@@ -93,45 +110,10 @@ found AS (
     LEFT JOIN outside_dask USING (trace_id)
     GROUP BY trace_id
 ),
--- Times without tasks before graphs are sent; several graphs can end the same one.
-before_graphs AS (
-    SELECT trace_id, client, from_t, max(t) AS t, sum(tasks) AS tasks
-    FROM (
-        SELECT
-            update.trace_id,
-            update.client,
-            update.t,
-            update.tasks,
-            coalesce(max(attempt.end_t), any_value(run.start_t)) AS from_t
-        FROM graph_updates AS update
-        INNER JOIN _cluster_size AS run USING (trace_id)
-        LEFT JOIN _task_runs AS attempt
-            ON update.trace_id = attempt.trace_id AND attempt.end_t <= update.t
-        GROUP BY update.trace_id, update.stimulus_id, update.client, update.t, update.tasks
-    )
-    WHERE trace_id NOT IN (SELECT trace_id FROM large)
-    GROUP BY ALL
-),
 built AS (
-    SELECT
-        trace_id,
-        max_by("function", activity_seconds) AS "function",
-        sum(activity_seconds) AS seconds
-    FROM (
-        SELECT
-            before.trace_id,
-            activity."function",
-            sum(least(activity.stop_t, before.t) - greatest(activity.start_t, before.from_t))
-                AS activity_seconds
-        FROM before_graphs AS before
-        INNER JOIN client_activity AS activity
-            ON before.trace_id = activity.trace_id
-            AND before.client = activity.client
-            AND activity.activity = 'dask'
-            AND activity.start_t < before.t
-            AND activity.stop_t > before.from_t
-        GROUP BY before.trace_id, activity."function"
-    )
+    SELECT trace_id, max_by("function", seconds) AS "function", sum(seconds) AS seconds
+    FROM activities
+    WHERE NOT is_large AND activity = 'dask'
     GROUP BY trace_id
 )
 SELECT

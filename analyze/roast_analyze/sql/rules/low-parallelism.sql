@@ -16,7 +16,15 @@
 -- $min_chains = 1.5: mean number of tasks that run in parallel during the whole run
 -- $max_round_ratio = 1.5: tasks for each thread, of which those of the second round are few
 -- $min_round_share = 0.05: their idle time, as a share of the core time
-WITH graphs AS (
+WITH sizes AS (
+    SELECT trace_id, stimulus_id, prefix
+    FROM raw.task
+    INNER JOIN _run_size USING (trace_id)
+    WHERE prefix IS NOT NULL
+    GROUP BY trace_id, stimulus_id, prefix, peak_nthreads
+    HAVING count(*) > peak_nthreads AND count(*) <= $max_round_ratio * peak_nthreads
+),
+graphs AS (
     SELECT
         task.trace_id,
         task.prefix,
@@ -26,6 +34,10 @@ WITH graphs AS (
         sum(run.whole_seconds) AS seconds
     FROM _task_runs AS run
     INNER JOIN raw.task AS task ON run.submission = task.rowid
+    SEMI JOIN sizes
+        ON task.trace_id = sizes.trace_id
+        AND task.stimulus_id = sizes.stimulus_id
+        AND task.prefix = sizes.prefix
     WHERE run.outcome = 'memory' AND run.attempt = 1 AND run.role IS NULL
     GROUP BY task.trace_id, task.stimulus_id, task.prefix
 ),
@@ -40,9 +52,7 @@ rounds AS (
         sum(peak_nthreads * extent - seconds) AS idle_seconds
     FROM graphs
     INNER JOIN _run_size USING (trace_id)
-    WHERE prefix IS NOT NULL
-        AND tasks > peak_nthreads
-        AND tasks <= $max_round_ratio * peak_nthreads
+    WHERE tasks > peak_nthreads
         -- Two rounds: tasks that depend on each other would take longer.
         AND extent BETWEEN 1.5 * usual_seconds AND 2.5 * usual_seconds
     GROUP BY trace_id, prefix

@@ -94,6 +94,12 @@ moved AS (
     )
     GROUP BY trace_id, prefix
 ),
+last_results AS (
+    SELECT trace_id, max(end_t) AS last_t
+    FROM _task_runs
+    WHERE outcome = 'memory'
+    GROUP BY trace_id
+),
 -- Only time in the function that waited for the last result.
 fetched AS (
     SELECT
@@ -101,12 +107,7 @@ fetched AS (
         sum(later.stop_t - greatest(later.start_t, waiting.last_t)) AS seconds
     FROM (
         SELECT last.trace_id, last.last_t, activity.client, activity."function"
-        FROM (
-            SELECT trace_id, max(end_t) AS last_t
-            FROM _task_runs
-            WHERE outcome = 'memory'
-            GROUP BY trace_id
-        ) AS last
+        FROM last_results AS last
         INNER JOIN client_activity AS activity
             ON last.trace_id = activity.trace_id
             AND activity.activity = 'wait'
@@ -124,12 +125,7 @@ fetched AS (
 results AS (
     SELECT run.trace_id, sum(run.nbytes) AS nbytes, max_by(run.prefix, run.nbytes) AS prefix
     FROM _task_runs AS run
-    INNER JOIN (
-        SELECT trace_id, max(end_t) AS last_t
-        FROM _task_runs
-        WHERE outcome = 'memory'
-        GROUP BY trace_id
-    ) AS last USING (trace_id)
+    INNER JOIN last_results AS last USING (trace_id)
     WHERE run.outcome = 'memory'
         AND EXISTS (
             FROM wanted_keys AS wanted

@@ -5,13 +5,14 @@
 -- of its tasks in core_time, and some time for building the first graph. Time that the client spent
 -- outside of Dask is not counted. A graph without large data can be slow to build, too: Dask searches
 -- arguments for other tasks and computes their tokens, in each call. That time counts if the workers
--- had nothing to do meanwhile.
+-- had nothing to do meanwhile. Before the first result, a program also starts: its modules are
+-- imported, and coffea prepares its own graphs. Then only functions of other programs count.
 -- Records: graph_update
 -- Source: distributed's warning "Sending large graph of size", from 10 MB
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_bytes = 1e7: size of the graph
 -- $min_seconds = 0.05: wait that is shown as 0.1 s
--- $min_building_seconds = 0.5: time that the client needs to build graphs without large data
+-- $min_building_seconds = 1: time that the client needs to build graphs without large data
 -- $min_building_share = 0.05: the same, as a share of the run
 WITH updates AS (
     SELECT
@@ -68,9 +69,17 @@ ways AS (
 ),
 -- Several graphs can end the same time without tasks.
 windows AS (
-    SELECT trace_id, client, from_t, t, true AS is_large FROM ways WHERE from_t < t
+    SELECT trace_id, client, from_t, t, true AS is_large, false AS is_start
+    FROM ways
+    WHERE from_t < t
     UNION ALL
-    SELECT trace_id, client, coalesce(last_end_t, run.start_t) AS from_t, max(t), false
+    SELECT
+        trace_id,
+        client,
+        coalesce(last_end_t, run.start_t) AS from_t,
+        max(t),
+        false,
+        last_end_t IS NULL AS is_start
     FROM updates
     INNER JOIN _cluster_size AS run USING (trace_id)
     WHERE trace_id NOT IN (SELECT trace_id FROM large)
@@ -80,6 +89,7 @@ activities AS (
     SELECT
         windows.trace_id,
         windows.is_large,
+        windows.is_start,
         activity.activity,
         activity."function",
         sum(least(activity.stop_t, windows.t) - greatest(activity.start_t, windows.from_t))
@@ -113,7 +123,12 @@ found AS (
 built AS (
     SELECT trace_id, max_by("function", seconds) AS "function", sum(seconds) AS seconds
     FROM activities
-    WHERE NOT is_large AND activity = 'dask'
+    WHERE NOT is_large
+        AND activity = 'dask'
+        AND NOT (
+            is_start
+            AND ("function" = '<module>' OR trace_id IN (SELECT trace_id FROM raw.chunk))
+        )
     GROUP BY trace_id
 )
 SELECT

@@ -129,6 +129,27 @@ def test_a_graph_that_is_slow_to_build(apply, large_graph, seconds, found):
     )
 
 
+@pytest.mark.parametrize(
+    ("function", "has_chunks", "found"),
+    [("build", False, True), ("<module>", False, False), ("build", True, False)],
+)
+def test_the_start_of_a_program_is_not_a_slow_graph(
+    apply, worker, task, run, chunk, function, has_chunks, found
+):
+    """Before the first result, modules are imported, and coffea prepares its own graphs."""
+    update = {"kind": "graph_update", "t": 20.0, "stimulus_id": "u", "client": "c", "nbytes": 9}
+    rows = apply(
+        "large-graph",
+        worker("w1"),
+        update,
+        task("a", t=20.0, stimulus_id="u", client="c"),
+        *run("a", 20.0, 60.0),
+        activity(function, "dask", 5.0, 20.0),
+        *([chunk("a", run_id=1, dataset="d", start_t=20.0, stop_t=60.0)] if has_chunks else []),
+    )
+    assert rows == ([(function, pytest.approx(15.0))] if found else [])
+
+
 @pytest.fixture
 def combined(worker, task, run):
     """Return a task that fetches the result of another worker for some seconds."""

@@ -70,13 +70,18 @@ def _listeners_of(handler: Any) -> list[tuple[Before | None, After | None]] | No
 
 
 def _wrap(handler: Any, listeners: list[Any], positional: tuple[str, ...]) -> Any:
+    failed: set[tuple[Before | None, After | None]] = set()
+
     def call_each(which: int, *message: Any) -> None:
         for listener in tuple(listeners):  # one may end its subscription
             try:
                 if listener[which] is not None:
                     listener[which](*message)
             except Exception:  # Dask handles its message all the same
-                logger.exception("roast: a message is not recorded")
+                # The next of thousands of messages will probably fail, too.
+                level = logging.DEBUG if listener in failed else logging.ERROR
+                failed.add(listener)
+                logger.log(level, "roast: a message is not recorded", exc_info=True)
 
     def begin(args: Any, message: dict[str, Any]) -> None:
         if positional and args:

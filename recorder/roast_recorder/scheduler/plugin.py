@@ -613,13 +613,17 @@ class RecorderPlugin(SchedulerPlugin):
             self._append(("profile", time(), len(records), content))
 
     async def _tick(self) -> None:
+        level = logging.ERROR
         while True:
             try:
                 self._sample()
                 if monotonic() - self._profiled >= self._settings["profile_interval_seconds"]:
                     self._take_profile()
             except Exception:
-                logger.exception("roast: workers and scheduler cannot be sampled")
+                logger.log(
+                    level, "roast: workers and scheduler cannot be sampled", exc_info=True
+                )
+                level = logging.DEBUG  # the next sample will probably fail, too
             is_connected = self._client_id in (None, *self._scheduler.clients)
             if not is_connected and monotonic() - self._buffer.last_pull > ORPHANED_SECONDS:
                 logger.info("roast: recording %s is no longer pulled", self._trace_id)

@@ -58,13 +58,15 @@ def test_listeners_are_called_before_and_after_their_message_only(waits, fails):
     assert handlers["task-erred"] is print
 
 
-def test_an_error_of_a_listener_is_logged_and_the_message_handled(caplog):
+def test_the_first_error_of_a_listener_is_logged_and_the_message_handled(caplog):
     handlers, seen = {"task-erred": lambda key: key}, []
-    listen(handlers, "task-erred", lambda _: 1 / 0, lambda: {}["y"])
+    listen(handlers, "task-erred", lambda _: 1 / 0)
+    listen(handlers, "task-erred", None, lambda: {}["y"])
     listen(handlers, "task-erred", seen.append)
 
-    assert handlers["task-erred"](key="x") == "x"
-    assert seen == [{"key": "x"}]
+    # Only the first error of each listener is logged.
+    assert [handlers["task-erred"](key=key) for key in "xz"] == ["x", "z"]
+    assert seen == [{"key": "x"}, {"key": "z"}]
     assert [record.exc_info[0] for record in caplog.records] == [ZeroDivisionError, KeyError]
 
 

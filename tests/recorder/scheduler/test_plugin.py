@@ -477,6 +477,25 @@ def test_a_recorder_stays_while_its_client_is_connected_or_batches_are_pulled(mo
     on_a_scheduler(work)
 
 
+def test_samples_that_fail_are_logged_once(monkeypatch, caplog):
+    attempts = []
+
+    def fail(_scheduler):
+        attempts.append(1)
+        raise RuntimeError("no metrics here")
+
+    monkeypatch.setattr(plugin, "scheduler_metrics", fail)
+
+    async def work(scheduler):
+        await attached(scheduler, sample_interval_seconds=0.01)
+        await until(lambda: len(attempts) > 2)
+
+    on_a_scheduler(work)
+
+    logged = [record for record in caplog.records if "be sampled" in record.message]
+    assert [str(record.exc_info[1]) for record in logged] == ["no metrics here"]
+
+
 def test_the_rest_can_be_pulled_without_an_event_loop():
     async def work(scheduler):
         recorder = await attached(scheduler)

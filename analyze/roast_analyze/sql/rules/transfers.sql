@@ -85,7 +85,7 @@ moved AS (
             sum(result.nbytes) AS nbytes
         -- Tasks of a worker share a transfer.
         FROM (SELECT DISTINCT trace_id, prefix, worker, dependency FROM inputs) AS inputs
-        INNER JOIN _task_runs AS result
+        INNER JOIN (FROM _task_runs SEMI JOIN found USING (trace_id)) AS result
             ON inputs.trace_id = result.trace_id
             AND inputs.dependency = result.key
             AND inputs.worker <> result.worker
@@ -126,6 +126,7 @@ results AS (
     SELECT run.trace_id, sum(run.nbytes) AS nbytes, max_by(run.prefix, run.nbytes) AS prefix
     FROM _task_runs AS run
     INNER JOIN last_results AS last USING (trace_id)
+    SEMI JOIN fetched USING (trace_id)
     WHERE run.outcome = 'memory'
         AND EXISTS (
             FROM wanted_keys AS wanted

@@ -48,16 +48,16 @@ def test_stalls_of_the_worker_and_of_the_scheduler(client, trace):
         begins = {worker: future.result(), None: client.run_on_scheduler(block_the_loop)}
 
     with Trace(trace) as opened:
-        longest = dict(
-            opened.rows(
-                "SELECT worker, max_by((start_t, seconds), seconds) FROM stalls GROUP BY worker"
-            )
-        )
+        stalls = opened.rows("SELECT worker, start_t, seconds FROM stalls")
     for process, began in begins.items():
-        start_t, seconds = longest[process]
-        # A busy machine adds to it, and makes Dask's estimate of the worker's clock worse.
-        assert seconds > SECONDS - 0.05
-        assert began - seconds - CLOCK_ERROR_SECONDS < start_t < began + SECONDS
+        # A busy machine causes further stalls, and makes Dask's estimate of the worker's clock
+        # worse.
+        assert any(
+            worker == process
+            and seconds > SECONDS - 0.05
+            and began - seconds - CLOCK_ERROR_SECONDS < start_t < began + SECONDS
+            for worker, start_t, seconds in stalls
+        ), (process, began, stalls)
 
 
 def test_load_of_the_scheduler(client, trace):

@@ -305,7 +305,7 @@ class _Sweep:
         small = (cell - buckets.start * self.rows).astype(
             np.min_scalar_type(len(buckets) * self.rows)
         )
-        by_instant = _order(instant)
+        by_instant = np.argsort(instant)
         order = by_instant[np.argsort(small[by_instant], kind="stable")]
         self.cell, self.instant = cell[order], instant[order]
         follows = np.append(self.cell[1:] == self.cell[:-1], False)
@@ -423,7 +423,7 @@ def _unassigned(sweep: _Sweep, outside: _Outside) -> Iterator[tuple[str, Floats]
     begun, stopped, until = sweep.busy
     parts = [changed, np.concatenate([begun, stopped]), moved, turns, edges[:-1]]
     instant = np.concatenate(parts)
-    order = _order(instant)
+    order = np.argsort(instant)
     at = instant[order]
     ends = np.cumsum([len(part) for part in parts])
 
@@ -489,12 +489,6 @@ def _unassigned(sweep: _Sweep, outside: _Outside) -> Iterator[tuple[str, Floats]
 
 def _arrays(frame: pl.DataFrame, *columns: str) -> list[NDArray[Any]]:
     return [frame[column].to_numpy() for column in columns]
-
-
-def _order(values: Floats) -> Ints:
-    """Return the indices that sort an array; Polars finds them faster than numpy."""
-    numbered = pl.DataFrame({"value": values, "place": np.arange(len(values))})
-    return numbered.sort("value", multithreaded=False)["place"].to_numpy()
 
 
 def _starts(*values: NDArray[Any]) -> Ints:

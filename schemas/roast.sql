@@ -1419,6 +1419,7 @@ SELECT
     segments.start_t,
     segments.stop_t,
     segments.has_trailer AS clean_end,
+    trailer.reason AS end_reason,
     header.versions ->> 'dask' AS dask_version,
     header.versions ->> 'distributed' AS distributed_version,
     header.versions ->> 'python' AS python_version,
@@ -1449,6 +1450,7 @@ COMMENT ON COLUMN trace_info.schema_version IS 'Version of the trace format. Nul
 COMMENT ON COLUMN trace_info.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN trace_info.stop_t IS 'Last record, in seconds since the epoch.';
 COMMENT ON COLUMN trace_info.clean_end IS 'True if the segment ends with a trailer: the recording ended cleanly.';
+COMMENT ON COLUMN trace_info.end_reason IS 'Why the segment ended, such as: recording was stopped · the recorded block raised ValueError · the scheduler closed. Null if it did not end cleanly.';
 COMMENT ON COLUMN trace_info.dask_version IS 'Version of dask on the scheduler.';
 COMMENT ON COLUMN trace_info.distributed_version IS 'Version of distributed on the scheduler.';
 COMMENT ON COLUMN trace_info.python_version IS 'Version of Python on the scheduler.';
@@ -1616,14 +1618,16 @@ FROM steps
 GROUP BY trace_id, key;
 
 -- Error that coffea wraps as Exception("Failed processing file: WorkItem(…). The error was:
--- OSError('…')."). The outer repr doubles the backslashes of the quoted error.
+-- OSError('…')."), or with "Failed creating nanoevents". The outer repr escapes the backslashes of
+-- the quoted error, and its quotation marks if it contains both kinds.
 CREATE OR REPLACE MACRO _error_cause(exception) AS CASE
-    WHEN contains(exception, 'Failed processing file: ')
+    WHEN regexp_matches(exception, 'Failed (processing file|creating nanoevents): ')
         THEN coalesce(
-            replace(
+            regexp_replace(
                 nullif(regexp_extract(exception, 'The error was: (.+?)\.?["'']?\)?$', 1, 's'), ''),
-                '\\',
-                '\'
+                '\\(\\|'')',
+                '\1',
+                'g'
             ),
             exception
         )

@@ -46,18 +46,21 @@ ORDER BY ALL
 """
 _CHUNK_THREADS: Final = "SELECT count(DISTINCT (worker, thread)) FROM chunks"
 
-#: By worker and tenth of the run, from which the errors of means are estimated. Opening,
+#: By file, worker and tenth of the run, from which the errors of means are estimated. Opening,
 #: reading and processing a chunk do not overlap. Time without CPU is first assigned to opening
-#: and reading.
+#: and reading. A skipped chunk has no events, and is no chunk of another size.
 _WORK: Final = """
 WITH chunks AS (
     SELECT
         seq,
         CASE WHEN seq IS NULL THEN measured END AS measured,
         any_value(dataset) AS dataset,
+        -- A task can process chunks of several files.
+        CASE WHEN count(DISTINCT filename) = 1 THEN any_value(filename) END AS filename,
         any_value(worker) AS worker,
         max(end_t) AS end_t,
         bool_and(outcome = 'memory') AS kept,
+        bool_and(outcome = 'skipped') AS is_skipped,
         sum(compute_seconds) AS compute_seconds,
         sum(events) FILTER (is_first_result) AS events,
         bool_and(read_seconds IS NOT NULL) AS is_measured,
@@ -91,10 +94,11 @@ timed AS (
 SELECT
     prefix,
     dataset,
+    filename,
     worker,
     tenth,
     count(*) AS attempts,
-    count(*) FILTER (kept) AS tasks,
+    count(*) FILTER (kept AND NOT coalesce(is_skipped, false)) AS tasks,
     sum(events)::BIGINT AS events,
     coalesce(sum(seconds) FILTER (kept), 0) AS seconds,
     coalesce(sum(seconds * seconds) FILTER (kept), 0) AS squared_seconds,
@@ -109,6 +113,9 @@ FROM timed
 GROUP BY ALL
 ORDER BY ALL
 """
+
+#: Mean number of chunks per file from which the cost of each file is known well enough.
+_MIN_CHUNKS_PER_FILE: Final = 3
 
 #: Share of each branch in the time to read chunks of a dataset.
 _BRANCHES: Final = """
@@ -189,28 +196,46 @@ def _work(blocks: pl.DataFrame) -> pl.DataFrame:
 
     The error is the standard error of the mean time of an event, or else of a task. Blocks vary
     independently of each other, the tasks of a block do not: workers differ, and a machine can
-    be slower for a time.
+    be slower for a time. Events of a file that cost more than others do so in every run: where
+    files have enough chunks, only the variation within files counts.
 
     Other work on the machine makes tenths of a run differ, and whole runs by as much: no number
     of tasks in one run averages it out. This variance is the excess over that between tasks.
     """
     tasks, events = pl.col("tasks"), pl.col("events").fill_null(0)
     has_events = events.sum().over(_GROUP) > 0
-    blocks = blocks.with_columns(
-        amount=pl.when(has_events).then(events).otherwise("tasks"),
-        cross=pl.when(has_events).then("event_seconds").otherwise("seconds"),
-        square=pl.when(has_events).then("squared_events").otherwise("tasks"),
+    all_tasks, files = tasks.sum().over(_GROUP), pl.col("filename").n_unique().over(_GROUP)
+    stratum = [*_GROUP, "stratum"]
+    seconds, amount, mean = pl.col("seconds"), pl.col("amount"), pl.col("mean")
+    blocks = (
+        blocks.with_columns(
+            amount=pl.when(has_events).then(events).otherwise("tasks"),
+            cross=pl.when(has_events).then("event_seconds").otherwise("seconds"),
+            square=pl.when(has_events).then("squared_events").otherwise("tasks"),
+            stratum=pl.when(all_tasks >= _MIN_CHUNKS_PER_FILE * files).then("filename"),
+        )
+        .with_columns(
+            mean=pl.when(amount.sum().over(stratum) > 0)
+            .then(seconds.sum().over(stratum) / amount.sum().over(stratum))
+            .otherwise(0.0),
+            # Of the degrees of freedom, one for each further file is lost.
+            freedom=1 - (pl.col("stratum").n_unique().over(_GROUP) - 1) / all_tasks.clip(1),
+        )
+        .with_columns(
+            expected=mean * amount,
+            of_tasks=pl.col("squared_seconds")
+            - 2 * mean * pl.col("cross")
+            + mean**2 * pl.col("square"),
+        )
     )
-    seconds, amount = pl.col("seconds"), pl.col("amount")
-    summed = pl.col("seconds", "amount", "squared_seconds", "cross", "square").sum()
-    mean = (seconds.sum() / amount.sum()).over(_GROUP)
-    residual = seconds - pl.col("mean") * amount
-    of_blocks = (residual**2).sum() * pl.len() / (pl.len() - 1)
+    summed = pl.col("seconds", "amount", "expected", "of_tasks").sum()
+    freedom = pl.col("freedom").first()
+    residual = seconds - pl.col("expected")
+    of_blocks = (residual**2).sum() * pl.len() / (pl.len() - 1) / freedom
     errors = [
         blocks.group_by([*_GROUP, *by])
-        .agg(summed)
+        .agg(summed, freedom)
         .filter(amount > 0)
-        .with_columns(mean=mean)
         .group_by(_GROUP)
         .agg(
             pl.when((pl.len() > 1) & (seconds.sum() > 0))
@@ -219,18 +244,16 @@ def _work(blocks: pl.DataFrame) -> pl.DataFrame:
         )
         for by in (["worker"], ["tenth"], ["worker", "tenth"])
     ]
-    of_tasks = (
-        pl.col("squared_seconds")
-        - 2 * pl.col("mean") * pl.col("cross")
-        + pl.col("mean") ** 2 * pl.col("square")
-    )
     machine = (
         blocks.group_by([*_GROUP, "tenth"])
-        .agg(summed)
-        .with_columns(mean=mean)
+        .agg(summed, freedom)
         .filter(seconds.sum().over(_GROUP) > 0)
         .group_by(_GROUP)
-        .agg(machine_variance=(residual**2 - of_tasks).sum().clip(0.0) / (seconds**2).sum())
+        .agg(
+            machine_variance=(residual**2 - pl.col("of_tasks")).sum().clip(0.0)
+            / freedom
+            / (seconds**2).sum()
+        )
     )
     return (
         blocks.group_by(_GROUP, maintain_order=True)

@@ -38,6 +38,10 @@ MAX_ERROR: Final = 0.1
 _SIMULATED_TASKS: Final = 10_000
 _MAX_SIMULATIONS: Final = 9
 
+#: Limits of a scenario: simulating more takes minutes, and gigabytes of memory.
+_MAX_WORKERS: Final = 10_000
+_MAX_THREADS: Final = 1_000
+
 #: Columns of :func:`predict`.
 COLUMNS: Final = pl.Schema(
     dict.fromkeys(("workers", "threads", "chunk_size"), pl.Int64())
@@ -76,10 +80,12 @@ def predict(
     for name in [name for names in removed for name in names]:
         if name not in CAUSES:
             raise TraceError(f"unknown cause {name!r}: choose from {', '.join(CAUSES)}")
-    for values, what in ((workers, "workers"), (threads, "threads")):
+    for values, what, most in (
+        (workers, "workers", _MAX_WORKERS), (threads, "threads", _MAX_THREADS)
+    ):  # fmt: skip
         for value in values:
-            if value < 1:
-                raise TraceError(f"invalid number of {what} {value}: use 1 or more")
+            if not 1 <= value <= most:
+                raise TraceError(f"invalid number of {what} {value}: use 1 to {most:,}")
     rows = []
     for trace_id, recorded in recorded_runs(trace).items():
         wall_seconds = recorded.wall_seconds
@@ -92,7 +98,7 @@ def predict(
         if abs(error) > MAX_ERROR:
             warning = (
                 f"do not use: the replay of the recorded run differs by {error:+.0%}; "
-                f"{_wrong_assumption(recorded, error)}"
+                f"probable reason: {_wrong_assumption(recorded, error)}"
             )
         elif abs(placement_error) > MAX_ERROR:
             warning = (
@@ -110,8 +116,8 @@ def predict(
             sizes.append(recorded.recommended_events if size == "auto" else size)
             if sizes[-1] is None:
                 raise TraceError(
-                    "no chunk size can be recommended from this trace: name one, or see the "
-                    "note of the view chunk_costs"
+                    "no chunk size can be recommended from this trace: use a number instead of "
+                    "auto; the note of the view chunk_costs has the reason"
                 )
             if sizes[-1] < 1:
                 raise TraceError(f"invalid chunk size {size}: use 1 or more")

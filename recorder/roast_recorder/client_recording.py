@@ -129,7 +129,10 @@ class Recording(TraceOwner):
         await self.start_on_loop()
         return self
 
-    async def __aexit__(self, *_exception: object) -> None:
+    async def __aexit__(
+        self, exception_type: type[BaseException] | None, *_exception: object
+    ) -> None:
+        self._note_exception(exception_type)
         try:
             await self.stop_on_loop()
         except Exception:
@@ -188,7 +191,7 @@ class Recording(TraceOwner):
             async with asyncio.timeout(STOP_TIMEOUT_SECONDS):
                 if not running.done() and not self._disconnected:
                     # The recorder may end by itself before this request reaches it.
-                    request = asyncio.create_task(self._call("detach"))
+                    request = asyncio.create_task(self._call("detach", ending=self._end_reason))
                     await asyncio.wait([request, running], return_when=asyncio.FIRST_COMPLETED)
                     request.cancel()
                     await asyncio.gather(request, return_exceptions=True)

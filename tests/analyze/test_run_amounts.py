@@ -68,6 +68,48 @@ def test_a_machine_that_is_slower_for_half_of_the_run(open_trace, worker, task, 
     assert error == pytest.approx(0.5, abs=0.1)
 
 
+@pytest.mark.parametrize("chunks", [4, 1])
+def test_files_that_differ_are_no_noise(open_trace, worker, task, chunk, run, chunks):
+    """Events of the last of four files cost 9 times as much; each file has so many chunks."""
+    records, t = [worker("w1")], 0.0
+    for n in range(4 * chunks):
+        file, seconds = n // chunks, 9.0 if n >= 3 * chunks else 1.0
+        place = {
+            "dataset": "QCD", "filename": f"{file}.root", "treename": "Events",
+            "entry_start": 100 * n, "entry_stop": 100 * n + 100,
+        }  # fmt: skip
+        records += [
+            task(f"c-{n}"),
+            chunk(f"c-{n}", **place, run_id=n, worker="w1", events=100, until="processed",
+                  start_t=t, stop_t=t + seconds),
+            *run(f"c-{n}", t, t + seconds, run_id=n),
+        ]  # fmt: skip
+        t += seconds
+    [error] = query_amounts(open_trace(*records, stop_t=t)).work["relative_error"]
+
+    # With one chunk per file, the cost of a file cannot be distinguished from noise.
+    assert error == pytest.approx(0.0, abs=1e-6) if chunks > 1 else error > 0.5
+
+
+def test_skipped_chunks_do_not_change_the_chunk_size(open_trace, worker, task, chunk, run):
+    records = [worker("w1")]
+    for n, outcome in enumerate(["events", "exception"]):
+        place = {
+            "dataset": "QCD", "filename": f"{n}.root", "treename": "Events",
+            "entry_start": 0, "entry_stop": 100,
+        }  # fmt: skip
+        about = {"events": 100} if outcome == "events" else {"exception": "OSError: cut off"}
+        records += [
+            task(f"c-{n}"),
+            chunk(f"c-{n}", **place, **about, run_id=n, worker="w1", until="processed",
+                  start_t=n, stop_t=n + 1.0),
+            *run(f"c-{n}", n, n + 1.0, run_id=n),
+        ]  # fmt: skip
+    work = query_amounts(open_trace(*records)).work
+
+    assert rows(work, "tasks", "events") == [(1, 100)]
+
+
 def test_chunks(open_trace, worker, chunk, run):
     """Opening took 1 s, reading 4 s, the rest 4 s; 2 s without CPU were in the first two."""
     measured = {

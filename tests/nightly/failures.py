@@ -1,5 +1,7 @@
 """Failed attempts and lost workers."""
 
+import re
+
 from nightly.chunks import chunk_attempts
 from nightly.processes import Process, processes
 from nightly.recording import Recording, Row, once
@@ -59,14 +61,15 @@ def failures(recording: Recording) -> list[Row]:
 
 def cause(text: str | None) -> str | None:
     """Return the error that coffea quotes, or else the exception."""
-    if text is None or "Failed processing file: " not in text:
+    beginnings = ("Failed processing file: ", "Failed creating nanoevents: ")
+    if text is None or not any(beginning in text for beginning in beginnings):
         return text
     _, quoted, quote = text.partition("The error was: ")
     if not quoted:
         return text
     for ending in (")", '"', "'", "."):
         quote = quote.removesuffix(ending)
-    return quote.replace(2 * "\\", "\\")
+    return re.sub(r"\\([\\'])", r"\1", quote)
 
 
 def _lost_worker(process: Process) -> Row:

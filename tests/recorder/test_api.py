@@ -127,6 +127,17 @@ def test_an_asynchronous_client(cluster, client, tmp_path, read_lines):
         assert "memory" in {line.get("finish") for line in lines}
 
 
+@pytest.mark.parametrize("has_client", [True, False])
+def test_an_exception_in_the_block_is_recorded(client, trace, read_lines, has_client):
+    with (
+        pytest.raises(ZeroDivisionError),
+        roast_recorder.record(client if has_client else None, trace),
+    ):
+        _ = 1 / 0
+
+    assert read_lines(trace)[-1]["reason"] == "the recorded block raised ZeroDivisionError"
+
+
 def test_two_recorders_do_not_disturb_each_other(client, tmp_path, by_kind):
     with roast_recorder.record(client, tmp_path / "outer.jsonl"):
         with pytest.raises(ValueError, match="is being recorded to"):

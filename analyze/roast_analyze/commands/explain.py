@@ -55,6 +55,7 @@ def run(options: argparse.Namespace) -> None:
     """Print the explanation of a run, of one finding, or of the difference of findings."""
     from roast_analyze.commands.terminal import print_out
     from roast_analyze.computed.rules import rules
+    from roast_analyze.open.views import suggest
 
     words = list(options.traces)
     ids = [rule.id for rule in rules()]
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
         raise TraceError(f"no trace given for {name!r}: roast-analyze explain TRACE… [ID]")
     # A word without a suffix is meant as an ID rather than as a file.
     if len(words) > 1 and not Path(words[-1]).exists() and "." not in words[-1]:
-        raise TraceError(f"unknown finding {words[-1]!r}; choose from {', '.join(ids)}")
+        raise TraceError(f"unknown finding {words[-1]!r}; {suggest(words[-1], ids)}")
     traces = traces_to_compare([Path(word) for word in words])
     if len(traces) > 1 and not name:
         _print_changes(traces, options)

@@ -110,5 +110,7 @@ def parts(history: History) -> Iterator[RenderableType]:
             for row in listing.rows.head(_ROWS).iter_rows(named=True)
         ]
         yield table(headings, rows, title)
+        if (rest := listing.total - len(rows)) > 0:
+            yield f"… and {q.count(rest)} more: --html or --open"
     yield ""
     yield cell("All runs, and figures over time: --html or --open")

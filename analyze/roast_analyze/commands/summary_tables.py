@@ -24,7 +24,7 @@ from roast_analyze.report.quantities import (
     seconds,
     share,
 )
-from roast_analyze.report.run import query_unattempted
+from roast_analyze.report.run import describe_exception, query_unattempted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -253,12 +253,15 @@ def _query(
 def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     run = trace.view("run").to_dicts()[0]
     # Several segments of one run have the same versions.
-    first = trace.view("trace_info").to_dicts()[0]
+    segments = trace.view("trace_info").to_dicts()
+    first = segments[0]
     for time_range in trace.time_ranges[:1]:
         omissions = time_ranges.describe_omissions(time_range)
         yield "Only", f"{time_ranges.describe(time_range)}. {omissions}"
     start = instant(run["start_t"], first["utc_offset_seconds"])
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
+    if exception := describe_exception(segments[-1]["end_reason"]):
+        yield "Ended", exception
     if first["dask_version"]:
         yield "Versions", f"dask {first['dask_version']}, Python {first['python_version']}"
     # Not all losses are counted in records.

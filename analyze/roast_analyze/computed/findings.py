@@ -28,8 +28,8 @@ _CORE_WEIGHT: Final = 0.5
 #: more than 1.5 times. Of 22 further pairs, 4 saved up to 1.1 times the bound from cost alone.
 _INDIRECT_FACTOR: Final = 1.5
 
-#: Rules whose findings mean that the result is incomplete. They are major, whatever they cost.
-_INCOMPLETE_RESULT: Final = ("skipped-files",)
+#: Rules whose findings without a saving mean that the result is incomplete. These are major.
+_INCOMPLETE_RESULT: Final = ("retries", "skipped-files")
 
 #: Rules whose cost is only partly known if their confidence is medium.
 _PARTLY_KNOWN: Final = ("chunks-too-small",)
@@ -72,7 +72,9 @@ def query(trace: Session) -> pl.DataFrame:
     saving = pl.max_horizontal(
         "wall_share",
         _CORE_WEIGHT * pl.col("core_share"),
-        pl.when(pl.col("id").is_in(_INCOMPLETE_RESULT)).then(SEVERITIES["major"]),
+        pl.when(
+            pl.col("id").is_in(_INCOMPLETE_RESULT) & pl.col("wall_seconds_max").is_null()
+        ).then(SEVERITIES["major"]),
     )
     ranked: pl.DataFrame = (
         found.join(runs, on="trace_id")

@@ -17,6 +17,8 @@ DEFAULT_MOST_BYTES: Final = 4 * 2**30
 
 #: DuckDB cannot read a file with less than this.
 LEAST_BYTES: Final = 128 * 2**20
+#: DuckDB accepts no larger limit.
+_MOST_BYTES: Final = 2**60
 
 _UNITS: Final = {
     "": 1, "b": 1,
@@ -55,7 +57,7 @@ def limit_bytes(text: str | int | None) -> int:
         raise TraceError(
             f"memory limit {str(text)!r} is too small: use {LEAST_BYTES // 2**20}MiB or more"
         )
-    return nbytes
+    return min(nbytes, _MOST_BYTES)
 
 
 def size_bytes(text: str | int, noun: str = "size") -> int:

@@ -77,7 +77,7 @@ def is_query(statement: duckdb.Statement) -> bool:
 
 
 def check_query(
-    statements: list[duckdb.Statement], query: str, parameters: Parameters, *, safe: bool
+    statements: list[duckdb.Statement], parameters: Parameters, *, safe: bool
 ) -> None:
     """Check that a text is one query, and that its parameters are complete.
 
@@ -92,7 +92,7 @@ def check_query(
         if len(statements) > 1:
             raise QueryError(f"expected one query, got {len(statements)}")
     if not statements:
-        raise QueryError(f"the query returns no rows: {query[:100]!r}")
+        raise QueryError("the query is empty: try SELECT * FROM run")
     used = {name for statement in statements for name in statement.named_parameters}
     if isinstance(parameters, Mapping):
         given = list(parameters)

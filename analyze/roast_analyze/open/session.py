@@ -225,7 +225,7 @@ class Session:
         connection = self._connect()
         try:
             statements = connection.extract_statements(query)
-            check_query(statements, query, parameters, safe=self._safe)
+            check_query(statements, parameters, safe=self._safe)
             self._fill_tables(query)
             if self._safe:
                 connection.execute("BEGIN TRANSACTION READ ONLY")

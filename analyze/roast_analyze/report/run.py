@@ -8,12 +8,16 @@ The single report and the comparison both start from these.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roast_analyze.open.session import Session
+
+
+#: Beginning of the end reason of a recording whose block raised an exception.
+_RAISED: Final = "the recorded block raised "
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ class Recording:
     python_version: str | None = None
     utc_offset_seconds: float | None = None
     sample_interval_seconds: float | None = None
+    #: Why the last segment ended; None if it did not end cleanly.
+    end_reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,13 @@ def query_unattempted(trace: Session) -> dict[str, int]:
     return dict(reasons)
 
 
+def describe_exception(end_reason: str | None) -> str:
+    """Describe the exception that ended the recorded block; empty if there was none."""
+    if end_reason is None or not end_reason.startswith(_RAISED):
+        return ""
+    return f"The recorded block raised {end_reason.removeprefix(_RAISED)}."
+
+
 def query_recording(trace: Session) -> Recording:
     """Return how a trace was recorded."""
     segments = trace.sql(
@@ -119,7 +132,10 @@ def query_recording(trace: Session) -> Recording:
     ).pl()
     if segments.is_empty():
         return Recording()
-    first = segments.row(0, named=True) | {"records": segments["records"].sum()}
+    first = segments.row(0, named=True) | {
+        "records": segments["records"].sum(),
+        "end_reason": segments["end_reason"][-1],
+    }
     names = {column.name for column in fields(Recording)}
     return Recording(**{n: v for n, v in first.items() if n in names and v is not None})
 

@@ -140,7 +140,7 @@ def server_with_a_failed_disk(run: Run) -> None:
 # -- chunks and workers --------------------------------------------------------------------
 
 
-@illness(cause("idle-threads low-parallelism long-tail"))
+@illness(cause("restricted-tasks idle-threads low-parallelism long-tail"))
 def chunks_bound_to_workers(run: Run) -> None:
     """10 files on 8 workers with one thread, in chunks of 2,000 events of 1 s; the executor has
     `worker_affinity`, so that each chunk must run on the worker that its hash gives, and some

@@ -131,7 +131,7 @@ class LocalRecording(TraceOwner):
                     records += spool.losses()
                 if records:
                     await writer.write([plain(record) for record in records])
-            await writer.finish(time(), "recording was stopped")
+            await writer.finish(time(), self._end_reason)
         except Exception:
             logger.exception("roast: %s ends here; the run continues", self.path)
             await writer.abandon()

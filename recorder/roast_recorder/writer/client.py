@@ -82,6 +82,8 @@ class TraceOwner:
         self.path = unnamed_trace() if path is None else os.fspath(path)
         self._settings = settings
         self._writer: Writer | None = None
+        #: Why the recording ended, unless the cluster ends first.
+        self._end_reason = "recording was stopped"
 
     @property
     def records_by_kind(self) -> Counter[str]:
@@ -113,12 +115,17 @@ class TraceOwner:
         """End the recording."""
         raise NotImplementedError
 
-    def __exit__(self, *_exception: object) -> None:
+    def __exit__(self, exception_type: type[BaseException] | None, *_exception: object) -> None:
+        self._note_exception(exception_type)
         try:
             self.stop()
         except Exception:
             # Raising it would hide an exception of the user's block.
             logger.exception("roast: recording %s did not end cleanly", self.path)
+
+    def _note_exception(self, exception_type: type[BaseException] | None) -> None:
+        if exception_type is not None:
+            self._end_reason = f"the recorded block raised {exception_type.__name__}"
 
 
 class Writer:

@@ -15,6 +15,7 @@ def test_sizes():
         "1GiB": 2**30, "1 gib": 2**30, "500MB": 500_000_000, "0.5GiB": 2**29,
         "1073741824": 2**30, 2**30: 2**30, "1073741824 B": 2**30, "1048576KiB": 2**30,
         "2 TiB": 2**41, "1000000kB": 10**9, "1 GB": 10**9, "1TB": 10**12,
+        "9999999TiB": 2**60,  # the largest that DuckDB accepts
     }  # fmt: skip
 
     assert {text: limit_bytes(text) for text in sizes} == sizes

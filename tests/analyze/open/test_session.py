@@ -119,8 +119,8 @@ def test_the_place_is_found_in_a_derived_query(trace):
         ("FROM tasks JOIN task_runs USING (kye)", None, "did you mean 'key'?"),
         ("SELECT kye, * FROM tasks, workers, task_runs, chunks", None, "did you mean 'key'?"),
         # Texts that are not one query.
-        ("", None, "the query returns no rows: ''"),
-        ("-- nothing", None, "the query returns no rows: '-- nothing'"),
+        ("", None, "the query is empty: try SELECT * FROM run"),
+        ("-- nothing", None, "the query is empty: try SELECT * FROM run"),
         ("SELECT 1; SELECT 2", None, "expected one query, got 2"),
         # Missing and unused parameters.
         ("SELECT $a, $b", {"a": 1}, "no value for $b in the query"),

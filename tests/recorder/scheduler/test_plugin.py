@@ -126,7 +126,7 @@ async def pulled(recorder):
 
 
 async def stopped(recorder):
-    await recorder.detach()
+    await recorder.detach(ending="recording was stopped")
     return (await pulled(recorder))[0]
 
 

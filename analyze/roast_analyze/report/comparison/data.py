@@ -77,11 +77,14 @@ _TOTALS_QUERY: Final = (
     "sum(compute_seconds) FILTER (NOT kept) AS wasted_seconds "
     "FROM task_runs GROUP BY trace_id) USING (trace_id)"
 )
-#: Several values of one name, in any order, are one.
+#: Several values of one name, in any order, are one. Dask appends identifiers to the names of
+#: plugins.
 _FACTS: Final = (
     "SELECT coalesce(section, ''), coalesce(name, ''), "
     "string_agg(DISTINCT coalesce(value, ''), '; ' ORDER BY coalesce(value, '')) FROM ("
-    "SELECT section, name, value FROM environment UNION ALL "
+    "SELECT section, name, CASE WHEN name LIKE '%plugins%' "
+    "THEN regexp_replace(value, '-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}', '', 'g') "
+    "ELSE value END AS value FROM environment UNION ALL "
     "SELECT process || ' packages', package, version FROM packages "
     "WHERE process IN (SELECT process FROM machines WHERE python IS NOT NULL) "
     "AND (process || ' versions', package) NOT IN (SELECT (section, name) FROM environment) "

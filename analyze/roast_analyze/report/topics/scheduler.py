@@ -151,20 +151,22 @@ def _sentences(found: SchedulerLoad) -> list[str]:
     total = q.counted(round((rates * load["seconds"]).sum()), "transition")
     peak = q.rate(q.as_float(rates.max()), "transitions")
     text = f"The scheduler made {total}, at most {peak} within {q.seconds(load['seconds'][0])}."
-    if q.as_float(load["ready"].max()):
-        ready, executing, nthreads = (
-            load.sort("ready", descending=True, nulls_last=True, maintain_order=True)
-            .select("ready", "executing", "nthreads")
-            .row(0)
+    if ready := q.as_float(load["ready"].max()):
+        # Right after a submission, no thread computes yet: all times with ready tasks count.
+        waited = load.filter(pl.col("ready") > 0)
+        weight = waited["seconds"] * waited["ready"]
+        executing, nthreads = (
+            float((waited[name] * weight).sum()) for name in ("executing", "nthreads")
         )
         idle = 1 - executing / nthreads if nthreads else 0.0
-        why = " for a free thread."
+        text += f" Up to {q.counted(round(ready), 'ready task')} waited"
         if idle >= IDLE_SHARE:
-            why = (
-                f", while {q.share(idle)} of the threads computed nothing: they waited for the "
-                "scheduler or for their inputs, not for a free thread."
+            text += (
+                f". While tasks were ready, {q.share(idle)} of the threads computed nothing: "
+                "the tasks waited for the scheduler or for their inputs, not for a free thread."
             )
-        text += f" Up to {q.counted(round(ready), 'ready task')} waited{why}"
+        else:
+            text += " for a free thread."
     if loop := q.as_float(load["slowest_loop_seconds"].max()):
         text += (
             f" The slowest event loop of a worker took {q.seconds(loop)} per iteration "

@@ -2,9 +2,9 @@
 -- Slowness of worker processes compared with others at the same work, and its cost. The time of
 -- an attempt is divided by the median of attempts of its prefix that began at about the same time:
 -- work often changes over a run, and workers come and go. A worker can be slow for one prefix, or
--- for a part of the run: the row of a slow worker describes the part that cost most. Chunks are
--- compared by _relative_duration, which accounts for events and files. This is a table, because
--- queries that join it as a view take several times as long and as much memory.
+-- for a part of the run, or only now and then: the row of a slow worker describes the part that
+-- cost most. Chunks are compared by _relative_duration, which accounts for events and files. This
+-- is a table, because queries that join it as a view take several times as long and as much memory.
 CREATE TABLE _worker_speeds AS
 WITH prefixes_of AS (
     -- The length of a slot in which about 48 attempts of a prefix begin.
@@ -113,20 +113,58 @@ compared AS (
     FROM parts
     GROUP BY trace_id, process, part
 ),
+-- Many attempts of a process that take more than twice as long, if hardly any of others do: a cache
+-- that is too small, or a disk that hangs. The number is compared with a binomial distribution.
+intermittent AS (
+    SELECT *, (slow_tasks - tasks * usual_share) / sqrt(tasks * usual_share * (1 - usual_share)) AS deviation
+    FROM (
+        SELECT
+            *,
+            greatest(quantile_disc(slow_tasks / tasks, 0.5) OVER same, 0.05) AS usual_share,
+            quantile_disc(load, 0.5) OVER same AS usual_load
+        FROM (
+            SELECT
+                trace_id,
+                process,
+                prefix,
+                count(*) AS tasks,
+                count(*) FILTER (log_ratio > ln(2)) AS slow_tasks,
+                sum(whole_seconds) AS seconds,
+                sum(whole_seconds) / sum(usual_seconds) AS load
+            FROM ratios
+            GROUP BY trace_id, process, prefix
+        )
+        WINDOW same AS (PARTITION BY trace_id, prefix)
+    )
+),
 -- Slower than the median worker, or than the faster of the two middle ones.
 relative AS (
-    SELECT
-        compared.* REPLACE (compared.log_ratio - usual_log_ratio AS log_ratio),
-        tasks >= CASE part WHEN 'all' THEN 3 ELSE 6 END
-            AND compared.log_ratio - usual_log_ratio > greatest(ln(1.5), 4 * log_error)
-            AND slower_share > 0.75 AS is_slow
-    FROM compared
-    INNER JOIN (
-        SELECT trace_id, quantile_disc(log_ratio, 0.5) AS usual_log_ratio
+    FROM (
+        SELECT
+            compared.* REPLACE (compared.log_ratio - usual_log_ratio AS log_ratio),
+            tasks >= CASE part WHEN 'all' THEN 3 ELSE 6 END
+                AND compared.log_ratio - usual_log_ratio > greatest(ln(1.5), 4 * log_error)
+                AND slower_share > 0.75 AS is_slow
         FROM compared
-        WHERE part = 'all'
-        GROUP BY trace_id
-    ) USING (trace_id)
+        INNER JOIN (
+            SELECT trace_id, quantile_disc(log_ratio, 0.5) AS usual_log_ratio
+            FROM compared
+            WHERE part = 'all'
+            GROUP BY trace_id
+        ) USING (trace_id)
+        UNION ALL BY NAME
+        SELECT
+            trace_id,
+            process,
+            'now and then' AS part,
+            tasks,
+            seconds,
+            prefix,
+            ln(load / usual_load) AS log_ratio,
+            true AS is_slow
+        FROM intermittent
+        WHERE slow_tasks >= 4 AND deviation > 5 AND load > 1.5 * usual_load AND usual_share < 0.2
+    )
     QUALIFY row_number() OVER (
         PARTITION BY trace_id, process
         ORDER BY

@@ -15,15 +15,16 @@ WITH buckets AS (
         between_seconds AS idle_seconds,
         tail_seconds + dependencies_seconds + between_seconds AS all_idle_seconds,
         seconds,
-        lead(t) OVER (PARTITION BY trace_id ORDER BY t) - t AS width
+        -- Not until the next row: times without any worker have no rows.
+        bucket.width
     FROM _bucket_uses
+    INNER JOIN _core_time_buckets AS bucket USING (trace_id)
 ),
 numbered AS (
     SELECT
         *,
         count(*) FILTER (idle_seconds = 0) OVER (PARTITION BY trace_id ORDER BY t) AS gap
     FROM buckets
-    WHERE width IS NOT NULL
 ),
 gaps AS (
     SELECT

@@ -1,8 +1,8 @@
 -- Dataset with a high cost per event.
 -- This is not a problem, and saves nothing: it is reported so that it is not mistaken for one. The
--- cost is the time of the events without opening and reading, which other rules cover.
+-- cost is the compute time of its events, also without opening and reading, which other rules cover.
 -- Records: chunk
--- Source: median time per event of chunks, by dataset
+-- Source: time per event by dataset, in all and as the median of chunks
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
 -- $min_ratio = 2: time per event relative to that of all other datasets
 -- $min_share = 0.2: share of the compute time of all chunks
@@ -12,10 +12,11 @@ WITH datasets AS (
         dataset,
         median(
             greatest(compute_seconds - coalesce(open_seconds, 0) - coalesce(read_seconds, 0), 0) / events
-        ) FILTER (NOT is_warming_up) AS event_seconds,
-        median(compute_seconds) AS chunk_seconds,
+        ) FILTER (NOT is_warming_up) AS usual_event_seconds,
         sum(events) AS events,
-        sum(compute_seconds) AS seconds
+        sum(compute_seconds) AS seconds,
+        sum(compute_seconds) / sum(events) AS event_seconds,
+        min(start_t) AS start_t
     FROM _chunks
     WHERE is_first_result AND events > 0
     GROUP BY ALL
@@ -25,8 +26,11 @@ compared AS (
         *,
         seconds / sum(seconds) OVER same AS share,
         events / sum(events) OVER same AS event_share,
-        (sum(event_seconds * events) OVER same - event_seconds * events)
-            / nullif(sum(events) OVER same - events, 0) AS other_event_seconds
+        (sum(usual_event_seconds * events) OVER same - usual_event_seconds * events)
+            / nullif(sum(events) OVER same - events, 0) AS other_usual_event_seconds,
+        (sum(seconds) OVER same - seconds)
+            / nullif(sum(events) OVER same - events, 0) AS other_event_seconds,
+        start_t = min(start_t) OVER same AS is_first
     FROM datasets
     WINDOW same AS (PARTITION BY trace_id)
 )
@@ -42,10 +46,14 @@ SELECT
     NULL::DOUBLE AS core_seconds,
     NULL::DOUBLE AS wall_seconds_min,
     NULL::DOUBLE AS wall_seconds_max,
-    'No change to the data is needed. Submit this dataset first, so that none of its chunks is the last one.' AS change,
+    CASE
+        WHEN is_first THEN 'No change is needed.'
+        ELSE 'No change to the data is needed. Submit this dataset first, so that none of its chunks is the last one.'
+    END AS change,
     'SELECT dataset, events, compute_seconds, events_per_second, compute_share FROM datasets' AS evidence,
     compared.trace_id
 FROM compared
-WHERE other_event_seconds > 0
+WHERE other_usual_event_seconds > 0
+    AND usual_event_seconds >= $min_ratio * other_usual_event_seconds
     AND event_seconds >= $min_ratio * other_event_seconds
     AND share >= $min_share;

@@ -112,10 +112,12 @@ SELECT
     concat_ws(
         ' ',
         CASE WHEN late > 0 THEN format(
-            '{} of {} workers joined up to {:.1f} s after the first task.', late, workers, late_seconds
+            '{} joined late, up to {:.1f} s after the first task was submitted.',
+            CASE late WHEN 1 THEN 'A worker' ELSE late || ' workers' END, late_seconds
         ) END,
         CASE WHEN early > 0 THEN format(
-            '{} of {} workers left up to {:.1f} s before the last task.', early, workers, early_seconds
+            '{} left early, up to {:.1f} s before the last task ended.',
+            CASE early WHEN 1 THEN 'A worker' ELSE early || ' workers' END, early_seconds
         ) END
     ) AS sentence,
     thread_seconds AS core_seconds,

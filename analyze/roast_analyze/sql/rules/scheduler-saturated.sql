@@ -44,9 +44,16 @@ stalled AS (
             sum(stall.seconds) FILTER (run.end_t IS NULL OR run.end_t < stall.start_t - 0.05), 0
         ) AS other_seconds
     FROM (
-        SELECT stalls.*, stalls.stop_t + 0.05 AS until_t
+        -- A stall can begin with the graph, before the first task is assigned.
+        SELECT
+            stalls.* EXCLUDE (seconds),
+            least(stalls.stop_t, work.stop_t) - greatest(stalls.start_t, work.start_t) AS seconds,
+            stalls.stop_t + 0.05 AS until_t
         FROM stalls
-        INNER JOIN work ON stalls.trace_id = work.trace_id AND stalls.start_t BETWEEN work.start_t AND work.stop_t
+        INNER JOIN work
+            ON stalls.trace_id = work.trace_id
+            AND stalls.start_t < work.stop_t
+            AND stalls.stop_t > work.start_t
         WHERE stalls.process = 'scheduler'
     ) AS stall
     ASOF LEFT JOIN (SELECT trace_id, end_t FROM _task_runs WHERE end_t IS NOT NULL) AS run
@@ -86,8 +93,9 @@ SELECT
     END AS confidence,
     CASE
         WHEN is_blocked THEN format(
-            'The event loop of the scheduler was blocked {} times, for {:.1f} s in all: threads waited for {:.1f}'
-            ' core-seconds for tasks that were ready.', long_stalls, long_seconds, seconds
+            'The event loop of the scheduler was blocked {}, for {:.1f} s in all: threads waited for {:.1f}'
+            ' core-seconds for tasks that were ready.',
+            CASE long_stalls WHEN 1 THEN 'once' ELSE long_stalls || ' times' END, long_seconds, seconds
         )
         ELSE concat(
             format(

@@ -1,7 +1,6 @@
 -- Files or chunks skipped by coffea.
--- With skipbadfiles the run succeeds, and the result lacks their events. The cost is the work that
--- was not done: their share of all chunks' compute time. Processing them makes the run longer, not
--- shorter.
+-- With skipbadfiles the run succeeds, and the result lacks their events. Processing them makes the
+-- run longer, by about their share of all chunks' compute time: there is no saving.
 -- Source: exceptions that coffea suppressed, see view failures
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/api/coffea.processor.Runner.html
 -- $min_files = 1: number of skipped files
@@ -16,7 +15,7 @@ totals AS (
         count(DISTINCT filename) AS files,
         min(filename) AS example,
         list_sort(list(DISTINCT dataset)) AS datasets,
-        mode(regexp_extract(exception, '^\s*([\w.]+)', 1)) AS exception_type
+        mode(regexp_extract(_error_cause(exception), '^\s*([\w.]+)', 1)) AS exception_type
     FROM skipped
     GROUP BY trace_id
     HAVING files >= $min_files
@@ -41,10 +40,15 @@ SELECT
         'The result lacks events of {} of {} files, because reading them failed ({}): {}{}.',
         totals.files, totals.files + coalesce(processed.whole_files, 0), exception_type, example,
         CASE WHEN totals.files > 1 THEN ' and others' ELSE '' END
+    ) || coalesce(
+        format(
+            ' Whole files take {:.1f} core-seconds each.', processed.seconds / nullif(processed.files, 0)
+        ),
+        ''
     ) AS sentence,
-    totals.files * coalesce(processed.seconds / processed.files, run.core_seconds) AS core_seconds,
-    0.0::DOUBLE AS wall_seconds_min,
-    0.0::DOUBLE AS wall_seconds_max,
+    NULL::DOUBLE AS core_seconds,
+    NULL::DOUBLE AS wall_seconds_min,
+    NULL::DOUBLE AS wall_seconds_max,
     format(
         'Repair or remove these files of {}, then run them again. Without skipbadfiles the run stops'
         ' at the first one.', array_to_string(datasets, ', ')
@@ -53,5 +57,4 @@ SELECT
         AS evidence,
     totals.trace_id
 FROM totals
-INNER JOIN _cluster_size AS run USING (trace_id)
 LEFT JOIN processed USING (trace_id);

@@ -149,7 +149,8 @@ SELECT
     CASE
         WHEN is_read_slowly
             THEN 'Read another copy of ' || slow.filename || ', or copy it to faster storage.'
-        ELSE 'Submit this file first, or in smaller chunks.'
+        ELSE 'Find out why its events cost more. If they have to, submit this file first, so that its chunks'
+            ' are not the last ones; that saves less.'
     END AS change,
     format(
         'SELECT filename, relative_duration, bytes_per_second, open_seconds, read_seconds FROM files'

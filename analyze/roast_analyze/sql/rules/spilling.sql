@@ -2,8 +2,9 @@
 -- Dask spills results when a worker's memory exceeds a target. Writing blocks the worker; reading
 -- back delays the tasks that need a result. The cost is the thread time that this took. At most,
 -- the time of threads that waited meanwhile is saved as well (the event loop of a worker that
--- writes is blocked), and that of threads that waited for the last tasks. In a large cluster, some
--- worker spills at almost any time, so waits count only up to a multiple of the spilling time.
+-- writes is blocked), that of threads that waited for the last tasks, and the time in which the client
+-- waited for the workers to store its data before the first task. In a large cluster, some worker
+-- spills at almost any time, so waits count only up to a multiple of the spilling time.
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
 -- $min_seconds = 0.1: thread time
@@ -68,6 +69,21 @@ waits AS (
 stalls AS (
     SELECT trace_id, sum(stop_t - start_t) AS seconds FROM _spill_stalls GROUP BY trace_id
 ),
+-- Before the first task, the client waits until its data are on the workers.
+scattered AS (
+    SELECT activity.trace_id, sum(activity.stop_t - activity.start_t) AS seconds
+    FROM client_activity AS activity
+    INNER JOIN (SELECT trace_id, min(t) AS t FROM raw.task GROUP BY trace_id) AS submitted
+        ON activity.trace_id = submitted.trace_id AND activity.stop_t <= submitted.t
+    WHERE activity.activity = 'wait'
+        AND EXISTS (
+            FROM _spill_stalls AS spill
+            WHERE spill.trace_id = activity.trace_id
+                AND spill.start_t < activity.stop_t
+                AND spill.stop_t > activity.start_t
+        )
+    GROUP BY activity.trace_id
+),
 memory AS (
     SELECT
         trace_id,
@@ -103,7 +119,7 @@ SELECT
                 )
             )
             / greatest(run.peak_nthreads, 1)
-    ) AS wall_seconds_max,
+    ) + coalesce(scattered.seconds, 0) AS wall_seconds_max,
     coalesce(
         format(
             'Give each worker about {} (now {}), release results earlier, or use smaller'
@@ -119,4 +135,5 @@ FROM disk
 INNER JOIN _cluster_size AS run USING (trace_id)
 LEFT JOIN memory USING (trace_id)
 LEFT JOIN waits USING (trace_id)
-LEFT JOIN stalls USING (trace_id);
+LEFT JOIN stalls USING (trace_id)
+LEFT JOIN scattered USING (trace_id);

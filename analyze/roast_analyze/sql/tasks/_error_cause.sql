@@ -1,13 +1,15 @@
 -- Needs: nothing
 -- Error that coffea wraps as Exception("Failed processing file: WorkItem(…). The error was:
--- OSError('…')."). The outer repr doubles the backslashes of the quoted error.
+-- OSError('…')."), or with "Failed creating nanoevents". The outer repr escapes the backslashes of
+-- the quoted error, and its quotation marks if it contains both kinds.
 CREATE MACRO _error_cause(exception) AS CASE
-    WHEN contains(exception, 'Failed processing file: ')
+    WHEN regexp_matches(exception, 'Failed (processing file|creating nanoevents): ')
         THEN coalesce(
-            replace(
+            regexp_replace(
                 nullif(regexp_extract(exception, 'The error was: (.+?)\.?["'']?\)?$', 1, 's'), ''),
-                '\\',
-                '\'
+                '\\(\\|'')',
+                '\1',
+                'g'
             ),
             exception
         )

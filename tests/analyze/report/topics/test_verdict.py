@@ -84,6 +84,17 @@ def test_what_failed(run, text):
     assert plain(verdict.describe_outcome(Run(**run))) == text
 
 
+def test_the_exception_of_the_recorded_block(built, worker, task, run):
+    records = [worker("w1"), task("a-1"), *run("a-1", 1.0, 3.0)]
+    end = {
+        "kind": "trailer", "t": 20.0, "segment": 1, "records_by_kind": {},
+        "dropped_by_kind": {}, "reason": "the recorded block raised ValueError",
+    }  # fmt: skip
+
+    assert built(*records, end).outcome.endswith(" The recorded block raised ValueError.")
+    assert built(*records).outcome.endswith("Nothing failed.")
+
+
 def test_every_second_of_the_core_time_has_one_use(built, worker, task, run):
     phases = [("transfer", 4.0, 4.5), ("compute", 5.0, 8.0)]
     found = built(

@@ -16,6 +16,16 @@ def test_gaps(apply, worker, task, run):
     ) == [(pytest.approx(30.0), pytest.approx(0.65 * 15.0), pytest.approx(15.0))]
 
 
+def test_time_without_workers_is_no_gap(apply, worker, gone, task, run):
+    """The cluster has no worker from 35 s to 70 s; the next graph is submitted at 40 s."""
+    records = [
+        worker("w1"), gone("w1", 35.0, "retire-workers"), worker("w2", t=70.0),
+        task("a", t=0.0), *run("a", 0.0, 30.0),
+        task("b", t=40.0), *run("b", 70.0, 100.0, "w2"),
+    ]  # fmt: skip
+    assert apply("client-gaps", *records) == [(None, pytest.approx(5.0))]
+
+
 @pytest.mark.parametrize(
     ("t", "nbytes"), [(30.4, 1_000), (40.0, 50_000_000)], ids=["a short one", "a large graph"]
 )

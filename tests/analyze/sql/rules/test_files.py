@@ -203,6 +203,27 @@ def test_expensive_dataset(apply, process, worker, seconds, found):
     ) == [(dataset, None) for dataset in found]
 
 
+def test_the_sentence_about_a_dataset_agrees_with_its_totals(apply, process, worker):
+    """Two slow chunks: the mean is 6 ms an event, the median 3 ms."""
+    chunks = [{"seconds": 1.0, "dataset": "DY", "file": "1.root"}] * 6
+    chunks += [{"seconds": seconds, "dataset": "TT"} for seconds in (3, 3, 3, 3, 12, 12)]
+
+    [(sentence, change)] = apply(
+        "expensive-dataset", worker("w1"), *process(*chunks), columns="sentence, change"
+    )
+    assert sentence.startswith(
+        "Events of TT take 6 ms each, 6.0 times as long as those of other datasets: 86 % of "
+        "the compute time for 50 % of the events."
+    )
+    assert "Submit this dataset first" in change
+
+    # Its chunks are the first ones.
+    [(change,)] = apply(
+        "expensive-dataset", worker("w1"), *process(*chunks[::-1]), columns="change"
+    )
+    assert change == "No change is needed."
+
+
 def test_a_dataset_beside_one_without_time_of_its_own(apply, process, worker):
     """All that is known of DY is reading."""
     chunks = [{"seconds": 1.0, "read_seconds": 1.0, "dataset": "DY"}] * 6
@@ -233,10 +254,10 @@ def test_skipped_files(apply, process, worker, chunk, run):
             "TT",
             (
                 "The result lacks events of 1 of 3 files, because reading them failed"
-                " (OSError): bad.root."
+                " (OSError): bad.root. Whole files take 3.0 core-seconds each."
             ),
-            3.0,
-            0.0,
+            None,
+            None,
         )
     ]
 

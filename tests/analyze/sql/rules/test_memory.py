@@ -89,6 +89,27 @@ def test_threads_that_wait_while_a_worker_spills(
     assert most == pytest.approx(1.1 * (4.0 + 10.0) if waits else 1.3 * 4.0, rel=0.1)
 
 
+@pytest.mark.parametrize(("begin", "most"), [(0.0, 1.3 * 4.0 + 6.0), (11.0, 1.3 * 4.0)])
+def test_data_of_the_client_that_are_spilled(apply, worker, task, run, sample, begin, most):
+    """The client waits for 6 s while a worker spills, before the first task or after it."""
+    records = [
+        *[worker("w1"), task("a-1", t=10.0)],
+        *run("a-1", 10.0, 30.0, phases=[("disk-read", 10.0, 14.0), ("compute", 14.0, 30.0)]),
+        sample(begin + 1.0, memory_limit=1000 * MB, spilled_memory=0),
+        sample(begin + 5.0, memory_limit=1000 * MB, spilled_memory=300 * MB),
+        {
+            "kind": "stall", "t": begin + 4.0, "server_id": "id-w1-0.0", "worker": "w1",
+            "start_t": begin + 2.0, "stop_t": begin + 4.0,
+        },
+        {
+            "kind": "client_activity", "t": begin + 6.0, "client": "c", "activity": "wait",
+            "name": "f", "start_t": begin, "stop_t": begin + 6.0,
+        },
+    ]  # fmt: skip
+    [(found,)] = apply("spilling", *records, columns="wall_seconds_max", stop_t=30.0)
+    assert found == pytest.approx(most)
+
+
 def test_waits_of_other_workers_while_one_spills_a_little(apply, worker, task, run):
     """A worker reads from its disk ten times a second, and another one waits for 28 s."""
     phases = [

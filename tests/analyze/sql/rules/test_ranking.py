@@ -3,6 +3,8 @@
 import pytest
 
 from analyze.report.reading import plain
+from roast_analyze.computed import findings as computed_findings
+from roast_analyze.computed.rules import COLUMNS, Rule
 from roast_analyze.report.quantities import byte_size
 
 
@@ -20,26 +22,17 @@ def findings(open_trace):
     return findings
 
 
-def test_no_cost_exceeds_the_run(findings, process, worker, chunk, run):
-    """Five files were skipped, and the only other one took 90 s."""
-    bad = {"dataset": "TT", "exception": "OSError: not a ROOT file"}
-    records = [worker("w1")]
-    for number in range(5):
-        key = f"metadata-{number}"
-        name = f"bad-{number}.root"
-        records += [
-            chunk(
-                key, run_id=100 + number, worker="w1", until="metadata", filename=name, **bad
-            ),
-            *run(key, 0.1, 0.2, run_id=100 + number),
-        ]
-    records += process({"seconds": 90.0})
+def test_no_cost_exceeds_the_run(monkeypatch, findings, worker):
+    """A rule that counts time twice finds 500 core-seconds in a run of 100."""
+    values = {"confidence": "'high'", "core_seconds": 500.0, "wall_seconds_max": 500.0}
+    columns = [f"{values.get(name, 'NULL')} AS {name}" for name in COLUMNS[:-1]]
+    sql = f"SELECT {', '.join(columns)}, trace_id FROM _cluster_size"
+    rule = Rule("twice", "Twice.", "worker_added", "", "", thresholds=(), sql=sql)
+    monkeypatch.setattr(computed_findings, "rules", lambda: (rule,))
 
-    [(name, severity, core_seconds, core_share)] = findings(
-        *records, columns="id, severity, core_seconds, core_share"
-    )
-    assert (name, severity) == ("skipped-files", "major")
-    assert (core_seconds, core_share) == (pytest.approx(100.0), pytest.approx(1.0))
+    assert findings(worker("w1"), columns="core_seconds, core_share, wall_seconds_max") == [
+        (pytest.approx(100.0), pytest.approx(1.0), pytest.approx(100.0))
+    ]
 
 
 def test_ranges_lie_within_the_run(findings, worker, task, run):

@@ -187,6 +187,21 @@ def test_a_function_that_blocks_the_scheduler(apply, worker, tasks):
     assert "was blocked 90 times, for 54.0 s in all: threads waited" in sentence
 
 
+def test_a_scheduler_that_is_blocked_while_a_graph_arrives(apply, worker, task, run):
+    """Its event loop stands still from 0 to 8 s; tasks are assigned at 1 s and begin at 8 s."""
+    records = [worker("w1", nthreads=4)]
+    for n in range(4):
+        phases = [("compute", 8.0, 20.0)]
+        records += [task(f"a-{n}", t=0.0), *run(f"a-{n}", 1.0, 20.0, phases=phases)]
+    stall = {"kind": "stall", "t": 8.0, "start_t": 0.0, "stop_t": 8.0}
+
+    [(core_seconds, sentence)] = apply(
+        "scheduler-saturated", *records, stall, columns="core_seconds, sentence", stop_t=20.0
+    )
+    assert core_seconds == pytest.approx(4 * 7.0)
+    assert "was blocked once, for 7.0 s in all" in sentence
+
+
 def test_large_graphs_that_are_on_their_way_at_once(apply, worker, task, run):
     """Ten graphs are sent from 30 s on, and the last one arrives at 40 s."""
     records = [worker("w1"), task("first", stimulus_id="s"), *run("first", 0.0, 30.0)]

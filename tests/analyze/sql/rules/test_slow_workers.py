@@ -88,6 +88,30 @@ def test_a_host(apply, naps):
     assert apply("slow-worker", *records) == []
 
 
+@pytest.mark.parametrize(
+    ("slow", "found"),
+    [({"c1": 3, "c2": 3}, [("host-c", 80.0)]), ({"a1": 3, "c1": 3}, []), ({"c1": 9}, [])],
+    ids=["one host", "two hosts", "rarely"],
+)
+def test_a_host_that_is_slow_now_and_then(apply, worker, task, run, slow, found):
+    """On some workers, every third or ninth of 30 tasks takes 5 s instead of 1 s."""
+    records = []
+    for name in ("a1", "a2", "b1", "b2", "c1", "c2"):
+        records.append(worker(name, name=name, host=f"host-{name[0]}"))
+        begin = 0.0
+        for number in range(30):
+            key = f"nap-{name}-{number}"
+            stop = begin + (5.0 if number % slow.get(name, 99) == 1 else 1.0)
+            records += [task(key), *run(key, begin, stop, worker=name)]
+            begin = stop
+
+    assert apply("slow-host", *records, stop_t=80.0) == [
+        # At the end, only these workers compute, so that there is nothing to compare with.
+        (host, pytest.approx(seconds, rel=0.15))
+        for host, seconds in found
+    ]
+
+
 def test_other_work(apply, naps, worker, task, run):
     """Long tasks of another prefix on one worker are other work."""
     records = [*naps(a1=1.0, b1=1.0), worker("c1")]

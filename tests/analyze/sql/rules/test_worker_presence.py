@@ -21,7 +21,10 @@ def naps(task, run):
 def test_a_worker_that_joined_late(apply, worker, naps):
     records = [worker("w1"), *naps("w1", 0, 60), worker("w2", t=20.0), *naps("w2", 20, 60)]
     assert apply("late-workers", *records, columns="sentence, core_seconds") == [
-        ("1 of 2 workers joined up to 20.0 s after the first task.", pytest.approx(20.0))
+        (
+            "A worker joined late, up to 20.0 s after the first task was submitted.",
+            pytest.approx(20.0),
+        )
     ]
 
 
@@ -38,7 +41,7 @@ def test_a_worker_that_left_early(apply, worker, naps, gone):
     records = [worker("w1"), *naps("w1", 0, 60), worker("w2"), *naps("w2", 0, 20)]
     records.append(gone("w2", 20.0, "retire-workers-1.0"))
     assert apply("late-workers", *records, columns="sentence, core_seconds") == [
-        ("1 of 2 workers left up to 40.0 s before the last task.", pytest.approx(40.0))
+        ("A worker left early, up to 40.0 s before the last task ended.", pytest.approx(40.0))
     ]
 
 

@@ -117,6 +117,9 @@ CAUSES = {
     Exception(
         "Failed processing file: WorkItem(a=1). The error was: Wrong(7, (8,))."
     ): "Wrong(7, (8,))",
+    Exception(
+        "Failed creating nanoevents: WorkItem(a='f'). The error was: KeyError(\"'pt'\")."
+    ): "KeyError(\"'pt'\")",
     Exception("Failed processing file: WorkItem(…"): None,
 }
 

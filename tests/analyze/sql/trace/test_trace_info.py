@@ -20,8 +20,8 @@ def test_columns_of_a_segment(write_trace):
     with Trace(path) as trace:
         assert trace.rows("SELECT * FROM trace_info") == [
             (
-                1, "1.0", 1.0, 9.0, True, "d", "e", "p", "0.1", "tcp://s", 3600.0, 0.5,
-                '{"a":1,"label":"v2"}', 2, 7, str(path), "v2", "T",
+                1, "1.0", 1.0, 9.0, True, "recording was stopped", "d", "e", "p", "0.1",
+                "tcp://s", 3600.0, 0.5, '{"a":1,"label":"v2"}', 2, 7, str(path), "v2", "T",
             )
         ]  # fmt: skip
 

@@ -1,0 +1,33 @@
+"""Rule restricted-tasks: some workers have more of the work that only they may do."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("annotations", "tasks", "found"),
+    [
+        ({"workers": ["w1"]}, 15, [("fit", 10.0)]),
+        ({"workers": ["w1"], "allow_other_workers": True}, 15, []),
+        ({"priority": 1}, 15, []),
+        # w1 computes for 11 s instead of 10.5 s.
+        ({"workers": ["w1"]}, 11, []),
+    ],
+    ids=["restricted", "other workers allowed", "another annotation", "nearly even"],
+)
+def test_uneven_work(apply, worker, task, run, annotations, tasks, found):
+    """Tasks of w1 take 1 s each; w2 has 10 s of other work and could take some of them."""
+    records = [worker("w1"), worker("w2")]
+    for number in range(tasks):
+        key = f"fit-{number}"
+        phases = [("compute", 1.0 * number, number + 1.0)]
+        records += [
+            task(key, annotations=annotations), *run(key, 0.0, number + 1.0, phases=phases)
+        ]  # fmt: skip
+    for number in range(10):
+        key, begin = f"other-{number}", 1.0 * number
+        records += [task(key), *run(key, begin, begin + 1.0, worker="w2")]
+
+    # Evenly divided, 25 s of work take 12.5 s: 2.5 s less, on two threads.
+    assert apply("restricted-tasks", *records, stop_t=float(tasks)) == [
+        (prefix, pytest.approx(seconds / 2, rel=0.01)) for prefix, seconds in found
+    ]

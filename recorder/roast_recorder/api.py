@@ -57,7 +57,7 @@ def record(
     Raises
     ------
     ValueError
-        If the value of a setting is invalid.
+        If the value of a setting is invalid, the client is closed, or the path is empty.
     TypeError
         If a setting does not exist, or `client` is not a client.
     """
@@ -76,4 +76,6 @@ def record(
             f"record() takes a distributed.Client, not a {type(client).__name__}; "
             "use cluster.get_client() for a cluster"
         )
+    if client.status == "closed":
+        raise ValueError("the client is closed: connect another one")
     return Recording(client, path, checked)

@@ -80,6 +80,8 @@ class TraceOwner:
         self.trace_id = uuid.uuid4().hex
         self._is_named = path is not None
         self.path = unnamed_trace() if path is None else os.fspath(path)
+        if not self.path:
+            raise ValueError("the path is empty: name a file or a folder, or leave it out")
         self._settings = settings
         self._writer: Writer | None = None
         #: Why the recording ended, unless the cluster ends first.

@@ -35,7 +35,9 @@ _INCOMPLETE_RESULT: Final = ("retries", "skipped-files")
 _PARTLY_KNOWN: Final = ("chunks-too-small",)
 
 #: Rules whose cost is idle time, so that a change leaves the compute time as it is.
-_IDLE_TIME: Final = ("client-gaps", "late-workers", "long-tail", "low-parallelism")
+_IDLE_TIME: Final = (
+    "client-gaps", "late-workers", "long-tail", "low-parallelism", "restricted-tasks"
+)  # fmt: skip
 
 #: Rule that applies if no other finding of a run is more than minor.
 _UNEXPLAINED: Final = "idle-threads"

@@ -15,7 +15,7 @@ WITH attempts AS (
         prefix,
         outcome,
         compute_seconds,
-        trim(regexp_replace(_error_cause(exception), '\s+', ' ', 'g')) AS error,
+        trim(regexp_replace(_error_cause(exception), '(\\n|\s)+', ' ', 'g')) AS error,
         coalesce(
             nullif(regexp_extract(error, '^(?:\w+\.)*(\w+)', 1), ''), 'unknown exception'
         ) AS exception_type,

@@ -46,7 +46,8 @@ candidates AS (
         AND file.dataset IS NOT DISTINCT FROM io.dataset
         AND file.filename IS NOT DISTINCT FROM io.filename
         AND file.treename IS NOT DISTINCT FROM io.treename
-    WHERE io.chunks BETWEEN 2 AND $min_chunks - 1
+    WHERE io.chunks >= 2
+        AND io.warm_chunks < $min_chunks
         AND file.workers > 1
         AND file.relative_duration >= $min_ratio
 ),

@@ -46,6 +46,16 @@ def test_slow_file_of_few_chunks(apply, process, workers, seconds, found):
     ]
 
 
+def test_a_slow_file_that_is_submitted_first(apply, process, workers):
+    """Most of its chunks are the first ones of their workers, which are not compared."""
+    files = dict.fromkeys(("a.root", "b.root", "d.root", "e.root"), 1.0)
+    first = [{"file": "c.root", "seconds": 4.0, "worker": f"w{n % 4}"} for n in range(6)]
+
+    assert apply(
+        "slow-file", *workers, *process(*first, *chunks_of_files(files)), columns="entity"
+    ) == [("c.root",)]
+
+
 @pytest.mark.parametrize(("read_seconds", "found"), [(1.2, ["c.root"]), (0.2, [])])
 def test_slow_input_of_few_chunks(apply, process, workers, read_seconds, found):
     files = {"a.root": 1.0, "b.root": 1.0, "c.root": 2.0, "d.root": 1.0, "e.root": 1.0}

@@ -154,9 +154,9 @@ def _sentences(found: SchedulerLoad) -> list[str]:
     if ready := q.as_float(load["ready"].max()):
         # Right after a submission, no thread computes yet: all times with ready tasks count.
         waited = load.filter(pl.col("ready") > 0)
-        weight = waited["seconds"] * waited["ready"]
         executing, nthreads = (
-            float((waited[name] * weight).sum()) for name in ("executing", "nthreads")
+            float((waited[name] * waited["seconds"]).sum())
+            for name in ("executing", "nthreads")
         )
         idle = 1 - executing / nthreads if nthreads else 0.0
         text += f" Up to {q.counted(round(ready), 'ready task')} waited"

@@ -64,10 +64,13 @@ SELECT
     concat(
         CASE
             WHEN failed_keys > 0 THEN format(
-                '{} {}{} failed for good with {}: the results are missing, and those of all tasks that need them.'
-                ' {} failed.',
+                '{} {}{} failed for good with {}: {}. {} failed.',
                 failed_keys, CASE WHEN failed_keys = 1 THEN 'task' ELSE 'tasks' END,
                 coalesce(' (' || prefix || ')', ''), exception_type,
+                CASE
+                    WHEN failed_keys = 1 THEN 'its result is missing, and those of all tasks that need it'
+                    ELSE 'their results are missing, and those of all tasks that need them'
+                END,
                 CASE WHEN attempts = 1 THEN 'One attempt' ELSE attempts || ' attempts' END
             )
             ELSE format(

@@ -20,8 +20,8 @@ def test_by_exception(apply, worker, task, run):
         columns="entity, sentence",
     )
     assert dict(found) == {
-        "OSError": "2 tasks (read) failed for good with OSError: the results are missing, and "
-        "those of all tasks that need them. 2 attempts failed. "
+        "OSError": "2 tasks (read) failed for good with OSError: their results are missing, "
+        "and those of all tasks that need them. 2 attempts failed. "
         "The error: OSError('no such file')",
         "TimeoutError": "5 attempts at 5 tasks (read) failed with TimeoutError: "
         "10.0 s of computing were lost. The error: TimeoutError: 5 s",

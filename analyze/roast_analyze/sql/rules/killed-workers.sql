@@ -106,7 +106,7 @@ SELECT
     concat(
         upper(text[1]), text[2:],
         format(
-            ': {:.1f} s of running attempts and {:.1f} s of unused results were lost, and threads were'
+            ': {:.1f} s of running attempts and {:.1f} s of results not used yet were lost, and threads were'
             ' missing for {:.1f} s.',
             lost_seconds, recomputed_seconds, missing_seconds
         ),

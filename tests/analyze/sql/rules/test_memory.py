@@ -192,8 +192,8 @@ def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
     )
 
     assert sentence.partition(": ")[2] == (
-        "0.0 s of running attempts and 2.0 s of results not used yet were lost, and threads were "
-        "missing for 0.0 s."
+        "0.0 s of running attempts and 2.0 s of results not used yet were lost, and threads "
+        "were missing for 0.0 s."
     )
 
 

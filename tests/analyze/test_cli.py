@@ -116,6 +116,7 @@ sql . SELECT_1 -o link
 view {trace} nothing
 view {trace} chunks -o {trace}
 view {trace} --limit some
+view {trace} --limit 9223372036854775808
 check nowhere.jsonl
 check
 """

@@ -76,6 +76,7 @@ def test_invalid_calls(analyze, write, write_trace, task, capsys):
     for words, expected, message in [
         ([path, "--without", "rain"], 2, "unknown cause 'rain': choose from stragglers, fail"),
         ([path, "--chunk-size", "auto"], 2, "no coffea chunks in the trace"),
+        ([path, "--workers", "10001"], 2, "invalid number of workers 10001: use 1 to 10,000"),
         ([idle], 1, "no task ran on a worker"),
     ]:
         code, out, err = analyze("what-if", *words)

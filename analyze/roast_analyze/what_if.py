@@ -204,7 +204,8 @@ def _stretch(recorded: Recorded, plan: Plan) -> float:
     cores, cpu_share = recorded.facts["cores"], recorded.facts["cpu_share"]
     if not cores or not cpu_share:
         return 1.0
-    needed = _threads(plan) * cpu_share
+    # Threads without a task need no core.
+    needed = min(_threads(plan), len(plan.seconds)) * cpu_share
     stretch: float = needed / max(cores, _threads(recorded.plan) * cpu_share)
     return max(1.0, stretch)
 

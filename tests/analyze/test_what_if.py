@@ -245,7 +245,7 @@ def test_a_loss_after_the_predicted_end_is_noted(open_trace, worker, gone, task,
 def test_more_threads_than_cores_are_noted(
     open_trace, worker, told, task, run, cpu_seconds, note
 ):
-    # The task uses a core for a tenth of its time, for nine tenths, or it is not recorded.
+    # Tasks use a core for a tenth of their time, for nine tenths, or it is not recorded.
     metric = {"kind": "fine_metric", "t": 10.0, "worker": "w1", "server_id": "id-w1-0.0"}
     metric |= {"context": "execute", "prefix": "a", "unit": "seconds"}
     metrics = [] if cpu_seconds is None else [
@@ -255,14 +255,32 @@ def test_more_threads_than_cores_are_noted(
     trace = open_trace(
         worker("w1", host="h"),
         *told("worker", worker="w1", machine={"host": "h", "cores": 2, "usable_cores": 2}),
-        task("a"),
-        *run("a", 0.0, 10.0),
+        *(
+            record
+            for n in range(8)
+            for record in (task(f"a-{n}"), *run(f"a-{n}", 10.0 * n, 10.0 * n + 10.0))
+        ),
         *metrics,
     )
 
     notes = trace.what_if(workers=[1, 8])["note"]
 
     assert notes.to_list() == [None, note]
+
+
+def test_threads_without_a_task_need_no_core(open_trace, worker, told, task, run):
+    """One task of 10 s that uses a core, on a host with two cores."""
+    metric = {"kind": "fine_metric", "t": 10.0, "worker": "w1", "server_id": "id-w1-0.0"}
+    metric |= {"context": "execute", "prefix": "a", "unit": "seconds", "delta": 10.0}
+    trace = open_trace(
+        worker("w1", host="h"),
+        *told("worker", worker="w1", machine={"host": "h", "cores": 2, "usable_cores": 2}),
+        *(task("a"), *run("a", 0.0, 10.0)),
+        metric | {"activity": "thread-cpu"},
+        stop_t=10.0,
+    )
+
+    assert trace.what_if(workers=[8])["wall_seconds"].to_list() == [pytest.approx(10.0)] * 2
 
 
 def test_samples_are_replayed():

@@ -50,13 +50,17 @@ async def sample_activity(callback: Callable[[Fields], None]) -> None:
             is_same = (
                 record is not None and found is not None and found.items() <= record.items()
             )
+            began = before
+            if record and not is_same:
+                # A function that holds the GIL delays the samples, also the one after its end.
+                began = record["stop_t"] = max(before, t - SAMPLE_SECONDS)
             if record and (not is_same or t - record["start_t"] > RECORD_SECONDS):
                 callback(record)
                 record = None
             if found:
                 record = record or {
                     **found,
-                    "start_t": before,
+                    "start_t": began,
                     "measured": {"cpu_seconds": 0.0},
                 }
                 record["stop_t"] = t

@@ -72,7 +72,7 @@ def test_seconds_of_each_activity_by_function(client, trace):
     for work, expected in WORK.items():
         activity, start_t, stop_t, seconds, cpu_seconds, filename = found[work.__name__]
         assert activity == expected, work
-        assert (start_t, stop_t) == pytest.approx(times[work], abs=0.7)
+        assert (start_t, stop_t) == pytest.approx(times[work], abs=0.5)
         assert seconds == pytest.approx(stop_t - start_t, abs=0.7)
         if expected == "own":
             assert cpu_seconds == pytest.approx(SECONDS if work is compute else 0, abs=0.5)

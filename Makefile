@@ -14,6 +14,9 @@ EXHAUSTIVE := -o norecursedirs=.git -m ""
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
+# If another environment is activated, IPython adds its packages to sys.path.
+unexport VIRTUAL_ENV
+
 .PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-store illnesses dask-suite wheel-matrix clean
 
 help:  ## this list

@@ -261,7 +261,9 @@ class RecorderPlugin(SchedulerPlugin):
         self._remove()
         return batches, self._ending
 
-    async def detach(self, *, ending: str = "", abandon: bool = False) -> None:
+    async def detach(
+        self, *, ending: str = "recording was stopped", abandon: bool = False
+    ) -> None:
         """End the recording; the client continues to pull until nothing is left.
 
         The trailer will contain `ending`. `abandon`: the client will not pull.

@@ -126,7 +126,7 @@ async def pulled(recorder):
 
 
 async def stopped(recorder):
-    await recorder.detach(ending="recording was stopped")
+    await recorder.detach()
     return (await pulled(recorder))[0]
 
 

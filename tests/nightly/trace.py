@@ -83,6 +83,7 @@ def trace_info(recording: Recording) -> list[Row]:
             "start_t": start_t,
             "stop_t": stop_t,
             "clean_end": trailer is not None,
+            "end_reason": trailer and trailer.get("reason"),
             "dask_version": versions.get("dask"),
             "distributed_version": versions.get("distributed"),
             "python_version": versions.get("python"),

@@ -7,7 +7,8 @@
 -- Source: Spark's Dr. Elephant, "job with failed tasks"; recorded outcomes of attempts
 -- Documentation: https://distributed.dask.org/en/stable/resilience.html
 -- $min_attempts = 1: number of failed attempts
--- $max_characters = 120: length of the quoted error
+-- $max_words = 16: words of the first error that are quoted
+-- $max_characters = 300: their length
 WITH attempts AS (
     SELECT
         trace_id,
@@ -15,7 +16,7 @@ WITH attempts AS (
         prefix,
         outcome,
         compute_seconds,
-        trim(regexp_replace(_error_cause(exception), '(\\n|\s)+', ' ', 'g')) AS error,
+        trim(regexp_replace(_error_cause(exception), '\s+', ' ', 'g')) AS error,
         coalesce(
             nullif(regexp_extract(error, '^(?:\w+\.)*(\w+)', 1), ''), 'unknown exception'
         ) AS exception_type,
@@ -44,7 +45,8 @@ failed AS (
         ) AS failed_keys,
         count(*) FILTER (outcome = 'retried') AS retried,
         mode(prefix) AS prefix,
-        CASE WHEN len(min(error)) > $max_characters THEN min(error)[:$max_characters] || '…' ELSE min(error) END
+        arg_min(error, end_t) AS first_error,
+        array_to_string(string_split(first_error, ' ')[:$max_words::BIGINT], ' ')[:$max_characters::BIGINT]
             AS error,
         coalesce(sum(compute_seconds), 0) AS seconds,
         coalesce(max(compute_seconds), 0) AS longest_seconds
@@ -82,6 +84,7 @@ SELECT
             )
         END,
         ' The error: ' || nullif(error, exception_type)
+        || CASE WHEN error = first_error THEN '' ELSE ' …' END
     ) AS sentence,
     CASE WHEN failed_keys = 0 THEN seconds END AS core_seconds,
     CASE WHEN failed_keys = 0 THEN 0.8 * seconds / mean_nthreads END AS wall_seconds_min,

@@ -82,11 +82,9 @@ def build(
         )
     return Verdict(
         summary=summarize(run),
-        outcome=" ".join(
-            filter(
-                None, (describe_outcome(run), describe_exception(context.recording.end_reason))
-            )
-        ),
+        outcome=(
+            f"{describe_outcome(run)} {describe_exception(context.recording.end_reason)}"
+        ).rstrip(),
         is_complete=loss.total == 0,
         completeness=losses.completeness(loss, context),
         findings=tuple(found[: findings.SHOWN]),

@@ -20,7 +20,10 @@ WITH loads AS (
         FROM restrictions
         WHERE workers IS NOT NULL AND allow_other_workers IS NOT TRUE
     ) AS restricted ON run.trace_id = restricted.trace_id AND run.key = restricted.key
-    INNER JOIN workers AS worker ON run.trace_id = worker.trace_id AND run.worker = worker.worker
+    -- Several processes can have the same address.
+    INNER JOIN (
+        SELECT trace_id, worker, max(nthreads) AS nthreads FROM _workers GROUP BY trace_id, worker
+    ) AS worker ON run.trace_id = worker.trace_id AND run.worker = worker.worker
     WHERE run.outcome = 'memory' AND worker.nthreads > 0
     GROUP BY run.trace_id, run.worker
 ),
@@ -37,15 +40,15 @@ longest AS (
 uses AS (
     SELECT
         trace_id,
-        coalesce(sum(seconds) FILTER (use = 'kept result'), 0) AS kept_seconds,
-        coalesce(sum(seconds) FILTER (use IN ('imbalance', 'tail')), 0) AS idle_seconds
-    FROM core_time
+        sum(busy_seconds) AS busy_seconds,
+        sum(tail_seconds + imbalance_seconds) AS idle_seconds
+    FROM _bucket_uses
     GROUP BY trace_id
 ),
 found AS (
     SELECT
         *,
-        kept_seconds / mean_nthreads AS even_seconds,
+        busy_seconds / mean_nthreads AS even_seconds,
         longest.seconds - even_seconds AS excess_seconds
     FROM longest
     INNER JOIN uses USING (trace_id)

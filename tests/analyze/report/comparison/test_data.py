@@ -1,5 +1,6 @@
 """Totals, differences and names of several traces."""
 
+import uuid
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,7 @@ def test_facts_and_settings_that_differ(write_trace, fact):
             fact("scheduler versions", "dask", dask),
             fact("dask configuration", "worker-saturation", 1.1),
             fact("scheduler", "pid", pid),
+            fact("scheduler", "plugins", [f"WorkStealing-{uuid.UUID(int=pid)}", "shuffle"]),
             *(fact("client versions", name, "1") for name in packages),
             *(fact("cluster", "several", value) for value in values),
         ]
@@ -109,15 +111,15 @@ def test_facts_and_settings_that_differ(write_trace, fact):
     compared = query(group_by_trace(paths), lambda names: Trace(*names))
 
     assert compared.labels == ("new", "b")
-    # Process ids always differ, b recorded nothing about the versions on workers, and several
-    # values of one name are one in any order.
+    # Process ids and the identifiers of plugins always differ, b recorded nothing about the
+    # versions on workers, and several values of one name are one in any order.
     assert rows(compared.facts, "section", "name", value_in("new"), value_in("b")) == [
         ("client versions", "coffea", "1", None),
         ("recorder settings", "label", "new", None),
         ("recorder settings", "x", "0", "2"),
         ("scheduler versions", "dask", "2026.1", "2026.8"),
     ]
-    assert compared.facts_in_common == 5
+    assert compared.facts_in_common == 6
 
 
 @pytest.mark.parametrize(

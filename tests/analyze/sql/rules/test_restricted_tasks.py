@@ -14,9 +14,15 @@ import pytest
     ],
     ids=["restricted", "other workers allowed", "another annotation", "nearly even"],
 )
-def test_uneven_work(apply, worker, task, run, annotations, tasks, found):
-    """Tasks of w1 take 1 s each; w2 has 10 s of other work and could take some of them."""
-    records = [worker("w1"), worker("w2")]
+def test_uneven_work(apply, worker, gone, task, run, annotations, tasks, found):
+    """Tasks of w1 take 1 s each; w2 has 10 s of other work and could take some of them.
+
+    Another process had the address of w1 before.
+    """
+    records = [
+        *(worker("w1", server_id="before"), gone("w1", 0.0, "retire-workers-1.0")),
+        *(worker("w1"), worker("w2")),
+    ]
     for number in range(tasks):
         key = f"fit-{number}"
         phases = [("compute", 1.0 * number, number + 1.0)]

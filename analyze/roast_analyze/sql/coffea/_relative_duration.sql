@@ -167,7 +167,11 @@ compared AS (
         -- The standard error of the median of normal values is 1.2533 times that of their mean.
         1.2533 * noise.sigma / sqrt(chunks) AS log_error,
         count(*) OVER peers AS peers,
-        1.4826 * mad(ln(relative_duration)) OVER peers AS log_spread
+        -- Half of the workers can be slow, such as those of a host: the faster half has the spread.
+        1.4826 * CASE
+            WHEN process IS NULL THEN mad(ln(relative_duration)) OVER peers
+            ELSE median(-ln(relative_duration)) FILTER (relative_duration <= 1) OVER peers
+        END AS log_spread
     FROM separable
     INNER JOIN noise USING (trace_id)
     WINDOW peers AS (PARTITION BY trace_id, process IS NULL)

@@ -9,14 +9,23 @@ WITH submitted AS (
     FROM graph_updates
     QUALIFY count(*) OVER (PARTITION BY trace_id) >= 10
 ),
+few AS (
+    SELECT trace_id
+    FROM submitted
+    INNER JOIN _run_size USING (trace_id)
+    GROUP BY trace_id
+    HAVING median(tasks) < any_value(peak_nthreads)
+),
 reactions AS (
     SELECT
         submitted.*,
         submitted.t - greatest(
             run.end_t, lag(submitted.t) OVER (PARTITION BY submitted.trace_id ORDER BY submitted.t)
         ) AS delay_seconds
-    FROM submitted
-    ASOF LEFT JOIN (SELECT trace_id, end_t FROM _task_runs WHERE end_t IS NOT NULL) AS run
+    FROM (FROM submitted SEMI JOIN few USING (trace_id)) AS submitted
+    ASOF LEFT JOIN (
+        SELECT trace_id, end_t FROM _task_runs SEMI JOIN few USING (trace_id) WHERE end_t IS NOT NULL
+    ) AS run
         ON submitted.trace_id = run.trace_id AND submitted.t >= run.end_t
 )
 SELECT
@@ -26,6 +35,5 @@ SELECT
     min(t) AS first_t,
     max(t) AS last_t
 FROM reactions
-INNER JOIN _run_size USING (trace_id)
 GROUP BY trace_id
-HAVING median(tasks) < any_value(peak_nthreads) AND median(delay_seconds) >= 0.05;
+HAVING median(delay_seconds) >= 0.05;

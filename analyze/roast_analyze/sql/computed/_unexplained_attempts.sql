@@ -9,7 +9,7 @@ WHERE attempt.attempt = 1
         WHERE slow.trace_id = attempt.trace_id AND slow.worker = attempt.worker
     )
     AND NOT EXISTS (
-        FROM _silences(2) AS silence
+        FROM _silences AS silence
         WHERE silence.trace_id = attempt.trace_id
             AND silence.worker = attempt.worker
             AND silence.start_t < attempt.compute_stop_t

@@ -1,11 +1,12 @@
 -- More workers than the work can use.
 -- With fewer threads, periods in which the run used more threads than that take longer. The
 -- recommended number of workers is the smallest one with which the run takes hardly longer. Times
--- without a graph are not counted.
+-- without a graph are not counted. Workers that tasks may not use belong to rule restricted-tasks.
 -- Source: Sparklens, "ideal number of executors"; Amdahl's law
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
 -- $max_slowdown = 1.05: duration with fewer workers relative to the run
 -- $max_share = 0.75: recommended relative to present number of threads
+-- $max_restricted_share = 0.05: saving without restrictions of tasks, relative to the run
 WITH buckets AS (
     SELECT
         trace_id,
@@ -71,4 +72,9 @@ SELECT
     'SELECT t, category, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL' AS evidence,
     trace_id
 FROM enough
-INNER JOIN _cluster_size USING (trace_id);
+INNER JOIN _cluster_size USING (trace_id)
+WHERE trace_id NOT IN (
+    SELECT trace_id
+    FROM _restricted_work
+    WHERE excess_seconds > $max_restricted_share * run_seconds
+);

@@ -85,7 +85,10 @@ SELECT
             ELSE format('{} tasks of {} took up to {:.1f} s', long_tasks, name, longest_seconds)
         END,
         CASE
-            WHEN is_late THEN format(', and started {:.1f} s after it was ready', ready_seconds)
+            WHEN is_late AND long_tasks = 1
+                THEN format(', and started {:.1f} s after it was ready', ready_seconds)
+            WHEN is_late
+                THEN format(', and started up to {:.1f} s after they were ready', ready_seconds)
             ELSE ', longer than the others'
         END,
         format('. During that time, other threads were idle for {:,.1f} core-seconds.', idle_seconds)

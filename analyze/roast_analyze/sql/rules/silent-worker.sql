@@ -11,7 +11,8 @@ WITH silences AS (
         max(stop_t) OVER (
             PARTITION BY trace_id ORDER BY start_t ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS before_t
-    FROM _silences($min_seconds)
+    FROM _silences
+    WHERE seconds >= $min_seconds
 ),
 silent AS (
     SELECT

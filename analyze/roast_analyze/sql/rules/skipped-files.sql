@@ -4,6 +4,7 @@
 -- Source: exceptions that coffea suppressed, see view failures
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/api/coffea.processor.Runner.html
 -- $min_files = 1: number of skipped files
+-- $max_names = 3: files that are named
 WITH skipped AS (
     SELECT trace_id, dataset, filename, exception FROM _unread_files WHERE is_skipped
     UNION ALL
@@ -14,6 +15,7 @@ totals AS (
         trace_id,
         count(DISTINCT filename) AS files,
         min(filename) AS example,
+        list_sort(list(DISTINCT parse_filename(filename))) AS names,
         list_sort(list(DISTINCT dataset)) AS datasets,
         mode(regexp_extract(_error_cause(exception), '^\s*([\w.]+)', 1)) AS exception_type
     FROM skipped
@@ -34,7 +36,13 @@ processed AS (
     GROUP BY trace_id
 )
 SELECT
-    CASE WHEN len(datasets) = 1 THEN datasets[1] END AS entity,
+    concat(
+        CASE WHEN len(datasets) = 1 THEN datasets[1] || ': ' END,
+        array_to_string(names[:$max_names::BIGINT], ', '),
+        CASE
+            WHEN len(names) > $max_names THEN format(' and {} more', len(names) - $max_names::BIGINT)
+        END
+    ) AS entity,
     'high' AS confidence,
     format(
         'The result lacks events of {} of {} files, because reading them failed ({}): {}{}.',

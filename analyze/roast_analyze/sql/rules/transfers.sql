@@ -137,7 +137,7 @@ results AS (
     GROUP BY run.trace_id
 )
 SELECT
-    found.prefix AS entity,
+    concat(nullif(moved.source, found.prefix) || ' to ', found.prefix) AS entity,
     -- Other work can be the reason for longer compute times.
     CASE WHEN slowed.seconds IS NULL THEN 'high' ELSE 'medium' END AS confidence,
     concat(

@@ -12,15 +12,16 @@ WITH reads AS (
         list_transform(chunk.measured.columns, lambda name: regexp_replace(name, '-[a-z]+$', ''))
             AS used,
         unnest(chunk.measured.branches, max_depth := 2)
-    FROM (
-        SELECT chunk.trace_id, chunk.measured
-        FROM raw.chunk AS chunk
-        WHERE chunk.measured.columns IS NOT NULL
+    FROM raw.chunk AS chunk
+    SEMI JOIN (
+        SELECT rowid AS first_chunk
+        FROM raw.chunk
+        WHERE measured.columns IS NOT NULL
             -- dask-awkward does not record which columns are used.
-            AND chunk.measured.until = 'processed'
-            AND chunk.exception IS NULL
-        QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY chunk.rowid) <= $max_chunks
-    ) AS chunk
+            AND measured.until = 'processed'
+            AND exception IS NULL
+        QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY rowid) <= $max_chunks
+    ) ON chunk.rowid = first_chunk
 ),
 branches AS (
     SELECT

@@ -4,12 +4,12 @@
 -- finished tasks in that time. If a task had held the GIL, it would have taken as long as
 -- others of its prefix, but it took longer by the silence. While a worker imports modules, no task has
 -- begun.
-CREATE MACRO _silences(min_seconds) AS TABLE
+CREATE TABLE _silences AS
 WITH heartbeats AS (
-    SELECT DISTINCT trace_id, worker, last_seen AS start_t, max(t) OVER heartbeat AS sampled_t
+    SELECT trace_id, worker, last_seen AS start_t, max(t) AS sampled_t
     FROM raw.worker_sample
     WHERE last_seen IS NOT NULL
-    WINDOW heartbeat AS (PARTITION BY trace_id, worker, last_seen)
+    GROUP BY trace_id, worker, last_seen
 ),
 gaps AS (
     SELECT
@@ -20,11 +20,13 @@ gaps AS (
     FROM heartbeats
 ),
 long AS (
-    SELECT *
+    SELECT gaps.*
     FROM gaps
-    WINDOW of_trace AS (PARTITION BY trace_id)
+    INNER JOIN (
+        SELECT trace_id, median(stop_t - start_t) AS seconds FROM gaps GROUP BY trace_id
+    ) AS interval USING (trace_id)
     -- The interval of heartbeats grows with the number of workers.
-    QUALIFY stop_t - start_t >= greatest(min_seconds, 5 * median(stop_t - start_t) OVER of_trace)
+    WHERE gaps.stop_t - gaps.start_t >= greatest(2, 5 * interval.seconds)
 ),
 -- A mean, because a median takes longer, and the silence of one worker changes the mean little.
 usual AS (
@@ -40,6 +42,7 @@ SELECT
     coalesce(process.nthreads, 1) AS nthreads,
     long.start_t,
     least(long.stop_t, coalesce(process.removed_t, 'infinity')) AS stop_t,
+    long.stop_t - long.start_t AS seconds,
     long.trace_id
 FROM long
 ASOF INNER JOIN _workers AS process

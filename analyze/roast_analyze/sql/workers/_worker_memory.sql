@@ -1,6 +1,6 @@
 -- Needs: _workers
 -- Largest amounts of memory in the samples of each process that has a limit.
-CREATE VIEW _worker_memory AS
+CREATE TABLE _worker_memory AS
 SELECT
     sample.trace_id,
     process.process,

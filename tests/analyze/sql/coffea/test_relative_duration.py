@@ -58,6 +58,16 @@ def test_slow_file_and_slow_worker_are_separated(relative_duration, noise):
     assert others == pytest.approx([1.0] * 14, abs=0.01 + noise)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_half_of_the_workers_can_be_slow(relative_duration, noise):
+    slow = {"w2": 3.0, "w3": 2.0}
+
+    found, called_slow = relative_duration(times(FILES, WORKERS, 20, noise, slow))
+
+    assert called_slow == set(slow)
+    assert (found["w2"], found["w3"]) == pytest.approx((3.0, 2.0), rel=0.01 + noise / 2)
+
+
 def nothing_slow(seed):
     """Yield chunks of runs in which nothing but chance, content or the machine differs."""
     draw = random.Random(seed)

@@ -261,7 +261,7 @@ def test_skipped_files(apply, process, worker, chunk, run):
         columns="entity, sentence, core_seconds, wall_seconds_max",
     ) == [
         (
-            "TT",
+            "TT: bad.root",
             (
                 "The result lacks events of 1 of 3 files, because reading them failed"
                 " (OSError): bad.root. Whole files take 3.0 core-seconds each."
@@ -270,6 +270,27 @@ def test_skipped_files(apply, process, worker, chunk, run):
             None,
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("skipped", "entity"),
+    [
+        ({"/a/1.root": "TT", "/b/2.root": "TT"}, "TT: 1.root, 2.root"),
+        ({"/a/1.root": "TT", "/b/2.root": "WW"}, "1.root, 2.root"),
+        ({f"/a/{i}.root": "TT" for i in range(5)}, "TT: 0.root, 1.root, 2.root and 2 more"),
+    ],
+    ids=["files of a dataset", "several datasets", "many files"],
+)
+def test_names_of_skipped_files(apply, worker, chunk, run, skipped, entity):
+    records = [worker("w1")]
+    for number, (filename, dataset) in enumerate(skipped.items()):
+        key, about = f"metadata-{number}", {"run_id": 100 + number}
+        bad = {"dataset": dataset, "filename": filename, "exception": "OSError: cut off"}
+        records += [
+            chunk(key, worker="w1", until="metadata", **bad, **about),
+            *run(key, number + 0.1, number + 0.2, **about),
+        ]
+    assert apply("skipped-files", *records, columns="entity") == [(entity,)]
 
 
 def test_a_file_with_a_skipped_and_a_processed_chunk(apply, process, worker, chunk, run):

@@ -37,3 +37,40 @@ def test_uneven_work(apply, worker, gone, task, run, annotations, tasks, found):
     assert apply("restricted-tasks", *records, stop_t=float(tasks)) == [
         (prefix, pytest.approx(seconds / 2, rel=0.01)) for prefix, seconds in found
     ]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "found"),
+    [({"workers": ["w1"]}, "restricted-tasks"), ({"priority": 1}, "excess-workers")],
+)
+def test_workers_that_tasks_may_not_use_are_not_in_excess(
+    apply, worker, task, run, annotations, found
+):
+    """w1 computes 20 tasks one after the other; three workers do nothing."""
+    records = [worker("w1"), worker("w2"), worker("w3"), worker("w4")]
+    for number in range(20):
+        key = f"fit-{number}"
+        records += [task(key, annotations=annotations), *run(key, 1.0 * number, number + 1.0)]
+
+    rules = ("restricted-tasks", "excess-workers")
+    assert [rule for rule in rules if apply(rule, *records, stop_t=20.0)] == [found]
+
+
+def test_failed_attempts_are_work_too(apply, worker, task, run):
+    """w1 computes 20 tasks twice, since each fails once; w2 may not."""
+    records = [worker("w1"), worker("w2")]
+    for number in range(20):
+        key, begin, again = f"fit-{number}", 1.0 * number, number + 0.5
+        records += [
+            task(key, annotations={"workers": ["w1"]}),
+            *run(
+                key, begin, again, outcome="retried", exception="OSError()",
+                phases=[("compute", begin, again)],
+            ),
+            *run(key, again, again + 0.5),
+        ]  # fmt: skip
+    [(sentence,)] = apply("restricted-tasks", *records, columns="sentence", stop_t=20.0)
+    assert sentence == (
+        "20 tasks, such as those of fit, may only run on certain workers: w1 computes for "
+        "20.0 s, whereas evenly divided work takes 10.0 s."
+    )

@@ -226,7 +226,7 @@ def test_transfers(apply, combined):
     [(entity, core_seconds, sentence)] = apply(
         "transfers", *combined(12.0), columns="entity, core_seconds, sentence"
     )
-    assert (entity, core_seconds) == ("combine", pytest.approx(12.0))
+    assert (entity, core_seconds) == ("produce to combine", pytest.approx(12.0))
     assert sentence.endswith("from other workers: 4.77 MiB, mostly results of produce.")
 
 

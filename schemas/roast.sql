@@ -7239,194 +7239,26 @@ COMMENT ON COLUMN chunk_branches.run_id IS 'Dask''s run id of the attempt, as in
 COMMENT ON COLUMN chunk_branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
 COMMENT ON COLUMN chunk_branches.trace_id IS 'Trace identity.';
 
--- Separate the effects of files and workers on chunk durations. The time of a chunk divided by
--- the time expected from its dataset and size is modeled as a file factor times a worker
--- factor. The factors are found by alternately dividing by medians (Tukey's median polish of
--- ratios). Factors that cannot be separated are 1: a file read by one worker, or a worker that
--- read one file. A busy machine makes all chunks of a period slow, so each chunk
--- is first compared with those of other files that ran at the same time.
-CREATE OR REPLACE TABLE _relative_duration AS
-WITH expected AS (
-    SELECT
-        chunk.trace_id,
-        chunk.dataset,
-        chunk.filename,
-        chunk.treename,
-        chunk.process,
-        -- Number of a time slot in which a thread processes about two chunks.
-        floor(
-            chunk.begin_t
-            / nullif(2 * median(chunk.whole_seconds) OVER (PARTITION BY chunk.trace_id), 0)
-        ) AS slot,
-        chunk.whole_seconds / CASE
-            WHEN cost.is_known THEN cost.fixed_seconds + cost.event_seconds * chunk.events
-            ELSE chunk.events * median(chunk.event_seconds) OVER same_dataset
-        END AS ratio
-    FROM _chunks AS chunk
-    LEFT JOIN _chunk_cost_models AS cost
-        ON chunk.trace_id = cost.trace_id
-        AND chunk.dataset IS NOT DISTINCT FROM cost.dataset
-    WHERE chunk.event_seconds > 0 AND chunk.process IS NOT NULL
-    WINDOW same_dataset AS (PARTITION BY chunk.trace_id, chunk.dataset)
-),
-numbered AS (
-    SELECT
-        trace_id,
-        process,
-        slot,
-        dense_rank() OVER (ORDER BY trace_id, dataset, filename, treename) AS file,
-        dense_rank() OVER (ORDER BY trace_id, dataset) AS of_dataset,
-        ratio / median(ratio) OVER (PARTITION BY trace_id, dataset) AS ratio,
-        dataset,
-        filename,
-        treename
-    FROM expected
-),
--- The usual ratio in a slot is the median over its files, or the lower of the two middle values, so
--- that the faster one of two files is the reference. A single file or a few chunks are no reference.
-slots AS (
-    SELECT
-        trace_id,
-        slot,
-        count(*) > 1 AND sum(chunks) > 5 AS is_comparable,
-        quantile_disc(ratio, 0.5) AS ratio
-    FROM (
-        SELECT trace_id, slot, file, median(ratio) AS ratio, count(*) AS chunks
-        FROM numbered
-        GROUP BY trace_id, slot, file
-    )
-    GROUP BY trace_id, slot
-),
-ratios AS (
-    SELECT
-        numbered.* REPLACE (
-            numbered.ratio / CASE WHEN slots.is_comparable THEN slots.ratio ELSE 1 END AS ratio
-        ),
-        NOT slots.is_comparable AS is_alone
-    FROM numbered
-    INNER JOIN slots
-        ON numbered.trace_id = slots.trace_id AND numbered.slot IS NOT DISTINCT FROM slots.slot
-),
-files AS (
-    SELECT
-        file,
-        count(*) AS chunks,
-        avg(is_alone::INTEGER) > 0.5 AS is_alone,
-        any_value(trace_id) AS trace_id,
-        any_value(of_dataset) AS of_dataset,
-        any_value(dataset) AS dataset,
-        any_value(filename) AS filename,
-        any_value(treename) AS treename
-    FROM ratios
-    GROUP BY file
-    -- A single file or worker has factor 1.
-    QUALIFY count(DISTINCT process) > 1 AND count(*) OVER (PARTITION BY any_value(of_dataset)) > 1
-),
-workers AS (
-    SELECT process, count(*) AS chunks, any_value(trace_id) AS trace_id
-    FROM ratios
-    GROUP BY process
-    HAVING count(DISTINCT file) > 1
-),
-workers_1 AS (
-    SELECT process, median(ratio) AS relative_duration
-    FROM ratios
-    SEMI JOIN workers USING (process)
-    GROUP BY process
-),
-files_1 AS (
-    SELECT file, median(ratio / coalesce(workers_1.relative_duration, 1)) AS relative_duration
-    FROM ratios
-    SEMI JOIN files USING (file)
-    LEFT JOIN workers_1 USING (process)
-    GROUP BY file
-),
-workers_2 AS (
-    SELECT process, median(ratio / coalesce(files_1.relative_duration, 1)) AS relative_duration
-    FROM ratios
-    SEMI JOIN workers USING (process)
-    LEFT JOIN files_1 USING (file)
-    GROUP BY process
-),
-files_2 AS (
-    SELECT file, median(ratio / coalesce(workers_2.relative_duration, 1)) AS relative_duration
-    FROM ratios
-    SEMI JOIN files USING (file)
-    LEFT JOIN workers_2 USING (process)
-    GROUP BY file
-),
--- Residual after both factors are removed, as the standard deviation of logarithms.
-noise AS (
-    SELECT
-        ratios.trace_id,
-        1.4826 * mad(
-            ln(
-                ratio
-                / coalesce(files_2.relative_duration, 1)
-                / coalesce(workers_2.relative_duration, 1)
-            )
-        ) AS sigma
-    FROM ratios
-    LEFT JOIN files_2 USING (file)
-    LEFT JOIN workers_2 USING (process)
-    GROUP BY ratios.trace_id
-),
--- The reference is the median, or the lower of the two middle values, so that the faster one of
--- two is the reference.
-separable AS (
-    SELECT
-        files.trace_id,
-        files.dataset,
-        files.filename,
-        files.treename,
-        NULL::BIGINT AS process,
-        files.chunks,
-        files.is_alone,
-        files_2.relative_duration / quantile_disc(files_2.relative_duration, 0.5)
-            OVER (PARTITION BY files.of_dataset) AS relative_duration
-    FROM files
-    INNER JOIN files_2 USING (file)
-    UNION ALL
-    SELECT
-        workers.trace_id,
-        NULL,
-        NULL,
-        NULL,
-        workers.process,
-        workers.chunks,
-        false,
-        workers_2.relative_duration / quantile_disc(workers_2.relative_duration, 0.5)
-            OVER (PARTITION BY workers.trace_id) AS relative_duration
-    FROM workers
-    INNER JOIN workers_2 USING (process)
-    QUALIFY count(*) OVER (PARTITION BY workers.trace_id) > 1
-),
-compared AS (
-    SELECT
-        separable.*,
-        -- The standard error of the median of normal values is 1.2533 times that of their mean.
-        1.2533 * noise.sigma / sqrt(chunks) AS log_error,
-        count(*) OVER peers AS peers,
-        -- Half of the workers can be slow, such as those of a host: the faster half has the spread.
-        1.4826 * CASE
-            WHEN process IS NULL THEN mad(ln(relative_duration)) OVER peers
-            ELSE median(-ln(relative_duration)) FILTER (relative_duration <= 1) OVER peers
-        END AS log_spread
-    FROM separable
-    INNER JOIN noise USING (trace_id)
-    WINDOW peers AS (PARTITION BY trace_id, process IS NULL)
-)
+-- Durations of chunks relative to those expected from their datasets and numbers of events.
+CREATE OR REPLACE TABLE _chunk_ratios AS
 SELECT
-    * EXCLUDE (is_alone, log_error, peers, log_spread),
-    relative_duration * log_error AS relative_duration_error,
-    -- Slow is a factor of 1.5 from at least 5 chunks that is 4 standard errors above 1 and, where
-    -- 3 or more are compared, 4 times their spread. A factor of 2.5 is required where the
-    -- comparison is weak: of two, or of a file that was read alone.
-    chunks >= 5
-        AND relative_duration >= CASE WHEN is_alone OR peers < 3 THEN 2.5 ELSE 1.5 END
-        AND ln(relative_duration) > 4 * log_error
-        AND (peers < 3 OR ln(relative_duration) > 4 * log_spread) AS is_slow
-FROM compared;
+    chunk.trace_id,
+    chunk.dataset,
+    chunk.filename,
+    chunk.treename,
+    chunk.process,
+    chunk.begin_t,
+    chunk.whole_seconds,
+    chunk.whole_seconds / CASE
+        WHEN cost.is_known THEN cost.fixed_seconds + cost.event_seconds * chunk.events
+        ELSE chunk.events * median(chunk.event_seconds) OVER same_dataset
+    END AS ratio
+FROM _chunks AS chunk
+LEFT JOIN _chunk_cost_models AS cost
+    ON chunk.trace_id = cost.trace_id
+    AND chunk.dataset IS NOT DISTINCT FROM cost.dataset
+WHERE chunk.event_seconds > 0 AND chunk.process IS NOT NULL
+WINDOW same_dataset AS (PARTITION BY chunk.trace_id, chunk.dataset);
 
 -- Expected time of a run with n events per chunk, of which a dataset has E events in all:
 --     work of all datasets per thread + E / n * fixed / threads + (fixed + event * n) / 2
@@ -7920,6 +7752,387 @@ FROM (
 -- Sums for buckets of the default length, from which two views and several figures are computed.
 CREATE OR REPLACE TABLE _bucket_totals AS FROM _bucket_sums(NULL);
 
+-- Separate the effects of files and workers on chunk durations. The time of a chunk divided by
+-- the time expected from its dataset and size is modeled as a file factor times a worker
+-- factor. The factors are found by alternately dividing by medians (Tukey's median polish of
+-- ratios). Factors that cannot be separated are 1: a file read by one worker, or a worker that
+-- read one file. A busy machine makes all chunks of a period slow, so each chunk
+-- is first compared with those of other files that ran at the same time.
+CREATE OR REPLACE TABLE _relative_duration AS
+WITH expected AS (
+    SELECT
+        *,
+        -- Number of a time slot in which a thread processes about two chunks.
+        floor(begin_t / nullif(2 * median(whole_seconds) OVER (PARTITION BY trace_id), 0)) AS slot
+    FROM _chunk_ratios
+),
+numbered AS (
+    SELECT
+        trace_id,
+        process,
+        slot,
+        dense_rank() OVER (ORDER BY trace_id, dataset, filename, treename) AS file,
+        dense_rank() OVER (ORDER BY trace_id, dataset) AS of_dataset,
+        ratio / median(ratio) OVER (PARTITION BY trace_id, dataset) AS ratio,
+        dataset,
+        filename,
+        treename
+    FROM expected
+),
+-- The usual ratio in a slot is the median over its files, or the lower of the two middle values, so
+-- that the faster one of two files is the reference. A single file or a few chunks are no reference.
+slots AS (
+    SELECT
+        trace_id,
+        slot,
+        count(*) > 1 AND sum(chunks) > 5 AS is_comparable,
+        quantile_disc(ratio, 0.5) AS ratio
+    FROM (
+        SELECT trace_id, slot, file, median(ratio) AS ratio, count(*) AS chunks
+        FROM numbered
+        GROUP BY trace_id, slot, file
+    )
+    GROUP BY trace_id, slot
+),
+ratios AS (
+    SELECT
+        numbered.* REPLACE (
+            numbered.ratio / CASE WHEN slots.is_comparable THEN slots.ratio ELSE 1 END AS ratio
+        ),
+        NOT slots.is_comparable AS is_alone
+    FROM numbered
+    INNER JOIN slots
+        ON numbered.trace_id = slots.trace_id AND numbered.slot IS NOT DISTINCT FROM slots.slot
+),
+files AS (
+    SELECT
+        file,
+        count(*) AS chunks,
+        avg(is_alone::INTEGER) > 0.5 AS is_alone,
+        any_value(trace_id) AS trace_id,
+        any_value(of_dataset) AS of_dataset,
+        any_value(dataset) AS dataset,
+        any_value(filename) AS filename,
+        any_value(treename) AS treename
+    FROM ratios
+    GROUP BY file
+    -- A single file or worker has factor 1.
+    QUALIFY count(DISTINCT process) > 1 AND count(*) OVER (PARTITION BY any_value(of_dataset)) > 1
+),
+workers AS (
+    SELECT process, count(*) AS chunks, any_value(trace_id) AS trace_id
+    FROM ratios
+    GROUP BY process
+    HAVING count(DISTINCT file) > 1
+),
+workers_1 AS (
+    SELECT process, median(ratio) AS relative_duration
+    FROM ratios
+    SEMI JOIN workers USING (process)
+    GROUP BY process
+),
+files_1 AS (
+    SELECT file, median(ratio / coalesce(workers_1.relative_duration, 1)) AS relative_duration
+    FROM ratios
+    SEMI JOIN files USING (file)
+    LEFT JOIN workers_1 USING (process)
+    GROUP BY file
+),
+workers_2 AS (
+    SELECT process, median(ratio / coalesce(files_1.relative_duration, 1)) AS relative_duration
+    FROM ratios
+    SEMI JOIN workers USING (process)
+    LEFT JOIN files_1 USING (file)
+    GROUP BY process
+),
+files_2 AS (
+    SELECT file, median(ratio / coalesce(workers_2.relative_duration, 1)) AS relative_duration
+    FROM ratios
+    SEMI JOIN files USING (file)
+    LEFT JOIN workers_2 USING (process)
+    GROUP BY file
+),
+-- Residual after both factors are removed, as the standard deviation of logarithms.
+noise AS (
+    SELECT
+        ratios.trace_id,
+        1.4826 * mad(
+            ln(
+                ratio
+                / coalesce(files_2.relative_duration, 1)
+                / coalesce(workers_2.relative_duration, 1)
+            )
+        ) AS sigma
+    FROM ratios
+    LEFT JOIN files_2 USING (file)
+    LEFT JOIN workers_2 USING (process)
+    GROUP BY ratios.trace_id
+),
+-- The reference is the median, or the lower of the two middle values, so that the faster one of
+-- two is the reference.
+separable AS (
+    SELECT
+        files.trace_id,
+        files.dataset,
+        files.filename,
+        files.treename,
+        NULL::BIGINT AS process,
+        files.chunks,
+        files.is_alone,
+        files_2.relative_duration / quantile_disc(files_2.relative_duration, 0.5)
+            OVER (PARTITION BY files.of_dataset) AS relative_duration
+    FROM files
+    INNER JOIN files_2 USING (file)
+    UNION ALL
+    SELECT
+        workers.trace_id,
+        NULL,
+        NULL,
+        NULL,
+        workers.process,
+        workers.chunks,
+        false,
+        workers_2.relative_duration / quantile_disc(workers_2.relative_duration, 0.5)
+            OVER (PARTITION BY workers.trace_id) AS relative_duration
+    FROM workers
+    INNER JOIN workers_2 USING (process)
+    QUALIFY count(*) OVER (PARTITION BY workers.trace_id) > 1
+),
+compared AS (
+    SELECT
+        separable.*,
+        -- The standard error of the median of normal values is 1.2533 times that of their mean.
+        1.2533 * noise.sigma / sqrt(chunks) AS log_error,
+        count(*) OVER peers AS peers,
+        -- Half of the workers can be slow, such as those of a host: the faster half has the spread.
+        1.4826 * CASE
+            WHEN process IS NULL THEN mad(ln(relative_duration)) OVER peers
+            ELSE median(-ln(relative_duration)) FILTER (relative_duration <= 1) OVER peers
+        END AS log_spread
+    FROM separable
+    INNER JOIN noise USING (trace_id)
+    WINDOW peers AS (PARTITION BY trace_id, process IS NULL)
+)
+SELECT
+    * EXCLUDE (is_alone, log_error, peers, log_spread),
+    relative_duration * log_error AS relative_duration_error,
+    -- Slow is a factor of 1.5 from at least 5 chunks that is 4 standard errors above 1 and, where
+    -- 3 or more are compared, 4 times their spread. A factor of 2.5 is required where the
+    -- comparison is weak: of two, or of a file that was read alone.
+    chunks >= 5
+        AND relative_duration >= CASE WHEN is_alone OR peers < 3 THEN 2.5 ELSE 1.5 END
+        AND ln(relative_duration) > 4 * log_error
+        AND (peers < 3 OR ln(relative_duration) > 4 * log_spread) AS is_slow
+FROM compared;
+
+CREATE OR REPLACE VIEW run AS SELECT * FROM _run ORDER BY trace_id;
+
+COMMENT ON VIEW run IS 'Summary of the run. One row per trace.';
+COMMENT ON COLUMN run.start_t IS 'First record, in seconds since the epoch.';
+COMMENT ON COLUMN run.stop_t IS 'Last record, in seconds since the epoch.';
+COMMENT ON COLUMN run.wall_seconds IS 'Duration of the recording.';
+COMMENT ON COLUMN run.busy_seconds IS 'Time from the first dispatch of a task to the last end. Without a cluster, the same for chunks.';
+COMMENT ON COLUMN run.workers IS 'Number of worker processes.';
+COMMENT ON COLUMN run.peak_workers IS 'Maximum number of workers at a time.';
+COMMENT ON COLUMN run.peak_nthreads IS 'Maximum number of threads at a time.';
+COMMENT ON COLUMN run.core_seconds IS 'Available thread time: threads of each worker times its lifetime within the recording.';
+COMMENT ON COLUMN run.compute_seconds IS 'Compute time of all attempts, failed ones included. Without a cluster, of chunk attempts.';
+COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
+COMMENT ON COLUMN run.tasks IS 'Keys submitted.';
+COMMENT ON COLUMN run.task_runs IS 'Task attempts.';
+COMMENT ON COLUMN run.memory IS 'Attempts that succeeded.';
+COMMENT ON COLUMN run.erred IS 'Attempts that failed for good.';
+COMMENT ON COLUMN run.retried IS 'Attempts that failed and were retried.';
+COMMENT ON COLUMN run.lost IS 'Attempts lost with their worker.';
+COMMENT ON COLUMN run.rescheduled IS 'Attempts that raised Reschedule.';
+COMMENT ON COLUMN run.cancelled IS 'Attempts cancelled because the result was no longer needed.';
+COMMENT ON COLUMN run.unfinished IS 'Attempts without an end in the trace.';
+COMMENT ON COLUMN run.failures IS 'Number of rows in failures.';
+COMMENT ON COLUMN run.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once.';
+COMMENT ON COLUMN run.chunk_attempts IS 'Chunk attempts.';
+COMMENT ON COLUMN run.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
+COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: rate of the whole cluster.';
+COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time from the first dispatch of a chunk to the last end.';
+COMMENT ON COLUMN run.bytes_read IS 'Bytes read by all chunk attempts. Null if not measured.';
+COMMENT ON COLUMN run.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN run.transfer_seconds IS 'Time to fetch dependencies from other workers.';
+COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks.';
+COMMENT ON COLUMN run.lost_records IS 'Number of records known to be missing; see loss.';
+COMMENT ON COLUMN run.failed_chunks IS 'Chunk attempts that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN run.skipped IS 'Chunk attempts whose exception was suppressed (skipbadfiles), so that the task succeeded without a result.';
+COMMENT ON COLUMN run.checkpointed_chunks IS 'Processed chunks whose result came from a checkpoint.';
+COMMENT ON COLUMN run.chunk_seconds IS 'Compute time of all chunk attempts.';
+COMMENT ON COLUMN run.merge_seconds IS 'Compute time of merging chunk results.';
+COMMENT ON COLUMN run.process_seconds IS 'Processor time of all chunk attempts, reading included. Null if not measured.';
+COMMENT ON COLUMN run.mean_process_seconds IS 'Mean processor time of a processed chunk.';
+COMMENT ON COLUMN run.open_seconds IS 'File opening time of all chunk attempts.';
+COMMENT ON COLUMN run.read_seconds IS 'Column read time of all chunk attempts.';
+COMMENT ON COLUMN run.cpu_seconds IS 'CPU time of all chunk attempts.';
+COMMENT ON COLUMN run.wait_seconds IS 'Time without CPU of all chunk attempts.';
+COMMENT ON COLUMN run.events_per_process_second IS 'events / process_seconds: rate of one thread that only processes.';
+COMMENT ON COLUMN run.events_per_core_second IS 'events / core_seconds: rate per available thread, idle time included.';
+COMMENT ON COLUMN run.bytes_per_second IS 'bytes_read / chunk_wall_seconds: rate of the whole cluster.';
+COMMENT ON COLUMN run.compressed_bytes IS 'Size in the files of the branch data read by all chunk attempts.';
+COMMENT ON COLUMN run.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
+COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: mean number of computing threads.';
+COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording.';
+COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
+COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick or during a measured chunk.';
+COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
+COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
+COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';
+COMMENT ON COLUMN run.trace_id IS 'Trace identity.';
+
+CREATE OR REPLACE VIEW io_jobs AS
+SELECT
+    (jobs.value ->> '$.job_id')::BIGINT AS job_id,
+    jobs.value ->> '$.executable' AS executable,
+    (jobs.value ->> '$.processes')::BIGINT AS processes,
+    jobs.start_t,
+    jobs.stop_t,
+    (jobs.value ->> '$.run_seconds')::DOUBLE AS run_seconds,
+    jobs.start_t <= recording.stop_t AND jobs.stop_t >= recording.start_t AS within_run,
+    json_keys(jobs.value -> '$.modules') AS modules,
+    jobs.partial_modules,
+    (jobs.value ->> '$.left_out[*]') AS skipped_modules,
+    jobs.host,
+    jobs.pid,
+    jobs.worker,
+    jobs.candidate_workers,
+    (clock.least_offset + clock.most_offset) / 2 AS clock_offset_seconds,
+    (clock.most_offset - clock.least_offset) / 2 AS clock_offset_error_seconds,
+    jobs.versions ->> 'darshan' AS darshan_version,
+    jobs.filename AS log,
+    jobs.source,
+    jobs.trace_id
+FROM _io_jobs AS jobs
+INNER JOIN _trace_range AS recording USING (trace_id)
+LEFT JOIN _io_clocks AS clock USING (trace_id, source)
+ORDER BY jobs.trace_id, jobs.start_t, jobs.source;
+
+COMMENT ON VIEW io_jobs IS 'Jobs whose I/O was measured by Darshan. One row per imported log. Without MPI, each process is a job.';
+COMMENT ON COLUMN io_jobs.job_id IS 'Job number of the batch system. Without one, the process id.';
+COMMENT ON COLUMN io_jobs.executable IS 'Executable. Its arguments are not imported, since they can contain secrets.';
+COMMENT ON COLUMN io_jobs.processes IS 'Processes of the job.';
+COMMENT ON COLUMN io_jobs.start_t IS 'Start, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_jobs.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_jobs.run_seconds IS 'Duration reported by Darshan: at least 1 s in older versions.';
+COMMENT ON COLUMN io_jobs.within_run IS 'True if the job overlaps the recording. If not, the log may belong to another run.';
+COMMENT ON COLUMN io_jobs.modules IS 'I/O layers measured.';
+COMMENT ON COLUMN io_jobs.partial_modules IS 'Layers for which Darshan reached its limit of records or memory, so that files opened later are missing. Also in loss.';
+COMMENT ON COLUMN io_jobs.skipped_modules IS 'Layers that were not imported, since they do not describe file access.';
+COMMENT ON COLUMN io_jobs.host IS 'Host name from Darshan. Recorded only with extended tracing (DXT).';
+COMMENT ON COLUMN io_jobs.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
+COMMENT ON COLUMN io_jobs.worker IS 'Address of the worker process: the only one with this process id during the job, or the only one of these on the same host.';
+COMMENT ON COLUMN io_jobs.candidate_workers IS 'Number of worker processes with this process id during the job.';
+COMMENT ON COLUMN io_jobs.clock_offset_seconds IS 'Estimated offset to add to the times of traced calls (DXT) so that they lie within the worker''s tasks. Null without such calls.';
+COMMENT ON COLUMN io_jobs.clock_offset_error_seconds IS 'Half the width of the range of plausible offsets.';
+COMMENT ON COLUMN io_jobs.darshan_version IS 'Darshan version.';
+COMMENT ON COLUMN io_jobs.log IS 'Log file name.';
+COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';
+COMMENT ON COLUMN io_jobs.trace_id IS 'Trace identity.';
+
+-- Darshan does not record threads, and its clock is not that of Dask's times. A call belongs to an
+-- attempt that computes during it at the plausible offsets between the clocks.
+CREATE OR REPLACE VIEW io_segments AS
+WITH calls AS (
+    SELECT
+        io.rowid AS seq,
+        io.*,
+        jobs.pid,
+        jobs.worker AS of_worker,
+        jobs.filename AS log
+    FROM raw.io_segment AS io
+    LEFT JOIN _io_jobs AS jobs USING (trace_id, source)
+),
+-- The share of the plausible offsets of the clock at which the call lies within the attempt.
+fits AS (
+    SELECT
+        calls.seq,
+        run.key,
+        run.attempt,
+        run.seq AS run,
+        CASE
+            WHEN clock.most_offset > clock.least_offset
+                THEN (
+                    least(run.stop_t - calls.stop_t, clock.most_offset)
+                    - greatest(run.start_t - calls.start_t, clock.least_offset)
+                ) / (clock.most_offset - clock.least_offset)
+            ELSE 1
+        END AS share
+    FROM calls
+    INNER JOIN _io_clocks AS clock USING (trace_id, source)
+    INNER JOIN _io_runs AS run
+        ON run.trace_id = calls.trace_id
+        AND run.worker = calls.of_worker
+        AND run.start_t - calls.start_t <= clock.most_offset
+        AND run.stop_t - calls.stop_t >= clock.least_offset
+        AND run.start_t - calls.start_t <= run.stop_t - calls.stop_t
+),
+runs AS (
+    SELECT
+        seq,
+        list({key: key, attempt: attempt} ORDER BY share DESC, run) AS runs,
+        max(share) / greatest(sum(share), 1) AS confidence
+    FROM fits
+    WHERE share > 0
+    GROUP BY seq
+)
+SELECT
+    calls.filename,
+    calls.measured.module AS module,
+    calls.activity AS operation,
+    calls.measured.offset_bytes AS offset_bytes,
+    calls.nbytes AS bytes,
+    calls.start_t,
+    calls.stop_t,
+    calls.host,
+    calls.measured.rank AS rank,
+    calls.pid,
+    calls.of_worker AS worker,
+    CASE WHEN runs.confidence >= 0.95 THEN runs.runs[1].key END AS key,
+    CASE WHEN runs.confidence >= 0.95 THEN runs.runs[1].attempt END AS attempt,
+    CASE
+        WHEN calls.of_worker IS NOT NULL
+            THEN coalesce(list_transform(runs.runs, lambda run: run.key), [])
+    END AS candidate_keys,
+    runs.confidence,
+    calls.log,
+    calls.source,
+    calls.trace_id
+FROM calls
+LEFT JOIN runs USING (seq)
+ORDER BY calls.trace_id, calls.seq;
+
+COMMENT ON VIEW io_segments IS 'Read and write calls traced by Darshan DXT. One row per call and I/O layer. Empty unless a log with extended tracing (DXT) was imported.';
+COMMENT ON COLUMN io_segments.filename IS 'File path. The file''s number in the log if Darshan did not record a path.';
+COMMENT ON COLUMN io_segments.module IS 'I/O layer: POSIX or MPI-IO. POSIX calls made by MPI-IO have rows of their own.';
+COMMENT ON COLUMN io_segments.operation IS 'read or write.';
+COMMENT ON COLUMN io_segments.offset_bytes IS 'Start offset in the file.';
+COMMENT ON COLUMN io_segments.bytes IS 'Bytes read or written.';
+COMMENT ON COLUMN io_segments.start_t IS 'Start of the call, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_segments.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
+COMMENT ON COLUMN io_segments.host IS 'Host name from Darshan.';
+COMMENT ON COLUMN io_segments.rank IS 'Rank of the process in its job.';
+COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
+COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
+COMMENT ON COLUMN io_segments.key IS 'Task that made the call, since the worker was computing only this one at the time. Null if confidence is below 0.95: Darshan records neither tasks nor threads.';
+COMMENT ON COLUMN io_segments.attempt IS 'Attempt number of this task.';
+COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker may have been computing during the call, the most probable first. Null if the worker is unknown.';
+COMMENT ON COLUMN io_segments.confidence IS 'Confidence in the first of candidate_keys, from 0 to 1: share of the plausible offsets between Darshan''s clock and Dask''s times (io_jobs.clock_offset_seconds) at which the worker computed this task during the call, divided among tasks computed at the same time.';
+COMMENT ON COLUMN io_segments.log IS 'Log file name.';
+COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
+COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';
+
+-- Sums for buckets of any length; null is the default length.
+CREATE OR REPLACE MACRO _process_buckets(bucket_seconds) AS TABLE
+FROM _bucket_totals
+WHERE bucket_seconds IS NULL
+UNION ALL
+FROM _bucket_sums(bucket_seconds)
+WHERE bucket_seconds IS NOT NULL;
+
 CREATE OR REPLACE VIEW workers AS
 WITH runs AS (
     SELECT
@@ -8185,214 +8398,6 @@ COMMENT ON COLUMN files.relative_duration_error IS 'Standard error of relative_d
 COMMENT ON COLUMN files.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of all files. Of two files, or if no other file was read at the same time, at least 2.5 is required.';
 COMMENT ON COLUMN files.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
 COMMENT ON COLUMN files.trace_id IS 'Trace identity.';
-
-CREATE OR REPLACE VIEW run AS SELECT * FROM _run ORDER BY trace_id;
-
-COMMENT ON VIEW run IS 'Summary of the run. One row per trace.';
-COMMENT ON COLUMN run.start_t IS 'First record, in seconds since the epoch.';
-COMMENT ON COLUMN run.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN run.wall_seconds IS 'Duration of the recording.';
-COMMENT ON COLUMN run.busy_seconds IS 'Time from the first dispatch of a task to the last end. Without a cluster, the same for chunks.';
-COMMENT ON COLUMN run.workers IS 'Number of worker processes.';
-COMMENT ON COLUMN run.peak_workers IS 'Maximum number of workers at a time.';
-COMMENT ON COLUMN run.peak_nthreads IS 'Maximum number of threads at a time.';
-COMMENT ON COLUMN run.core_seconds IS 'Available thread time: threads of each worker times its lifetime within the recording.';
-COMMENT ON COLUMN run.compute_seconds IS 'Compute time of all attempts, failed ones included. Without a cluster, of chunk attempts.';
-COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
-COMMENT ON COLUMN run.tasks IS 'Keys submitted.';
-COMMENT ON COLUMN run.task_runs IS 'Task attempts.';
-COMMENT ON COLUMN run.memory IS 'Attempts that succeeded.';
-COMMENT ON COLUMN run.erred IS 'Attempts that failed for good.';
-COMMENT ON COLUMN run.retried IS 'Attempts that failed and were retried.';
-COMMENT ON COLUMN run.lost IS 'Attempts lost with their worker.';
-COMMENT ON COLUMN run.rescheduled IS 'Attempts that raised Reschedule.';
-COMMENT ON COLUMN run.cancelled IS 'Attempts cancelled because the result was no longer needed.';
-COMMENT ON COLUMN run.unfinished IS 'Attempts without an end in the trace.';
-COMMENT ON COLUMN run.failures IS 'Number of rows in failures.';
-COMMENT ON COLUMN run.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once.';
-COMMENT ON COLUMN run.chunk_attempts IS 'Chunk attempts.';
-COMMENT ON COLUMN run.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
-COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: rate of the whole cluster.';
-COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time from the first dispatch of a chunk to the last end.';
-COMMENT ON COLUMN run.bytes_read IS 'Bytes read by all chunk attempts. Null if not measured.';
-COMMENT ON COLUMN run.output_bytes IS 'Total size of the results.';
-COMMENT ON COLUMN run.transfer_seconds IS 'Time to fetch dependencies from other workers.';
-COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks.';
-COMMENT ON COLUMN run.lost_records IS 'Number of records known to be missing; see loss.';
-COMMENT ON COLUMN run.failed_chunks IS 'Chunk attempts that erred, were retried, were lost with their worker, or were skipped.';
-COMMENT ON COLUMN run.skipped IS 'Chunk attempts whose exception was suppressed (skipbadfiles), so that the task succeeded without a result.';
-COMMENT ON COLUMN run.checkpointed_chunks IS 'Processed chunks whose result came from a checkpoint.';
-COMMENT ON COLUMN run.chunk_seconds IS 'Compute time of all chunk attempts.';
-COMMENT ON COLUMN run.merge_seconds IS 'Compute time of merging chunk results.';
-COMMENT ON COLUMN run.process_seconds IS 'Processor time of all chunk attempts, reading included. Null if not measured.';
-COMMENT ON COLUMN run.mean_process_seconds IS 'Mean processor time of a processed chunk.';
-COMMENT ON COLUMN run.open_seconds IS 'File opening time of all chunk attempts.';
-COMMENT ON COLUMN run.read_seconds IS 'Column read time of all chunk attempts.';
-COMMENT ON COLUMN run.cpu_seconds IS 'CPU time of all chunk attempts.';
-COMMENT ON COLUMN run.wait_seconds IS 'Time without CPU of all chunk attempts.';
-COMMENT ON COLUMN run.events_per_process_second IS 'events / process_seconds: rate of one thread that only processes.';
-COMMENT ON COLUMN run.events_per_core_second IS 'events / core_seconds: rate per available thread, idle time included.';
-COMMENT ON COLUMN run.bytes_per_second IS 'bytes_read / chunk_wall_seconds: rate of the whole cluster.';
-COMMENT ON COLUMN run.compressed_bytes IS 'Size in the files of the branch data read by all chunk attempts.';
-COMMENT ON COLUMN run.uncompressed_bytes IS 'Size of these bytes after decompression.';
-COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
-COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: mean number of computing threads.';
-COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording.';
-COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
-COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick or during a measured chunk.';
-COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
-COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
-COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';
-COMMENT ON COLUMN run.trace_id IS 'Trace identity.';
-
-CREATE OR REPLACE VIEW io_jobs AS
-SELECT
-    (jobs.value ->> '$.job_id')::BIGINT AS job_id,
-    jobs.value ->> '$.executable' AS executable,
-    (jobs.value ->> '$.processes')::BIGINT AS processes,
-    jobs.start_t,
-    jobs.stop_t,
-    (jobs.value ->> '$.run_seconds')::DOUBLE AS run_seconds,
-    jobs.start_t <= recording.stop_t AND jobs.stop_t >= recording.start_t AS within_run,
-    json_keys(jobs.value -> '$.modules') AS modules,
-    jobs.partial_modules,
-    (jobs.value ->> '$.left_out[*]') AS skipped_modules,
-    jobs.host,
-    jobs.pid,
-    jobs.worker,
-    jobs.candidate_workers,
-    (clock.least_offset + clock.most_offset) / 2 AS clock_offset_seconds,
-    (clock.most_offset - clock.least_offset) / 2 AS clock_offset_error_seconds,
-    jobs.versions ->> 'darshan' AS darshan_version,
-    jobs.filename AS log,
-    jobs.source,
-    jobs.trace_id
-FROM _io_jobs AS jobs
-INNER JOIN _trace_range AS recording USING (trace_id)
-LEFT JOIN _io_clocks AS clock USING (trace_id, source)
-ORDER BY jobs.trace_id, jobs.start_t, jobs.source;
-
-COMMENT ON VIEW io_jobs IS 'Jobs whose I/O was measured by Darshan. One row per imported log. Without MPI, each process is a job.';
-COMMENT ON COLUMN io_jobs.job_id IS 'Job number of the batch system. Without one, the process id.';
-COMMENT ON COLUMN io_jobs.executable IS 'Executable. Its arguments are not imported, since they can contain secrets.';
-COMMENT ON COLUMN io_jobs.processes IS 'Processes of the job.';
-COMMENT ON COLUMN io_jobs.start_t IS 'Start, in seconds since the epoch on the host''s clock.';
-COMMENT ON COLUMN io_jobs.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
-COMMENT ON COLUMN io_jobs.run_seconds IS 'Duration reported by Darshan: at least 1 s in older versions.';
-COMMENT ON COLUMN io_jobs.within_run IS 'True if the job overlaps the recording. If not, the log may belong to another run.';
-COMMENT ON COLUMN io_jobs.modules IS 'I/O layers measured.';
-COMMENT ON COLUMN io_jobs.partial_modules IS 'Layers for which Darshan reached its limit of records or memory, so that files opened later are missing. Also in loss.';
-COMMENT ON COLUMN io_jobs.skipped_modules IS 'Layers that were not imported, since they do not describe file access.';
-COMMENT ON COLUMN io_jobs.host IS 'Host name from Darshan. Recorded only with extended tracing (DXT).';
-COMMENT ON COLUMN io_jobs.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
-COMMENT ON COLUMN io_jobs.worker IS 'Address of the worker process: the only one with this process id during the job, or the only one of these on the same host.';
-COMMENT ON COLUMN io_jobs.candidate_workers IS 'Number of worker processes with this process id during the job.';
-COMMENT ON COLUMN io_jobs.clock_offset_seconds IS 'Estimated offset to add to the times of traced calls (DXT) so that they lie within the worker''s tasks. Null without such calls.';
-COMMENT ON COLUMN io_jobs.clock_offset_error_seconds IS 'Half the width of the range of plausible offsets.';
-COMMENT ON COLUMN io_jobs.darshan_version IS 'Darshan version.';
-COMMENT ON COLUMN io_jobs.log IS 'Log file name.';
-COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';
-COMMENT ON COLUMN io_jobs.trace_id IS 'Trace identity.';
-
--- Darshan does not record threads, and its clock is not that of Dask's times. A call belongs to an
--- attempt that computes during it at the plausible offsets between the clocks.
-CREATE OR REPLACE VIEW io_segments AS
-WITH calls AS (
-    SELECT
-        io.rowid AS seq,
-        io.*,
-        jobs.pid,
-        jobs.worker AS of_worker,
-        jobs.filename AS log
-    FROM raw.io_segment AS io
-    LEFT JOIN _io_jobs AS jobs USING (trace_id, source)
-),
--- The share of the plausible offsets of the clock at which the call lies within the attempt.
-fits AS (
-    SELECT
-        calls.seq,
-        run.key,
-        run.attempt,
-        run.seq AS run,
-        CASE
-            WHEN clock.most_offset > clock.least_offset
-                THEN (
-                    least(run.stop_t - calls.stop_t, clock.most_offset)
-                    - greatest(run.start_t - calls.start_t, clock.least_offset)
-                ) / (clock.most_offset - clock.least_offset)
-            ELSE 1
-        END AS share
-    FROM calls
-    INNER JOIN _io_clocks AS clock USING (trace_id, source)
-    INNER JOIN _io_runs AS run
-        ON run.trace_id = calls.trace_id
-        AND run.worker = calls.of_worker
-        AND run.start_t - calls.start_t <= clock.most_offset
-        AND run.stop_t - calls.stop_t >= clock.least_offset
-        AND run.start_t - calls.start_t <= run.stop_t - calls.stop_t
-),
-runs AS (
-    SELECT
-        seq,
-        list({key: key, attempt: attempt} ORDER BY share DESC, run) AS runs,
-        max(share) / greatest(sum(share), 1) AS confidence
-    FROM fits
-    WHERE share > 0
-    GROUP BY seq
-)
-SELECT
-    calls.filename,
-    calls.measured.module AS module,
-    calls.activity AS operation,
-    calls.measured.offset_bytes AS offset_bytes,
-    calls.nbytes AS bytes,
-    calls.start_t,
-    calls.stop_t,
-    calls.host,
-    calls.measured.rank AS rank,
-    calls.pid,
-    calls.of_worker AS worker,
-    CASE WHEN runs.confidence >= 0.95 THEN runs.runs[1].key END AS key,
-    CASE WHEN runs.confidence >= 0.95 THEN runs.runs[1].attempt END AS attempt,
-    CASE
-        WHEN calls.of_worker IS NOT NULL
-            THEN coalesce(list_transform(runs.runs, lambda run: run.key), [])
-    END AS candidate_keys,
-    runs.confidence,
-    calls.log,
-    calls.source,
-    calls.trace_id
-FROM calls
-LEFT JOIN runs USING (seq)
-ORDER BY calls.trace_id, calls.seq;
-
-COMMENT ON VIEW io_segments IS 'Read and write calls traced by Darshan DXT. One row per call and I/O layer. Empty unless a log with extended tracing (DXT) was imported.';
-COMMENT ON COLUMN io_segments.filename IS 'File path. The file''s number in the log if Darshan did not record a path.';
-COMMENT ON COLUMN io_segments.module IS 'I/O layer: POSIX or MPI-IO. POSIX calls made by MPI-IO have rows of their own.';
-COMMENT ON COLUMN io_segments.operation IS 'read or write.';
-COMMENT ON COLUMN io_segments.offset_bytes IS 'Start offset in the file.';
-COMMENT ON COLUMN io_segments.bytes IS 'Bytes read or written.';
-COMMENT ON COLUMN io_segments.start_t IS 'Start of the call, in seconds since the epoch on the host''s clock.';
-COMMENT ON COLUMN io_segments.stop_t IS 'End, in seconds since the epoch on the host''s clock.';
-COMMENT ON COLUMN io_segments.host IS 'Host name from Darshan.';
-COMMENT ON COLUMN io_segments.rank IS 'Rank of the process in its job.';
-COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
-COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
-COMMENT ON COLUMN io_segments.key IS 'Task that made the call, since the worker was computing only this one at the time. Null if confidence is below 0.95: Darshan records neither tasks nor threads.';
-COMMENT ON COLUMN io_segments.attempt IS 'Attempt number of this task.';
-COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker may have been computing during the call, the most probable first. Null if the worker is unknown.';
-COMMENT ON COLUMN io_segments.confidence IS 'Confidence in the first of candidate_keys, from 0 to 1: share of the plausible offsets between Darshan''s clock and Dask''s times (io_jobs.clock_offset_seconds) at which the worker computed this task during the call, divided among tasks computed at the same time.';
-COMMENT ON COLUMN io_segments.log IS 'Log file name.';
-COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
-COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';
-
--- Sums for buckets of any length; null is the default length.
-CREATE OR REPLACE MACRO _process_buckets(bucket_seconds) AS TABLE
-FROM _bucket_totals
-WHERE bucket_seconds IS NULL
-UNION ALL
-FROM _bucket_sums(bucket_seconds)
-WHERE bucket_seconds IS NOT NULL;
 
 CREATE OR REPLACE VIEW metadata_map AS
 WITH cells(step, level, metadata, cell, "view", hint) AS (

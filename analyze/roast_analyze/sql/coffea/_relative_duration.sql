@@ -1,4 +1,4 @@
--- Needs: _chunk_cost_models, _chunks
+-- Needs: _chunk_ratios
 -- Separate the effects of files and workers on chunk durations. The time of a chunk divided by
 -- the time expected from its dataset and size is modeled as a file factor times a worker
 -- factor. The factors are found by alternately dividing by medians (Tukey's median polish of
@@ -8,26 +8,10 @@
 CREATE TABLE _relative_duration AS
 WITH expected AS (
     SELECT
-        chunk.trace_id,
-        chunk.dataset,
-        chunk.filename,
-        chunk.treename,
-        chunk.process,
+        *,
         -- Number of a time slot in which a thread processes about two chunks.
-        floor(
-            chunk.begin_t
-            / nullif(2 * median(chunk.whole_seconds) OVER (PARTITION BY chunk.trace_id), 0)
-        ) AS slot,
-        chunk.whole_seconds / CASE
-            WHEN cost.is_known THEN cost.fixed_seconds + cost.event_seconds * chunk.events
-            ELSE chunk.events * median(chunk.event_seconds) OVER same_dataset
-        END AS ratio
-    FROM _chunks AS chunk
-    LEFT JOIN _chunk_cost_models AS cost
-        ON chunk.trace_id = cost.trace_id
-        AND chunk.dataset IS NOT DISTINCT FROM cost.dataset
-    WHERE chunk.event_seconds > 0 AND chunk.process IS NOT NULL
-    WINDOW same_dataset AS (PARTITION BY chunk.trace_id, chunk.dataset)
+        floor(begin_t / nullif(2 * median(whole_seconds) OVER (PARTITION BY trace_id), 0)) AS slot
+    FROM _chunk_ratios
 ),
 numbered AS (
     SELECT

@@ -1,33 +1,22 @@
--- Needs: _chunks, _process_addresses, _relative_duration, _task_runs
+-- Needs: _chunk_ratios, _chunks, _process_addresses, _relative_duration, _task_runs
 -- Slowness of worker processes compared with others at the same work, and its cost. The time of
 -- an attempt is divided by the median of attempts of its prefix that began at about the same time:
 -- work often changes over a run, and workers come and go. A worker can be slow for one prefix, or
 -- for a part of the run, or only now and then: the row of a slow worker describes the part that
--- cost most. Chunks are compared by _relative_duration, which accounts for events and files. This
--- is a table, because queries that join it as a view take several times as long and as much memory.
+-- cost most. Chunks of the whole run are compared by _relative_duration, which accounts for events and
+-- files, and those of parts of the run in the same way as attempts. This is a table, because queries
+-- that join it as a view take several times as long and as much memory.
 CREATE TABLE _worker_speeds AS
-WITH prefixes_of AS (
-    -- The length of a slot in which about 48 attempts of a prefix begin.
-    SELECT
-        trace_id,
-        prefix,
-        min(compute_start_t) AS start_t,
-        greatest(max(compute_start_t) - min(compute_start_t), 1e-3) * 48 / count(*) AS slot_seconds
-    FROM _task_runs
-    WHERE outcome = 'memory' AND whole_seconds >= 0.01 AND role IS DISTINCT FROM 'chunk'
-    GROUP BY trace_id, prefix
-    HAVING count(*) >= 10
-),
-attempts AS (
+WITH attempts AS (
     SELECT
         run.trace_id,
         run.prefix,
+        false AS is_chunk,
         process.process,
         run.compute_start_t,
         run.whole_seconds,
-        floor((run.compute_start_t - prefixes_of.start_t) / slot_seconds) AS slot
+        run.whole_seconds AS duration
     FROM _task_runs AS run
-    INNER JOIN prefixes_of USING (trace_id, prefix)
     INNER JOIN _process_addresses AS process
         ON run.trace_id = process.trace_id
         AND run.worker = process.worker
@@ -35,49 +24,88 @@ attempts AS (
         AND run.processing_t < process.until_t
     -- The durations of shorter tasks are dominated by noise.
     WHERE run.outcome = 'memory' AND run.whole_seconds >= 0.01 AND run.role IS DISTINCT FROM 'chunk'
+    UNION ALL
+    SELECT
+        chunk.trace_id,
+        'chunks',
+        true,
+        chunk.process,
+        chunk.begin_t,
+        chunk.whole_seconds,
+        chunk.ratio / coalesce(file.relative_duration, 1)
+    FROM _chunk_ratios AS chunk
+    LEFT JOIN (FROM _relative_duration WHERE process IS NULL AND is_slow) AS file
+        ON chunk.trace_id = file.trace_id
+        AND chunk.dataset IS NOT DISTINCT FROM file.dataset
+        AND chunk.filename IS NOT DISTINCT FROM file.filename
+        AND chunk.treename IS NOT DISTINCT FROM file.treename
+    WHERE chunk.whole_seconds >= 0.01
+),
+-- The length of a slot in which about 48 attempts of a prefix begin.
+slots AS (
+    SELECT
+        trace_id,
+        prefix,
+        min(compute_start_t) AS start_t,
+        greatest(max(compute_start_t) - min(compute_start_t), 1e-3) * 48 / count(*) AS slot_seconds
+    FROM attempts
+    GROUP BY trace_id, prefix
+    HAVING count(*) >= 10
+),
+placed AS (
+    SELECT attempts.*, floor((compute_start_t - slots.start_t) / slot_seconds) AS slot
+    FROM attempts
+    INNER JOIN slots USING (trace_id, prefix)
 ),
 usual AS (
     SELECT
         trace_id,
         prefix,
         slot,
-        median(whole_seconds) AS usual_seconds,
-        mad(ln(whole_seconds)) AS spread
-    FROM attempts
+        median(duration) AS duration,
+        mad(ln(duration)) AS spread
+    FROM placed
     GROUP BY trace_id, prefix, slot
     HAVING count(*) >= 8 AND count(DISTINCT process) > 1
 ),
 ratios AS (
-    SELECT attempts.*, ln(whole_seconds / usual_seconds) AS log_ratio, spread, usual_seconds
-    FROM attempts
+    SELECT
+        placed.*,
+        ln(placed.duration / usual.duration) AS log_ratio,
+        spread,
+        whole_seconds * usual.duration / placed.duration AS usual_seconds
+    FROM placed
     INNER JOIN usual USING (trace_id, prefix, slot)
 ),
 -- Attempts of a process that are tested: all of them, those of each prefix, and those of parts of the run.
 loads AS (
     SELECT
         trace_id,
+        is_chunk,
         process,
         min(compute_start_t) AS start_t,
         max(compute_start_t) - min(compute_start_t) AS extent,
         sum(whole_seconds) / sum(usual_seconds) AS load
     FROM ratios
-    GROUP BY trace_id, process
+    GROUP BY trace_id, is_chunk, process
 ),
 -- If a process is not slower in total, none of its parts costs much.
 loaded AS (
     FROM loads
-    QUALIFY load > 1.1 * quantile_disc(load, 0.5) OVER (PARTITION BY trace_id)
+    QUALIFY load > 1.1 * quantile_disc(load, 0.5) OVER (PARTITION BY trace_id, is_chunk)
 ),
 parts AS (
-    SELECT trace_id, process, 'all' AS part, prefix, whole_seconds, log_ratio, spread, usual_seconds
+    SELECT
+        trace_id, is_chunk, process, 'all' AS part, prefix, whole_seconds, log_ratio, spread, usual_seconds
     FROM ratios
     UNION ALL
     SELECT
         trace_id,
+        is_chunk,
         process,
         unnest(list_filter(
             [
-                prefix,
+                CASE WHEN NOT is_chunk THEN prefix END,
                 CASE WHEN elapsed < 0.5 * extent THEN 'first half' END,
                 CASE WHEN elapsed >= 0.25 * extent THEN 'from the first quarter' END,
                 CASE WHEN elapsed >= 0.5 * extent THEN 'second half' END,
@@ -93,12 +121,13 @@ parts AS (
     FROM (
         SELECT ratios.*, extent, compute_start_t - start_t AS elapsed
         FROM ratios
-        INNER JOIN loaded USING (trace_id, process)
+        INNER JOIN loaded USING (trace_id, is_chunk, process)
     )
 ),
 compared AS (
     SELECT
         trace_id,
+        is_chunk,
         process,
         part,
         count(*) AS tasks,
@@ -111,7 +140,7 @@ compared AS (
         -- need not be slower: a slow disk or network only affects tasks that read.
         sum(usual_seconds) FILTER (log_ratio > ln(1.2)) / sum(usual_seconds) AS slower_share
     FROM parts
-    GROUP BY trace_id, process, part
+    GROUP BY trace_id, is_chunk, process, part
 ),
 -- Many attempts of a process that take more than twice as long, if hardly any of others do: a cache
 -- that is too small, or a disk that hangs. The number is compared with a binomial distribution.
@@ -125,6 +154,7 @@ intermittent AS (
         FROM (
             SELECT
                 trace_id,
+                is_chunk,
                 process,
                 prefix,
                 count(*) AS tasks,
@@ -132,70 +162,62 @@ intermittent AS (
                 sum(whole_seconds) AS seconds,
                 sum(whole_seconds) / sum(usual_seconds) AS load
             FROM ratios
-            GROUP BY trace_id, process, prefix
+            GROUP BY trace_id, is_chunk, process, prefix
         )
         WINDOW same AS (PARTITION BY trace_id, prefix)
     )
 ),
--- Slower than the median worker, or than the faster of the two middle ones.
-relative AS (
-    FROM (
-        SELECT
-            compared.* REPLACE (compared.log_ratio - usual_log_ratio AS log_ratio),
-            tasks >= CASE part WHEN 'all' THEN 3 ELSE 6 END
-                AND compared.log_ratio - usual_log_ratio > greatest(ln(1.5), 4 * log_error)
-                AND slower_share > 0.75 AS is_slow
+found AS (
+    -- Slower than the median worker, or than the faster of the two middle ones.
+    SELECT
+        compared.* REPLACE (compared.log_ratio - usual_log_ratio AS log_ratio),
+        tasks >= CASE part WHEN 'all' THEN 3 ELSE 6 END
+            AND compared.log_ratio - usual_log_ratio > greatest(ln(1.5), 4 * log_error)
+            AND slower_share > 0.75 AS is_slow
+    FROM compared
+    INNER JOIN (
+        SELECT trace_id, is_chunk, quantile_disc(log_ratio, 0.5) AS usual_log_ratio
         FROM compared
-        INNER JOIN (
-            SELECT trace_id, quantile_disc(log_ratio, 0.5) AS usual_log_ratio
-            FROM compared
-            WHERE part = 'all'
-            GROUP BY trace_id
-        ) USING (trace_id)
-        UNION ALL BY NAME
-        SELECT
-            trace_id,
-            process,
-            'now and then' AS part,
-            tasks,
-            seconds,
-            prefix,
-            ln(load / usual_load) AS log_ratio,
-            true AS is_slow
-        FROM intermittent
-        WHERE slow_tasks >= 4 AND deviation > 5 AND load > 1.5 * usual_load AND usual_share < 0.2
-    )
-    QUALIFY row_number() OVER (
-        PARTITION BY trace_id, process
-        ORDER BY
-            is_slow DESC,
-            CASE WHEN is_slow THEN seconds * (1 - exp(-log_ratio)) END DESC,
-            part = 'all' DESC,
-            part
-    ) = 1
-),
-of_chunks AS (
+        WHERE part = 'all'
+        GROUP BY trace_id, is_chunk
+    ) USING (trace_id, is_chunk)
+    WHERE part <> 'all' OR NOT is_chunk
+    UNION ALL BY NAME
+    SELECT
+        trace_id,
+        is_chunk,
+        process,
+        'now and then' AS part,
+        tasks,
+        seconds,
+        prefix,
+        ln(load / usual_load) AS log_ratio,
+        true AS is_slow
+    FROM intermittent
+    WHERE slow_tasks >= 4 AND deviation > 5 AND load > 1.5 * usual_load AND usual_share < 0.2
+    UNION ALL BY NAME
     SELECT
         speed.trace_id,
+        true AS is_chunk,
         speed.process,
-        speed.chunks,
+        'all' AS part,
+        speed.chunks AS tasks,
         sum(chunk.compute_seconds) AS seconds,
-        speed.relative_duration,
+        'chunks' AS prefix,
+        ln(speed.relative_duration) AS log_ratio,
         speed.is_slow
     FROM _relative_duration AS speed
     INNER JOIN _chunks AS chunk USING (process)
     WHERE speed.process IS NOT NULL
     GROUP BY ALL
 )
-SELECT
-    trace_id,
-    process,
-    tasks,
-    prefix,
-    seconds,
-    exp(log_ratio) AS relative_duration,
-    is_slow
-FROM relative
-UNION ALL
-SELECT trace_id, process, chunks, 'chunks', seconds, relative_duration, is_slow
-FROM of_chunks;
+SELECT trace_id, process, tasks, prefix, seconds, exp(log_ratio) AS relative_duration, is_slow
+FROM found
+QUALIFY row_number() OVER (
+    PARTITION BY trace_id, is_chunk, process
+    ORDER BY
+        is_slow DESC,
+        CASE WHEN is_slow THEN seconds * (1 - exp(-log_ratio)) END DESC,
+        part = 'all' DESC,
+        part
+) = 1;

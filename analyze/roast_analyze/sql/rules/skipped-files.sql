@@ -47,7 +47,7 @@ SELECT
     format(
         'The result lacks events of {} of {} files, because reading them failed ({}): {}{}.',
         totals.files, totals.files + coalesce(processed.whole_files, 0), exception_type, example,
-        CASE WHEN totals.files > 1 THEN ' and others' ELSE '' END
+        CASE WHEN totals.files > 1 THEN format(' and {} more', totals.files - 1) ELSE '' END
     ) || coalesce(
         format(
             ' Whole files take {:.1f} core-seconds each.', processed.seconds / nullif(processed.files, 0)

@@ -44,6 +44,36 @@ def test_one_worker_in_the_second_half(apply, naps, worker, task, run):
     assert apply("slow-worker", *records) == [("c1", pytest.approx(20.0))]
 
 
+@pytest.mark.parametrize(
+    ("slow", "found"),
+    [
+        ({"w3"}, {"slow-worker": "w3", "slow-host": None}),
+        ({"w2", "w3"}, {"slow-worker": None, "slow-host": "host-b"}),
+    ],
+)
+def test_chunks_from_the_middle_of_the_run_on(apply, worker, chunk, run, slow, found):
+    """Chunks take 1 s; after 20 of 40 s, those of the slow workers take 3 s."""
+    hosts = {"w0": "host-a", "w1": "host-a", "w2": "host-b", "w3": "host-b"}
+    records = [worker(name, name=name, host=host) for name, host in hosts.items()]
+    free_t = dict.fromkeys(hosts, 0.0)
+    number = 0
+    while min(free_t.values()) < 40.0:
+        name = min(free_t, key=free_t.get)
+        begin = free_t[name]
+        free_t[name] += 3.0 if name in slow and begin >= 20.0 else 1.0
+        entries = {"entry_start": number * 1000, "entry_stop": (number + 1) * 1000}
+        key = f"chunk-{number}"
+        records += [
+            chunk(key, dataset="DY", filename=f"{number // 4}.root", **entries),
+            *run(key, begin, free_t[name], worker=name),
+        ]
+        number += 1
+
+    for rule, entity in found.items():
+        entities = [(entity,)] if entity else []
+        assert apply(rule, *records, columns="entity", stop_t=45.0) == entities
+
+
 def test_one_prefix_of_a_host(apply, naps, task, run):
     """Workers of host c read 3 times as slowly, and compute like the others."""
     records = naps(a1=1.0, b1=1.0, b2=1.0, c1=1.0, c2=1.0)

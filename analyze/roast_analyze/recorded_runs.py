@@ -67,6 +67,18 @@ _RUNS: Final = """
     ),
     paused AS (
         SELECT trace_id, sum(seconds) AS seconds FROM pauses GROUP BY trace_id
+    ),
+    waiting AS (
+        SELECT trace_id, count(*) AS number
+        FROM unattempted
+        WHERE reason = 'waiting at the end'
+        GROUP BY trace_id
+    ),
+    limited AS (
+        SELECT trace_id, count(*) AS number
+        FROM restrictions
+        WHERE resources IS NOT NULL
+        GROUP BY trace_id
     )
     SELECT
         trace_id,
@@ -92,7 +104,9 @@ _RUNS: Final = """
         cpu.share AS cpu_share,
         coalesce(paused.seconds, 0) AS paused_seconds,
         coalesce(attempts.disk_seconds, 0) AS disk_seconds,
-        run.cancelled + run.unfinished AS cut_attempts
+        run.cancelled + run.unfinished AS cut_attempts,
+        coalesce(waiting.number, 0) AS unattempted_tasks,
+        coalesce(limited.number, 0) AS tasks_with_resources
     FROM run
     LEFT JOIN transitions USING (trace_id)
     LEFT JOIN attempts USING (trace_id)
@@ -100,6 +114,8 @@ _RUNS: Final = """
     LEFT JOIN only_hosts USING (trace_id)
     LEFT JOIN cpu USING (trace_id)
     LEFT JOIN paused USING (trace_id)
+    LEFT JOIN waiting USING (trace_id)
+    LEFT JOIN limited USING (trace_id)
     ORDER BY trace_id
 """
 

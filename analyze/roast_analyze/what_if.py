@@ -221,6 +221,10 @@ def _limits(
     """Yield the limitations of the prediction."""
     if result.unfinished:
         yield f"{result.unfinished} tasks cannot run: no worker that may run them stays"
+    if tasks := recorded.facts["unattempted_tasks"]:
+        yield f"{tasks} tasks that were waiting at the end of the recording are not included"
+    if tasks := recorded.facts["tasks_with_resources"]:
+        yield f"{tasks} tasks need resources, which are not simulated"
     last_end = result.wall_seconds - plan.closing_seconds
     if any(
         worker.is_lost and last_end < worker.to_seconds < math.inf for worker in plan.workers

@@ -29,14 +29,15 @@ _CORE_WEIGHT: Final = 0.5
 _INDIRECT_FACTOR: Final = 1.5
 
 #: Rules whose findings without a saving mean that the result is incomplete. These are major.
-_INCOMPLETE_RESULT: Final = ("retries", "skipped-files")
+_INCOMPLETE_RESULT: Final = ("retries", "skipped-files", "unplaceable-tasks")
 
 #: Rules whose cost is only partly known if their confidence is medium.
 _PARTLY_KNOWN: Final = ("chunks-too-small",)
 
 #: Rules whose cost is idle time, so that a change leaves the compute time as it is.
 _IDLE_TIME: Final = (
-    "client-gaps", "late-workers", "long-tail", "low-parallelism", "restricted-tasks"
+    "client-gaps", "late-workers", "long-tail", "low-parallelism", "restricted-tasks",
+    "scarce-resources",
 )  # fmt: skip
 
 #: Rule that applies if no other finding of a run is more than minor.

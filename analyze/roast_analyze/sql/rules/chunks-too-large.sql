@@ -9,11 +9,13 @@
 -- $max_chunks_per_thread = 4: chunks per thread; with more, the end of a run costs little
 -- $max_ratio = 2: last chunks relative to the median; longer ones make a long tail
 -- $chunks_per_thread = 8: recommended number, if the model is not known
+-- $min_open_ratio = 5: time of a smaller chunk relative to that of opening its file
 WITH started AS (
     SELECT
         trace_id,
         process,
         compute_seconds AS seconds,
+        coalesce(open_seconds, 0) AS open_seconds,
         events,
         end_t - compute_seconds AS start_t,
         end_t,
@@ -50,6 +52,7 @@ parts AS (
         sum(events) AS all_events,
         sum(seconds) AS seconds,
         any_value(median_seconds) AS median_seconds,
+        median(open_seconds) AS open_seconds,
         max(seconds) FILTER (end_t > tail_t) AS last_seconds,
         max(end_t) - any_value(tail_t) AS tail_seconds,
         sum(end_t - greatest(start_t, tail_t)) FILTER (end_t > tail_t) AS tail_busy_seconds
@@ -76,6 +79,9 @@ totals AS (
         arg_max(events, idle_seconds)::BIGINT AS events,
         arg_max(all_events, idle_seconds) AS all_events,
         max(median_seconds) AS median_seconds,
+        -- With fewer events, opening files would take too large a part of the time.
+        arg_max(events * $min_open_ratio * open_seconds / median_seconds, idle_seconds)
+            AS smallest_events,
         sum(idle_seconds) AS idle_seconds,
         sum(seconds) / $chunks_per_thread AS left_seconds
     FROM judged
@@ -99,12 +105,15 @@ SELECT
     1.1 * idle_seconds / nthreads AS wall_seconds_max,
     format(
         'Use chunks of about {:,} events (now {:,}).',
-        least(
-            coalesce(
-                recommended.events,
-                _round_two_digits(all_events / $chunks_per_thread / nthreads, 0)
+        greatest(
+            least(
+                coalesce(
+                    recommended.events,
+                    _round_two_digits(all_events / $chunks_per_thread / nthreads, 0)
+                ),
+                totals.events / 2
             ),
-            totals.events / 2
+            _round_two_digits(smallest_events, 0)
         )::BIGINT,
         totals.events
     ) AS change,
@@ -112,4 +121,4 @@ SELECT
     totals.trace_id
 FROM totals
 LEFT JOIN recommended USING (trace_id)
-WHERE idle_seconds > left_seconds;
+WHERE idle_seconds > left_seconds AND smallest_events <= totals.events / 2;

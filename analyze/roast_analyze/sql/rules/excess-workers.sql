@@ -1,7 +1,8 @@
 -- More workers than the work can use.
 -- With fewer threads, periods in which the run used more threads than that take longer. The
 -- recommended number of workers is the smallest one with which the run takes hardly longer. Times
--- without a graph are not counted. Workers that tasks may not use belong to rule restricted-tasks.
+-- without a graph are not counted. Workers that tasks may not use belong to rules restricted-tasks and
+-- unplaceable-tasks.
 -- Source: Sparklens, "ideal number of executors"; Amdahl's law
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
 -- $max_slowdown = 1.05: duration with fewer workers relative to the run
@@ -77,4 +78,5 @@ WHERE trace_id NOT IN (
     SELECT trace_id
     FROM _restricted_work
     WHERE excess_seconds > $max_restricted_share * run_seconds
-);
+)
+    AND trace_id NOT IN (SELECT trace_id FROM _unplaceable_tasks);

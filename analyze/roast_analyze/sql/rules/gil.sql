@@ -78,7 +78,12 @@ stalls AS (
     SELECT trace_id, worker, sum(stop_t - start_t) AS seconds FROM raw.stall GROUP BY ALL
 ),
 presence AS (
-    SELECT workers.trace_id, workers.worker, sum(presence.to_t - presence.from_t) AS seconds
+    SELECT
+        workers.trace_id,
+        workers.worker,
+        min(presence.from_t) AS from_t,
+        max(presence.to_t) AS to_t,
+        sum(presence.to_t - presence.from_t) AS seconds
     FROM _worker_presence AS presence
     INNER JOIN _workers AS workers USING (process)
     GROUP BY ALL
@@ -89,7 +94,13 @@ hosts AS (
     WHERE process = 'worker'
 ),
 by_host AS (
-    SELECT *, cores / count(*) OVER (PARTITION BY trace_id, host) AS worker_cores FROM hosts
+    -- Of the workers that were there at the same time, on average.
+    SELECT
+        hosts.*,
+        cores * (max(to_t) OVER same - min(from_t) OVER same) / sum(seconds) OVER same AS worker_cores
+    FROM hosts
+    INNER JOIN presence USING (trace_id, worker)
+    WINDOW same AS (PARTITION BY trace_id, host)
 ),
 by_worker AS (
     SELECT
@@ -214,8 +225,8 @@ SELECT
             100 * cpu_seconds / seconds, process_cpu_seconds / cpu_seconds
         )
         ELSE format(
-            'Workers with {} threads use {:.1f} cores while they compute, and their hosts have {:.1f} for each:'
-            ' threads wait for {:.0f} % of the time, for the GIL or for a core.', nthreads, cores, processes,
+            'Workers with {} threads use {:.1f} cores while they compute, and their hosts have {:.1f} cores for'
+            ' each worker: threads wait for {:.0f} % of the time, for the GIL or for a core.', nthreads, cores, processes,
             100 * wait_share
         )
     END AS sentence,

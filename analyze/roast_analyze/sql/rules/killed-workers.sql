@@ -135,8 +135,10 @@ SELECT
                 'Run {} alone: look for memory beyond its limit, a crash of compiled code, or an exit of the'
                 ' process.', given_up.prefix
             )
-        WHEN deaths = restarts
+        WHEN deaths = restarts AND recomputed_seconds > 0
             THEN 'Restart workers after their results have been gathered, since these are computed again.'
+        WHEN deaths = restarts
+            THEN 'Restart workers between runs rather than during one.'
         ELSE 'Look for the cause in the logs of the workers and of the batch system.'
     END AS change,
     'SELECT t, what, worker, key, detail, cause FROM failures WHERE what IN (''worker lost'','

@@ -44,16 +44,12 @@ absences AS (
     FROM presence
     WHERE to_t < stop_t AND successor IS NULL AND is_departure
 ),
-buckets AS (
+used AS (
     SELECT
         bucket.trace_id,
         bucket.t,
         bucket.width,
-        -- Without any worker, all tasks wait.
-        CASE
-            WHEN used.t IS NULL THEN 1
-            ELSE (busy_seconds + assigned_seconds) / seconds
-        END AS share,
+        (busy_seconds + assigned_seconds) / seconds AS share,
         coalesce(used.seconds, 0) AS seconds
     FROM (
         SELECT trace_id, width, number, start_t, start_t + number * width AS t
@@ -62,6 +58,19 @@ buckets AS (
     LEFT JOIN _bucket_uses AS used
         ON bucket.trace_id = used.trace_id
         AND bucket.number = round((used.t - bucket.start_t) / bucket.width)
+),
+-- Times without any worker in which tasks waited for one.
+waiting AS (
+    SELECT DISTINCT used.trace_id, used.t
+    FROM used
+    INNER JOIN raw.task AS task ON used.trace_id = task.trace_id AND task.t < used.t + used.width
+    LEFT JOIN _task_runs AS run ON task.rowid = run.submission
+    WHERE used.share IS NULL AND coalesce(run.processing_t > used.t, true)
+),
+buckets AS (
+    SELECT used.* REPLACE (coalesce(used.share, (waiting.t IS NOT NULL)::INTEGER) AS share)
+    FROM used
+    LEFT JOIN waiting USING (trace_id, t)
 ),
 missing AS (
     SELECT

@@ -3,8 +3,8 @@
 -- shorter tasks could have been computed while it ran; otherwise it can only be split. A task with
 -- a single dependency would have been ready earlier if the dependency had started earlier. A chain
 -- of tasks that ran alone belongs to rule low-parallelism. Retried tasks, and tasks of slow files,
--- of slow workers and of workers without heartbeats, are left out, because their cause is a
--- different one. Idle time is that of core_time.
+-- of slow workers and of workers without heartbeats, and tasks that need certain workers or resources,
+-- are left out, because their cause is a different one. Idle time is that of core_time.
 -- Records: transition
 -- Source: list scheduling, longest processing time first (Graham 1969); stragglers
 -- Documentation: https://distributed.dask.org/en/stable/priority.html
@@ -48,6 +48,12 @@ long AS (
     WHERE attempt.seconds > 0
         AND (is_late OR attempt.seq NOT IN (SELECT seq FROM _bound_attempts))
         AND attempt.seq NOT IN (SELECT seq FROM slow_files WHERE seq IS NOT NULL)
+        AND NOT EXISTS (
+            FROM restrictions AS restriction
+            WHERE restriction.trace_id = attempt.trace_id
+                AND restriction.key = attempt.key
+                AND (restriction.workers IS NOT NULL OR restriction.resources IS NOT NULL)
+        )
 ),
 tails AS (
     SELECT
@@ -68,6 +74,7 @@ found AS (
         is_late,
         count(*) AS long_tasks,
         max_by(name, idle_seconds) AS name,
+        count(DISTINCT name) AS names,
         max_by(prefix, idle_seconds) AS prefix,
         max_by(is_dataset, idle_seconds) AS is_dataset,
         max(seconds) AS longest_seconds,
@@ -82,7 +89,9 @@ SELECT
     concat(
         CASE
             WHEN long_tasks = 1 THEN format('A task of {} took {:.1f} s', name, longest_seconds)
-            ELSE format('{} tasks of {} took up to {:.1f} s', long_tasks, name, longest_seconds)
+            WHEN names = 1
+                THEN format('{} tasks of {} took up to {:.1f} s', long_tasks, name, longest_seconds)
+            ELSE format('{} tasks, such as those of {}, took up to {:.1f} s', long_tasks, name, longest_seconds)
         END,
         CASE
             WHEN is_late AND long_tasks = 1

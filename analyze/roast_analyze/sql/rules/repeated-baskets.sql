@@ -4,6 +4,7 @@
 -- Source: uncompressed sizes of the baskets that chunks read
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#reading-many-baskets
 -- $min_ratio = 2.5: how often baskets are read; up to 2 is usual, since chunks do not end with baskets
+-- $min_share = 0.02: time of the repetitions, as a share of the thread time of the run
 SELECT
     NULL::VARCHAR AS entity,
     'medium' AS confidence,
@@ -28,4 +29,5 @@ SELECT
     totals.trace_id
 FROM _basket_reads AS totals
 INNER JOIN _chunk_threads AS run USING (trace_id)
-WHERE ratio >= $min_ratio AND totals.read_seconds > 0;
+WHERE ratio >= $min_ratio
+    AND totals.read_seconds * (1 - 1 / ratio) >= $min_share * run.mean_nthreads * run.wall_seconds;

@@ -50,6 +50,7 @@ found AS (
     SELECT
         trace_id,
         max_by(prefix, overhead_seconds) AS prefix,
+        count(*) AS prefixes,
         sum(short_tasks)::BIGINT AS short_tasks,
         sum(seconds) AS seconds,
         sum(seconds) / sum(short_tasks) AS mean_seconds,
@@ -63,8 +64,10 @@ SELECT
     prefix AS entity,
     'high' AS confidence,
     format(
-        '{:,} tasks, mostly {}, compute for {:.1f} ms each; the overhead is {:.0f} ms of thread time per task.',
-        short_tasks, prefix, 1000 * mean_seconds, 1000 * overhead_seconds / short_tasks
+        '{:,} tasks{} {}{} compute for {:.2g} ms each; the overhead is {:.2g} ms of thread time per task.',
+        short_tasks, CASE prefixes WHEN 1 THEN ' of' ELSE ', mostly' END, prefix,
+        CASE prefixes WHEN 1 THEN '' ELSE ',' END, 1000 * mean_seconds,
+        1000 * overhead_seconds / short_tasks
     ) AS sentence,
     overhead_seconds AS core_seconds,
     0.6 * overhead_seconds / mean_nthreads AS wall_seconds_min,
@@ -75,7 +78,7 @@ SELECT
     format(
         'Let a task of {} do the work of about {} (map_partitions, larger partitions or batches), so that it takes'
         ' {:.1f} s.',
-        prefix, greatest(2, ceil($good_seconds / greatest(mean_seconds, 1e-4)))::BIGINT, $good_seconds
+        prefix, greatest(2, ceil($good_seconds / greatest(mean_seconds, 1e-6)))::BIGINT, $good_seconds
     ) AS change,
     'SELECT prefix, count(*) AS tasks, avg(compute_seconds) AS compute_seconds,'
     ' avg(compute_start_t - processing_t) AS dispatch_seconds FROM task_runs GROUP BY prefix ORDER BY tasks DESC'

@@ -17,7 +17,9 @@ totals AS (
         min(filename) AS example,
         list_sort(list(DISTINCT parse_filename(filename))) AS names,
         list_sort(list(DISTINCT dataset)) AS datasets,
-        mode(regexp_extract(_error_cause(exception), '^\s*([\w.]+)', 1)) AS exception_type
+        array_to_string(
+            list_sort(list(DISTINCT regexp_extract(_error_cause(exception), '^\s*([\w.]+)', 1))), ', '
+        ) AS exception_types
     FROM skipped
     GROUP BY trace_id
     HAVING files >= $min_files
@@ -46,7 +48,7 @@ SELECT
     'high' AS confidence,
     format(
         'The result lacks events of {} of {} files, because reading them failed ({}): {}{}.',
-        totals.files, totals.files + coalesce(processed.whole_files, 0), exception_type, example,
+        totals.files, totals.files + coalesce(processed.whole_files, 0), exception_types, example,
         CASE WHEN totals.files > 1 THEN format(' and {} more', totals.files - 1) ELSE '' END
     ) || coalesce(
         format(

@@ -18,7 +18,8 @@ SELECT
     task.prefix,
     CASE
         WHEN states.has_erred THEN 'a dependency failed'
-        WHEN states.last_state IN ('waiting', 'queued', 'no-worker') THEN 'waiting at the end'
+        WHEN coalesce(states.last_state, task.state) IN ('waiting', 'queued', 'no-worker')
+            THEN 'waiting at the end'
         WHEN states.last_state = 'memory' OR task.state = 'memory' THEN 'result known before'
         WHEN task.state = 'erred' THEN 'failed before the recording'
         WHEN states.last_state IS NOT NULL THEN 'cancelled'

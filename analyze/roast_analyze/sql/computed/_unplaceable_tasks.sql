@@ -1,0 +1,61 @@
+-- Needs: _core_time_buckets, _task_runs, _tasks, _trace_range, _worker_presence, core_time, restrictions
+-- Tasks that waited for a worker that may run them, while other workers were there: Dask holds
+-- them in the state no-worker. Idle time is that of core_time meanwhile.
+CREATE TABLE _unplaceable_tasks AS
+WITH states AS (
+    SELECT
+        trace_id,
+        key,
+        finish,
+        t AS start_t,
+        lead(t) OVER (PARTITION BY trace_id, key ORDER BY rowid) AS stop_t
+    FROM raw.transition
+    SEMI JOIN (
+        SELECT trace_id, key FROM raw.transition WHERE finish = 'no-worker'
+    ) USING (trace_id, key)
+),
+held AS (
+    SELECT
+        states.trace_id,
+        states.key,
+        greatest(states.start_t, min(worker.from_t)) AS start_t,
+        any_value(coalesce(states.stop_t, range.stop_t)) AS stop_t
+    FROM states
+    INNER JOIN _trace_range AS range USING (trace_id)
+    INNER JOIN _worker_presence AS worker
+        ON states.trace_id = worker.trace_id
+        AND worker.nthreads > 0
+        AND worker.from_t < coalesce(states.stop_t, range.stop_t)
+        AND worker.to_t > states.start_t
+    WHERE states.finish = 'no-worker'
+    GROUP BY states.trace_id, states.key, states.start_t
+),
+waits AS (
+    SELECT
+        held.trace_id,
+        count(DISTINCT held.key) AS tasks,
+        count(DISTINCT held.key) FILTER (
+            (held.trace_id, held.key) NOT IN (SELECT (trace_id, key) FROM _task_runs)
+        ) AS unattempted_tasks,
+        mode(task.prefix) AS prefix,
+        min(held.start_t) AS start_t,
+        max(held.stop_t) AS stop_t,
+        max(held.stop_t - held.start_t) AS longest_seconds,
+        any_value(restriction.resources::VARCHAR) AS resources,
+        any_value(array_to_string(restriction.workers, ', ')) AS workers
+    FROM held
+    INNER JOIN _tasks AS task USING (trace_id, key)
+    LEFT JOIN restrictions AS restriction USING (trace_id, key)
+    -- Workers that have just joined are unknown for a moment.
+    WHERE held.stop_t - held.start_t >= 1
+    GROUP BY held.trace_id
+)
+SELECT waits.*, coalesce(sum(spent.seconds), 0) AS idle_seconds
+FROM waits
+INNER JOIN _core_time_buckets AS bucket USING (trace_id)
+LEFT JOIN core_time AS spent
+    ON waits.trace_id = spent.trace_id
+    AND spent.use = 'scheduler'
+    AND spent.t < waits.stop_t
+    AND spent.t + bucket.width > waits.start_t
+GROUP BY ALL;

@@ -1,0 +1,93 @@
+-- Tasks that wait for a resource of the workers.
+-- A worker computes at most as many tasks at a time as it has of the resources that they need. The saving
+-- is the difference between the time that all tasks with a resource need at least, and the time that
+-- all tasks would take if they were divided evenly among all threads.
+-- Records: transition
+-- Source: lower bounds of the makespan (Graham 1969); resources in the annotations of tasks
+-- Documentation: https://distributed.dask.org/en/stable/resources.html
+-- $min_share = 0.05: saving relative to the duration of the run
+-- $min_idle_share = 0.3: time of idle threads meanwhile, relative to the saving on all threads
+WITH needs AS (
+    SELECT
+        run.trace_id,
+        run.prefix,
+        run.whole_seconds AS seconds,
+        unnest(map_entries(json_transform(restriction.resources, '"MAP(VARCHAR, DOUBLE)"')), max_depth := 2)
+    FROM _task_runs AS run
+    INNER JOIN (SELECT trace_id, key, resources FROM restrictions WHERE resources IS NOT NULL) AS restriction
+        ON run.trace_id = restriction.trace_id AND run.key = restriction.key
+    WHERE run.whole_seconds > 0
+),
+needed AS (
+    SELECT
+        trace_id,
+        key AS resource,
+        count(*) AS attempts,
+        max_by(prefix, seconds) AS prefix,
+        sum(seconds * value) AS seconds
+    FROM needs
+    GROUP BY trace_id, key
+),
+offers AS (
+    SELECT
+        trace_id,
+        worker,
+        unnest(map_entries(json_transform(resources, '"MAP(VARCHAR, DOUBLE)"')), max_depth := 2)
+    FROM workers
+    WHERE resources IS NOT NULL
+),
+offered AS (
+    SELECT trace_id, resource, sum(amount) AS amount
+    -- Several processes can have the same address.
+    FROM (
+        SELECT trace_id, worker, key AS resource, max(value) AS amount FROM offers GROUP BY ALL
+    )
+    GROUP BY trace_id, resource
+),
+uses AS (
+    SELECT
+        trace_id,
+        sum(busy_seconds) AS busy_seconds,
+        sum(seconds - busy_seconds - workless_seconds) AS idle_seconds
+    FROM _bucket_uses
+    GROUP BY trace_id
+),
+found AS (
+    SELECT
+        needed.trace_id,
+        resource,
+        attempts,
+        prefix,
+        amount,
+        needed.seconds / amount AS least_seconds,
+        busy_seconds / mean_nthreads AS even_seconds,
+        least_seconds - even_seconds AS excess_seconds,
+        idle_seconds,
+        mean_nthreads,
+        run_seconds
+    FROM needed
+    INNER JOIN offered USING (trace_id, resource)
+    INNER JOIN uses USING (trace_id)
+    INNER JOIN _run_size USING (trace_id)
+    WHERE amount > 0
+)
+SELECT
+    resource AS entity,
+    'medium' AS confidence,
+    format(
+        '{:,} attempts, such as those of {}, need the resource {}, of which the workers have {:g}: they take at'
+        ' least {:.1f} s, whereas evenly divided work takes {:.1f} s.', attempts, prefix, resource, amount,
+        least_seconds, even_seconds
+    ) AS sentence,
+    least(idle_seconds, excess_seconds * mean_nthreads) AS core_seconds,
+    0.4 * excess_seconds AS wall_seconds_min,
+    1.1 * excess_seconds AS wall_seconds_max,
+    format(
+        'Start workers with more of {} (dask worker --resources) if the hosts have it, or let tasks that do not'
+        ' need it run without.', resource
+    ) AS change,
+    'SELECT prefix, resources, count(*) AS tasks FROM restrictions GROUP BY ALL' AS evidence,
+    trace_id
+FROM found
+WHERE excess_seconds >= $min_share * run_seconds
+    AND idle_seconds >= $min_idle_share * excess_seconds * mean_nthreads;

@@ -1,0 +1,39 @@
+-- Tasks that no worker may run.
+-- Dask holds a task in the state no-worker if no worker has the resources that it needs, or is one of
+-- those that it is restricted to. The saving is at most the time of the longest wait. If the tasks were
+-- never attempted, the result is incomplete: there is no saving.
+-- Records: transition
+-- Source: states of tasks on the scheduler of distributed
+-- Documentation: https://distributed.dask.org/en/stable/resources.html
+-- $min_seconds = 1: wait while other workers were there
+SELECT
+    prefix AS entity,
+    'high' AS confidence,
+    concat(
+        format(
+            '{:,} {} of {} waited up to {:.1f} s for a worker that may run {}', tasks,
+            CASE tasks WHEN 1 THEN 'task' ELSE 'tasks' END, prefix, longest_seconds,
+            CASE tasks WHEN 1 THEN 'it' ELSE 'them' END
+        ),
+        format(', with the resources {}', resources),
+        format(', on {}', workers),
+        '.',
+        CASE
+            WHEN unattempted_tasks = 0 THEN ''
+            WHEN tasks = 1 THEN ' It never ran.'
+            WHEN unattempted_tasks = tasks THEN ' They never ran.'
+            ELSE format(' {:,} of them never ran.', unattempted_tasks)
+        END
+    ) AS sentence,
+    idle_seconds AS core_seconds,
+    CASE WHEN unattempted_tasks = 0 THEN 0.0 END AS wall_seconds_min,
+    CASE WHEN unattempted_tasks = 0 THEN longest_seconds END AS wall_seconds_max,
+    CASE
+        WHEN resources IS NOT NULL
+            THEN format('Start workers with these resources (dask worker --resources), or remove resources={} from the tasks.', resources)
+        ELSE 'Correct workers= of these tasks, or allow other workers as well: allow_other_workers=True.'
+    END AS change,
+    'SELECT key, prefix, workers, resources FROM restrictions' AS evidence,
+    trace_id
+FROM _unplaceable_tasks
+WHERE longest_seconds >= $min_seconds;

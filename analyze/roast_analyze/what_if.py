@@ -222,9 +222,9 @@ def _limits(
     if result.unfinished:
         yield f"{result.unfinished} tasks cannot run: no worker that may run them stays"
     if tasks := recorded.facts["unattempted_tasks"]:
-        yield f"{tasks} tasks that were waiting at the end of the recording are not included"
+        yield f"not included: tasks that waited at the end of the recording ({tasks})"
     if tasks := recorded.facts["tasks_with_resources"]:
-        yield f"{tasks} tasks need resources, which are not simulated"
+        yield f"not simulated: resources that tasks need ({tasks})"
     last_end = result.wall_seconds - plan.closing_seconds
     if any(
         worker.is_lost and last_end < worker.to_seconds < math.inf for worker in plan.workers

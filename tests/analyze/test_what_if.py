@@ -218,6 +218,18 @@ def test_a_worker_that_left_before_it_joined(plan_of, worker, gone, task, run):
     assert simulate(plan).wall_seconds >= 9.0
 
 
+def test_tasks_that_are_not_simulated_are_noted(open_trace, worker, move, task, run):
+    trace = open_trace(
+        worker("w1"),
+        *(task("a-1", annotations={"resources": {"GPU": 1}}), *run("a-1", 0.0, 1.0)),
+        *(task("b-1"), move(1.0, "b-1", "released>waiting")),
+        stop_t=2.0,
+    )
+    note = trace.what_if(workers=[2])["note"][-1]
+    assert "not included: tasks that waited at the end of the recording (1)" in note
+    assert "not simulated: resources that tasks need (1)" in note
+
+
 def test_a_loss_after_the_predicted_end_is_noted(open_trace, worker, gone, task, run):
     trace = open_trace(
         worker("w1", t=0.0),

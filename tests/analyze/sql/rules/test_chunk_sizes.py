@@ -104,6 +104,20 @@ def test_threads_wait_for_the_last_large_chunk(apply, process, worker, chunks, i
     )
 
 
+@pytest.mark.parametrize(("open_seconds", "events"), [(0.5, 250), (1.5, None)])
+def test_smaller_chunks_open_the_file_more_often(apply, process, worker, open_seconds, events):
+    """A smaller chunk takes at least five times as long as opening."""
+    names = ["w1", "w2", "w1"]
+    chunks = [{"seconds": 10.0, "worker": n, "open_seconds": open_seconds} for n in names]
+
+    found = apply(
+        "chunks-too-large", worker("w1"), worker("w2"), *process(*chunks), columns="change"
+    )
+
+    change = f"Use chunks of about {events} events (now 1,000)."
+    assert found == ([(change,)] if events else [])
+
+
 def test_a_longer_chunk_at_the_end_is_a_long_tail(apply, process, worker):
     chunks = [{"seconds": 10.0, "worker": name} for name in ("w1", "w2", "w2")]
     chunks.append({"seconds": 30.0, "worker": "w1"})
@@ -111,11 +125,13 @@ def test_a_longer_chunk_at_the_end_is_a_long_tail(apply, process, worker):
     assert apply("chunks-too-large", worker("w1"), worker("w2"), *process(*chunks)) == []
 
 
-@pytest.mark.parametrize(("baskets", "found"), [(4, True), (2, False)])
-def test_baskets_of_several_chunks(apply, process, worker, baskets, found):
+@pytest.mark.parametrize(
+    ("baskets", "read_seconds", "found"), [(4, 0.8, True), (2, 0.8, False), (4, 0.02, False)]
+)
+def test_baskets_of_several_chunks(apply, process, worker, baskets, read_seconds, found):
     # A counter has 4 bytes per event, in a basket for that many chunks.
     counter = {"branch": "nJet", "compressed_bytes": 10, "uncompressed_bytes": baskets * 4_000}
-    read = {"branches": [counter], "read_seconds": 0.8}
+    read = {"branches": [counter], "read_seconds": read_seconds}
     chunks = [{"seconds": 1.0, "open_seconds": 0.1, "file_bytes": 10**6, **read}] * 4
 
     assert (

@@ -95,6 +95,20 @@ def test_threads_on_a_host_without_a_free_core(apply, worker, told, sample, nthr
     ) == ([("a", "low", None, None)] if found else [])
 
 
+def test_cores_of_a_host_with_one_worker_after_another(apply, worker, told, sample, gone):
+    """Each of two workers has the core of the host for 25 s."""
+    records = [worker("w1", nthreads=4), gone("w1", 25.0, "restart-1.0")]
+    records += [worker("w2", t=25.0, nthreads=4), *metrics(50.0, 150.0)]
+    for address, start in (("w1", 0), ("w2", 25)):
+        records += told("worker", worker=address, machine={**MACHINE, "usable_cores": 1})
+        records += [
+            sample(t, address, cpu=100.0, executing=4, nthreads=4)
+            for t in range(start, start + 25, 5)
+        ]
+    [(sentence,)] = apply("gil", *records, columns="sentence", stop_t=50.0)
+    assert "their hosts have 1.0 cores for each worker" in sentence
+
+
 @pytest.mark.parametrize(
     ("profiled_seconds", "stall_seconds", "cpu_seconds", "coroutine_seconds", "confidence"),
     [

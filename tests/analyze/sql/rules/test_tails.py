@@ -68,6 +68,24 @@ def test_a_long_task_that_started_last(apply, cluster):
     assert apply("low-parallelism", *cluster(30.0)) == []
 
 
+def test_long_tasks_of_several_prefixes(apply, cluster, worker, task, run):
+    records = [*cluster(30.0), worker("w3"), worker("w4"), task("scan-1")]
+    records += run("scan-1", 0.0, 26.0, worker="w3", phases=[("compute", 10.0, 26.0)])
+    [(sentence,)] = apply("long-tail", *records, columns="sentence")
+    assert sentence.startswith(
+        "2 tasks, such as those of fit, took up to 30.0 s, "
+        "and started up to 10.0 s after they were ready."
+    )
+
+
+@pytest.mark.parametrize("annotations", [{"resources": {"GPU": 1}}, {"workers": ["w2"]}])
+def test_a_long_task_that_needs_a_certain_worker(apply, cluster, annotations):
+    records = cluster(30.0)
+    [fit] = [r for r in records if r["kind"] == "task" and r["key"] == "fit-0"]
+    fit["annotations"] = annotations
+    assert apply("long-tail", *records) == []
+
+
 def test_a_chain_that_began_late(apply, cluster):
     """The fit needs the last nap of w2, which was ready at 0 s and began at 9 s."""
     records = cluster(30.0, is_chain=True)

@@ -53,6 +53,18 @@ def test_a_worker_that_joined_when_there_was_nothing_to_do(apply, worker, naps):
     assert core_seconds == pytest.approx(5.0)
 
 
+@pytest.mark.parametrize(("submitted_t", "core_seconds"), [(30.0, None), (10.0, 20.0)])
+def test_time_without_workers(apply, worker, task, run, gone, naps, submitted_t, core_seconds):
+    """From 10 s on, there is no worker, until one joins at 30 s, for a task of the client."""
+    records = [
+        worker("w1"), *naps("w1", 0, 10), gone("w1", 10.0, "retire-workers-1.0"),
+        task("fit-1", t=submitted_t),
+        worker("w2", t=30.0), *run("fit-1", 30.0, 40.0, worker="w2"),
+    ]  # fmt: skip
+    found = apply("late-workers", *records, columns="core_seconds", stop_t=40.0)
+    assert found == ([] if core_seconds is None else [(pytest.approx(core_seconds, rel=0.05),)])
+
+
 def test_a_worker_that_was_replaced_is_not_late(apply, worker, naps, gone):
     records = [
         worker("w1"), *naps("w1", 0, 60),

@@ -6,6 +6,7 @@ def test_reason_of_each_task(rows, task, move, run):
         "SELECT key, prefix, reason, last_state FROM unattempted",
         *(task(key) for key in ("ran-1", "late-1", "next-1", "dropped-1", "unused-1")),
         task("known-1", state="memory"),
+        task("held-1", state="queued"),
         *run("ran-1", 1.0, 2.0),
         move(1.0, "late-1", "released>waiting"),
         move(1.0, "next-1", "released>waiting"),
@@ -19,4 +20,5 @@ def test_reason_of_each_task(rows, task, move, run):
         ("dropped-1", "dropped", "cancelled", "released"),
         ("unused-1", "unused", "not needed", "released"),
         ("known-1", "known", "result known before", "memory"),
+        ("held-1", "held", "waiting at the end", "queued"),
     ]

@@ -1,0 +1,86 @@
+"""Rules unplaceable-tasks and scarce-resources: workers lack what tasks need."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("annotations", "needs"),
+    [
+        ({"resources": {"GPU": 1}}, ', with the resources {"GPU":1}.'),
+        ({"workers": ["tcp://elsewhere:1"]}, ", on tcp://elsewhere:1."),
+    ],
+)
+@pytest.mark.parametrize(
+    ("placed_t", "wait", "end"),
+    [(None, 20.0, " They never ran."), (15.0, 5.0, ""), (10.5, None, "")],
+    ids=["never", "after 5 s", "after 0.5 s"],
+)
+def test_tasks_that_no_worker_may_run(
+    apply, worker, task, run, move, annotations, needs, placed_t, wait, end
+):
+    """Two tasks wait from 10 s on, until a worker joins or the trace ends at 30 s."""
+    records = [worker("w1"), worker("w2"), task("other-1"), *run("other-1", 0.0, 10.0)]
+    for number in range(2):
+        key = f"fit-{number}"
+        records += [
+            task(key, annotations=annotations),
+            move(10.0, key, "waiting>no-worker"),
+        ]
+        if placed_t is not None:
+            records += run(key, placed_t, 30.0, worker="w3")
+    if placed_t is not None:
+        records.append(worker("w3", t=placed_t))
+
+    found = apply("unplaceable-tasks", *records, columns="entity, sentence", stop_t=30.0)
+
+    text = f"2 tasks of fit waited up to {wait} s for a worker that may run them{needs}{end}"
+    assert found == ([] if wait is None else [("fit", text)])
+
+
+def test_workers_are_not_in_excess_if_tasks_wait_for_others(apply, worker, task, run, move):
+    """w2 to w4 are idle for 30 s, since a task needs a GPU."""
+    records = [worker(f"w{number}") for number in range(1, 5)]
+    records += [task("other-1"), *run("other-1", 0.0, 30.0)]
+    assert len(apply("excess-workers", *records, stop_t=30.0)) == 1
+
+    records += [
+        task("fit-1", annotations={"resources": {"GPU": 1}}),
+        move(1.0, "fit-1", "waiting>no-worker"),
+    ]
+    assert apply("excess-workers", *records, stop_t=30.0) == []
+
+
+def test_tasks_that_wait_for_any_worker_can_be_placed(apply, worker, task, run, move):
+    """There is no worker until 20 s."""
+    waits = [task("fit-1"), move(1.0, "fit-1", "waiting>no-worker")]
+    records = [*waits, worker("w1", t=20.0), *run("fit-1", 20.0, 30.0)]
+    assert apply("unplaceable-tasks", *records, stop_t=30.0) == []
+
+
+@pytest.mark.parametrize(("gpus", "found"), [(1, [("GPU", 20.0, 10.0)]), (2, [])])
+def test_scarce_resources(apply, worker, task, run, gpus, found):
+    """20 s of work that need a GPU, on two threads, of which one or two can have it."""
+    records = [
+        worker(f"w{number}", resources={"GPU": 1} if number <= gpus else None)
+        for number in (1, 2)
+    ]
+    for number in range(20):
+        key, begin = f"fit-{number}", number // gpus * 1.0
+        records += [
+            task(key, annotations={"resources": {"GPU": 1}}),
+            *run(key, begin, begin + 1.0, worker=f"w{number % gpus + 1}"),
+        ]
+    sentences = [
+        (
+            resource,
+            f"20 attempts, such as those of fit, need the resource {resource}, of which the "
+            f"workers have 1: they take at least {least} s, whereas evenly divided work takes "
+            f"{even} s.",
+        )
+        for resource, least, even in found
+    ]
+    stop_t = 20.0 / gpus
+    assert (
+        apply("scarce-resources", *records, columns="entity, sentence", stop_t=stop_t)
+        == sentences
+    )

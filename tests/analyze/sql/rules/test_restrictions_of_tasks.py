@@ -71,8 +71,8 @@ def test_scarce_resources(apply, worker, task, run, gpus, found):
             *run(key, begin, begin + 1.0, worker=f"w{number % gpus + 1}"),
         ]
     sentence = (
-        "20 attempts, such as those of fit, need the resource GPU, of which the workers have 1: "
-        "they take at least 20.0 s, whereas evenly divided work takes 10.0 s."
+        "20 attempts, such as those of fit, need the resource GPU, of which the workers have 1:"
+        " they take at least 20.0 s, whereas evenly divided work takes 10.0 s."
     )
     rows = apply("scarce-resources", *records, columns="entity, sentence", stop_t=20.0 / gpus)
     assert rows == ([("GPU", sentence)] if found else [])

@@ -28,8 +28,8 @@ COMMENT ON COLUMN core_time.category IS 'busy: a thread computed a result or pre
 COMMENT ON COLUMN core_time.use IS 'busy: kept result, recomputed result (it was lost and computed again), failed attempt, lost attempt, cancelled attempt, unfinished attempt, deserialize, disk · assigned: transfer (of inputs), dispatch (being sent to the worker or delayed there), paused worker · idle: scheduler (ready tasks wait for it), imbalance (ready tasks wait on other workers), dependencies (tasks wait for others), tail (fewer tasks are left than threads), before first graph, between graphs, after last result, joining worker, leaving worker · unknown: silent worker. A lost attempt computes from task_runs.execute_start_t on; if that is null, it is assumed to compute as soon as a thread is free, unless the worker is leaving.';
 COMMENT ON COLUMN core_time.worker IS 'Worker address.';
 COMMENT ON COLUMN core_time.name IS 'Worker name, which a restarted worker keeps.';
-COMMENT ON COLUMN core_time.prefix IS 'Prefix of the task, if there is one (busy, transfer and dispatch).';
-COMMENT ON COLUMN core_time.dataset IS 'Dataset of the chunk, if the task is one.';
+COMMENT ON COLUMN core_time.prefix IS 'Prefix of the task, if there is one (busy, transfer and dispatch). Without a cluster there are no tasks, and an attempt is one at a chunk.';
+COMMENT ON COLUMN core_time.dataset IS 'Dataset of the chunk, if there is one.';
 COMMENT ON COLUMN core_time.span_id IS 'Span of the task.';
 COMMENT ON COLUMN core_time.seconds IS 'Thread time.';
 COMMENT ON COLUMN core_time.server_id IS 'Process identity.';

@@ -284,7 +284,6 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         yield number, begin, end, "transfer", "transfer", of_task
         yield number, end, computes, "dispatch", "dispatch", of_task
 
-
     for chunk in _alone(recording):
         number = chunk["process"]
         if number is not None:

@@ -65,6 +65,7 @@ def test_outcomes(rows, worker, task, run, move):
 
 def test_chunks_without_a_cluster(rows, worker, chunk):
     """A second attempt at b succeeds; the last two chunks run beside each other."""
+    on_w1 = {"worker": "w1", "dataset": "B"}
     assert rows(
         """
         SELECT worker, category || ': ' || use, coalesce(dataset, ''), sum(seconds)
@@ -75,8 +76,8 @@ def test_chunks_without_a_cluster(rows, worker, chunk):
         worker("w1"),
         worker("w2"),
         chunk("a", run_id=1, worker="w1", dataset="A", start_t=10.0, stop_t=30.0),
-        chunk("b", run_id=2, worker="w1", dataset="B", start_t=40.0, stop_t=45.0, exception="OSError()"),
-        chunk("b", run_id=3, worker="w1", dataset="B", start_t=50.0, stop_t=80.0),
+        chunk("b", run_id=2, **on_w1, start_t=40.0, stop_t=45.0, exception="OSError()"),
+        chunk("b", run_id=3, **on_w1, start_t=50.0, stop_t=80.0),
         chunk("c", run_id=4, worker="w2", dataset="B", start_t=50.0, stop_t=70.0),
     ) == [
         ("w1", "busy: failed attempt", "B", 5.0),

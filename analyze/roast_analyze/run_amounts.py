@@ -1,7 +1,8 @@
 """Query of the work and the waiting of a run, which explain the differences between runs.
 
 The thread time is that of the view ``core_time``: what belongs to a task is work, the rest is
-waiting. Without a cluster, chunks are the work, and the threads are those that processed any.
+waiting. If no worker was recorded, chunks are the work, and the threads are those that
+processed any.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ GROUP BY ALL
 ORDER BY ALL
 """
 
-#: The same without a cluster.
+#: The same without a recorded worker.
 _CHUNK_USES: Final = """
 SELECT
     true AS is_work,

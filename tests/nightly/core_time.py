@@ -215,6 +215,12 @@ def _changes(recording: Recording) -> Iterator[tuple]:
             s for s in (durations.get(run["key"]), run["compute_seconds"]) if s is not None
         ]
         durations |= {run["key"]: max(known)} if known else {}
+    # A chunk without a task counts like a task that is processing.
+    for chunk in _alone(recording):
+        begin, end = max(chunk["start_t"], start_t), min(chunk["stop_t"], stop_t)
+        if begin < end:
+            yield begin, "state", "processing", 1, None
+            yield end, "state", "processing", -1, None
     for stay in stays(recording):
         begin = max(stay.from_t, start_t)
         end = min(stay.end["t"], stop_t) if stay.end else stop_t
@@ -277,6 +283,22 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         yield first, sent, begin, "dispatch", "dispatch", of_task
         yield number, begin, end, "transfer", "transfer", of_task
         yield number, end, computes, "dispatch", "dispatch", of_task
+
+    for chunk in _alone(recording):
+        number = chunk["process"]
+        if number is not None:
+            use = "kept result" if chunk["outcome"] == "memory" else "failed attempt"
+            end = min(chunk["stop_t"], silent_t.get(number, math.inf))
+            yield number, chunk["start_t"], end, "busy", use, (None, chunk["dataset"], None)
+
+
+def _alone(recording: Recording) -> list[Row]:
+    """Return the chunk attempts without a task."""
+    return [
+        row
+        for row in chunk_attempts(recording)
+        if not row["has_task"] and None not in (row["start_t"], row["stop_t"])
+    ]
 
 
 def _conditions(recording: Recording) -> Iterator[tuple[int, str, float, float]]:

@@ -137,6 +137,17 @@ FROM (
 WHERE key % $parts::UBIGINT = $part::UBIGINT
 """
 
+#: States of chunks without a task, like those of tasks.
+_CHUNK_STATES: Final = """
+SELECT
+    (list_position($states, 'processing') - 1)::UTINYINT AS state,
+    from_t - $start_t AS start,
+    until_t - $start_t AS stop,
+    0::DOUBLE AS compute_seconds
+FROM _chunk_states
+WHERE trace_id = $trace_id
+"""
+
 _HASHES_DIFFER: Final = """
 SELECT count(DISTINCT hash(key || $salt)) = count(*)
 FROM _key_summaries
@@ -209,7 +220,7 @@ def _intervals(
 
 
 def _states(trace: Session, trace_id: str, start_t: float, extent: float) -> pl.DataFrame:
-    """Return the times of the tasks of a trace in the states before a result."""
+    """Return the times of the tasks of a trace, and of chunks without one, before a result."""
     for salt in map(str, count()):
         keys = {"trace_id": trace_id, "salt": salt}
         [(differ,)] = trace.rows(_HASHES_DIFFER, keys)
@@ -218,7 +229,8 @@ def _states(trace: Session, trace_id: str, start_t: float, extent: float) -> pl.
     # All changes of a key are in the same part.
     [(transitions,)] = trace.rows(_TRANSITIONS, {"trace_id": trace_id})
     parts = 1 + transitions // _TRANSITIONS_PER_QUERY
-    states = []
+    chunks = {"trace_id": trace_id, "start_t": start_t, "states": STATES}
+    states = [trace.sql(_CHUNK_STATES, chunks).pl()]
     for number in range(parts):
         part = {**keys, "parts": parts, "part": number}
         changes = {**part, "start_t": start_t, "states": STATES}

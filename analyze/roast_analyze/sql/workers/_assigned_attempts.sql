@@ -1,5 +1,6 @@
 -- Needs: _chunks, _discarded_results, _is_kept, _process_addresses, _task_runs
--- Attempts that were assigned to a worker process, and the outcome of each.
+-- Attempts that were assigned to a worker process, and the outcome of each. An attempt at a chunk
+-- without a task, as without a cluster, computed from its start to its end.
 CREATE VIEW _assigned_attempts AS
 WITH datasets AS (
     SELECT seq, any_value(dataset) AS dataset FROM _chunks WHERE seq IS NOT NULL GROUP BY seq
@@ -37,4 +38,20 @@ LEFT JOIN _process_addresses AS sent
     AND coalesce(run.processing_t, '-infinity'::DOUBLE) >= sent.from_t
     AND coalesce(run.processing_t, '-infinity'::DOUBLE) < sent.until_t
 LEFT JOIN _discarded_results AS discarded ON run.seq = discarded.seq
-LEFT JOIN datasets ON run.seq = datasets.seq;
+LEFT JOIN datasets ON run.seq = datasets.seq
+UNION ALL BY NAME
+SELECT
+    process,
+    process AS sent_process,
+    CASE outcome
+        WHEN 'memory' THEN 'kept result'
+        WHEN 'unfinished' THEN 'unfinished attempt'
+        ELSE 'failed attempt'
+    END AS use,
+    dataset,
+    start_t AS processing_t,
+    start_t AS execute_start_t,
+    stop_t AS end_t,
+    trace_id
+FROM _chunks
+WHERE NOT has_task AND process IS NOT NULL AND start_t IS NOT NULL AND stop_t IS NOT NULL;

@@ -63,6 +63,38 @@ def test_outcomes(rows, worker, task, run, move):
     ]  # fmt: skip
 
 
+def test_chunks_without_a_cluster(rows, worker, chunk):
+    """A second attempt at b succeeds; the last two chunks run beside each other."""
+    on_w1 = {"worker": "w1", "dataset": "B"}
+    assert rows(
+        """
+        SELECT worker, category || ': ' || use, coalesce(dataset, ''), sum(seconds)
+        FROM core_time
+        GROUP BY ALL
+        ORDER BY ALL
+        """,
+        worker("w1"),
+        worker("w2"),
+        chunk("a", run_id=1, worker="w1", dataset="A", start_t=10.0, stop_t=30.0),
+        chunk("b", run_id=2, **on_w1, start_t=40.0, stop_t=45.0, exception="OSError()"),
+        chunk("b", run_id=3, **on_w1, start_t=50.0, stop_t=80.0),
+        chunk("c", run_id=4, worker="w2", dataset="B", start_t=50.0, stop_t=70.0),
+    ) == [
+        ("w1", "busy: failed attempt", "B", 5.0),
+        ("w1", "busy: kept result", "A", 20.0),
+        ("w1", "busy: kept result", "B", 30.0),
+        ("w1", "idle: after last result", "", 20.0),
+        ("w1", "idle: before first graph", "", 10.0),
+        ("w1", "idle: between graphs", "", 10.0 + 5.0),
+        ("w2", "busy: kept result", "B", 20.0),
+        ("w2", "idle: after last result", "", 20.0),
+        ("w2", "idle: before first graph", "", 10.0),
+        ("w2", "idle: between graphs", "", 10.0 + 5.0),
+        # While w1 computes the only chunk.
+        ("w2", "idle: tail", "", 20.0 + 5.0 + 10.0),
+    ]
+
+
 def test_lost_attempts_that_had_begun(rows, worker, task, run, gone, sample):
     """That of w1 computes although w1 is paused; that of w2 as long as w2 was seen."""
     assert rows(
@@ -246,6 +278,32 @@ def test_a_time_range_without_tasks_is_between_the_graphs_of_the_run(
         assert trace.rows("SELECT use, sum(seconds) FROM core_time GROUP BY ALL") == [
             (use, stop - start)
         ]
+
+
+def test_a_time_range_that_cuts_chunks_without_a_cluster(write_trace, worker, chunk):
+    path = write_trace(
+        worker("w1"),
+        chunk("a", run_id=1, worker="w1", start_t=10.0, stop_t=30.0),
+        chunk("b", run_id=2, worker="w1", start_t=40.0, stop_t=60.0),
+        chunk("c", run_id=3, worker="w1", start_t=80.0, stop_t=90.0),
+    )
+    query = "SELECT use, sum(seconds) FROM core_time GROUP BY ALL ORDER BY ALL"
+
+    with Trace(path, start=20, stop=50) as cut, Trace(path, start=62, stop=78) as between:
+        assert cut.rows(query) == [
+            ("between graphs", 10.0), ("kept result", 10.0), ("unfinished attempt", 10.0),
+        ]  # fmt: skip
+        assert between.rows(query) == [("between graphs", 16.0)]
+
+
+def test_a_chunk_of_a_task_counts_once(rows, worker, task, run, chunk):
+    assert rows(
+        "SELECT use, prefix, dataset, sum(seconds) FROM core_time GROUP BY ALL ORDER BY ALL",
+        worker("w1", nthreads=2),
+        task("a"),
+        *run("a", 0.0, 100.0, run_id=1),
+        chunk("a", run_id=1, worker="w1", dataset="A", start_t=0.0, stop_t=100.0),
+    ) == [("kept result", "a", "A", 100.0), ("tail", None, None, 100.0)]
 
 
 def test_time_buckets_add_up(rows, worker, task, run):

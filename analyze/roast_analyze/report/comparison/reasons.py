@@ -331,7 +331,8 @@ def _clause(row: Row) -> str:
 
 
 def _prefix(row: Row) -> str:
-    return "(no prefix)" if row["prefix"] is None else one_line(row["prefix"], 60)
+    # Without a task, a chunk has no prefix.
+    return "chunks" if row["prefix"] is None else one_line(row["prefix"], 60)
 
 
 def _part(row: Row) -> str:

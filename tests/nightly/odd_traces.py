@@ -83,7 +83,7 @@ def without_cluster(lines: Lines) -> Lines:
     return [
         line
         for line in lines
-        if line["kind"] in ("header", "environment", "section", "trailer")
+        if line["kind"] in ("header", "environment", "worker_added", "section", "trailer")
         or (line["kind"] == "chunk" and "run_id" in line)
     ]
 

@@ -230,7 +230,7 @@ def _states(trace: Session, trace_id: str, start_t: float, extent: float) -> pl.
     [(transitions,)] = trace.rows(_TRANSITIONS, {"trace_id": trace_id})
     parts = 1 + transitions // _TRANSITIONS_PER_QUERY
     chunks = {"trace_id": trace_id, "start_t": start_t, "states": STATES}
-    states = [trace.sql(_CHUNK_STATES, chunks).pl()]
+    states: list[pl.DataFrame] = [trace.sql(_CHUNK_STATES, chunks).pl()]
     for number in range(parts):
         part = {**keys, "parts": parts, "part": number}
         changes = {**part, "start_t": start_t, "states": STATES}

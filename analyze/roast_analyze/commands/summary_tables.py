@@ -24,7 +24,7 @@ from roast_analyze.report.quantities import (
     seconds,
     share,
 )
-from roast_analyze.report.run import describe_exception, query_unattempted
+from roast_analyze.report.run import describe_end, query_unattempted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -260,8 +260,8 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         yield "Only", f"{time_ranges.describe(time_range)}. {omissions}"
     start = instant(run["start_t"], first["utc_offset_seconds"])
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
-    if exception := describe_exception(segments[-1]["end_reason"]):
-        yield "Ended", exception
+    if end := describe_end(segments[-1]["end_reason"]):
+        yield "Ended", end
     if first["dask_version"]:
         yield "Versions", f"dask {first['dask_version']}, Python {first['python_version']}"
     # Not all losses are counted in records.

@@ -78,6 +78,18 @@ def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, chunk
     assert f"task erred {one} Proc-b: OSError('unreadable')" in failures
 
 
+def test_the_end_of_a_recording_whose_client_was_killed(summarize, task):
+    end = {
+        "kind": "trailer", "t": 20.0, "segment": 1, "records_by_kind": {"task": 1},
+        "dropped_by_kind": {}, "reason": "the client has gone",
+    }  # fmt: skip
+
+    text = summarize(task("a-1"), end)
+
+    assert "Ended     The recording ended because the client has gone." in text
+    assert "Ended" not in summarize(task("a-1"))
+
+
 def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
     slow = {"2.root": 3.0, "w1": 2.0}
 

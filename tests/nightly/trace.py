@@ -14,6 +14,9 @@ from nightly.tasks import outcomes, task_runs, tasks
 from nightly.totals import column, known, lasted, least, mean, most, ratio, total, whole
 from nightly.workers import cluster_samples, worker_samples
 
+#: Reason for records that are not missing, but surplus.
+SURPLUS = "more records than were written"
+
 
 def environment(recording: Recording) -> list[Row]:
     """Return all facts: text as it is, anything else as JSON."""
@@ -158,12 +161,10 @@ def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
         detail = f"the trailer counts more records than the file has: {_counts(less)}"
         yield _loss("records missing", sum(less.values()), detail, trailer["t"])
     if more:
-        detail = (
-            "the file has more records than its trailer counts, as after concatenation: "
-            + _counts(more)
-        )
-        reason = "more records than were written"
-        yield _loss(reason, sum(more.values()), detail, extent(recording)[1])
+        about = "the file has more records than its trailer counts: "
+        if "header" in more:
+            about = f"the file contains {more['header'] + 1} traces; surplus records: "
+        yield _loss(SURPLUS, sum(more.values()), about + _counts(more), extent(recording)[1])
 
 
 def _change(trailer: dict, recording: Recording) -> Iterator[Row]:
@@ -251,7 +252,10 @@ def run(recording: Recording) -> list[Row]:
             "peak_memory_bytes": most(column(cluster_samples(recording), "memory_bytes")),
             "peak_worker_memory_bytes": most([*samples, *column(chunks, "memory_peak_bytes")]),
             "mean_worker_memory_bytes": whole(mean(samples)),
-            "lost_records": total(column(loss(recording), "records")) or 0,
+            "lost_records": total(
+                row["records"] for row in loss(recording) if row["reason"] != SURPLUS
+            )
+            or 0,
         }
     ]
 

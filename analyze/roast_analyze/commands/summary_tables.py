@@ -24,7 +24,7 @@ from roast_analyze.report.quantities import (
     seconds,
     share,
 )
-from roast_analyze.report.run import describe_end, query_unattempted
+from roast_analyze.report.run import SURPLUS, describe_end, query_unattempted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -265,11 +265,18 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     if first["dask_version"]:
         yield "Versions", f"dask {first['dask_version']}, Python {first['python_version']}"
     # Not all losses are counted in records.
-    losses, records = trace.rows(
-        "SELECT count(*), coalesce(sum(records), 0)::BIGINT FROM loss"
+    losses, surplus = trace.rows(
+        "SELECT count(*), (sum(records) FILTER (reason = $1))::BIGINT FROM loss", [SURPLUS]
     )[0]
-    missing = f", at least {counted(records, 'record')} missing" if records else ""
-    yield "Complete", f"no{missing}, see below" if losses else "yes"
+    text = "no" if losses else "yes"
+    if run["lost_records"]:
+        text += f", at least {counted(run['lost_records'], 'record')} missing"
+    if surplus:
+        more = counted(
+            surplus, "more record than was written", "more records than were written"
+        )
+        text += f", {more}"
+    yield "Complete", f"{text}, see below" if losses else text
     if run["workers"]:
         threads = counted(run["peak_nthreads"], "thread")
         peak = f"at most {count(run['peak_workers'])} at once with {threads}"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
 
+#: Reason in view ``loss`` for surplus records, which are not missing.
+SURPLUS: Final = "more records than were written"
 #: End reasons of a recording that was not interrupted.
 _NORMAL_ENDS: Final = ("recording was stopped", "the scheduler closed", "rotated")
 

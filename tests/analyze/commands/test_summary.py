@@ -10,6 +10,7 @@ import pytest
 
 from roast_analyze import report
 from roast_analyze.commands import terminal
+from roast_analyze.report.run import SURPLUS
 
 
 @pytest.fixture
@@ -200,6 +201,8 @@ def test_only_tables_with_rows_are_shown(summarize, task, run):
         assert f"no, at least {missing}, see below" in text.split("\n\n")[0]
         assert titles(text)[0] == "Losses"
         assert section(text, "Losses") == [["late", str(records)]]
+    surplus = {"kind": "loss", "t": 1.0, "reason": SURPLUS, "records": 3}
+    assert "Complete  no, 3 more records than were written, see below" in summarize(surplus)
 
 
 @pytest.mark.parametrize(("width", "lines"), [(60, 2), (80, 2), (120, 1)])

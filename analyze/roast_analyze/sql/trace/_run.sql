@@ -88,7 +88,10 @@ skipped_files AS (
     GROUP BY trace_id
 ),
 lost_records AS (
-    SELECT trace_id, sum(records) AS lost_records FROM loss GROUP BY trace_id
+    SELECT trace_id, sum(records) AS lost_records
+    FROM loss
+    WHERE reason <> 'more records than were written'
+    GROUP BY trace_id
 )
 SELECT
     cluster.start_t,

@@ -143,7 +143,12 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
         spill = f"At most {q.byte_size(spilled)} were" if spilled else "Nothing was"
         text += f" {spill} spilled to disk."
         if limit and not samples.limit_fits(cluster):
-            text += " The limit is far above the curves and is not drawn."
+            # The limit of a worker is drawn separately.
+            text += (
+                " The limit of all workers is far above the curve and is not drawn."
+                if samples.limit_fits(workers)
+                else " The limits are far above the curves and are not drawn."
+            )
         plots.append(
             Plot(
                 samples.memory(cluster, workers, context.worker_names, context.axis),

@@ -8,7 +8,7 @@ from nightly import io, setup
 from nightly.chunks import FAILED, chunk_attempts
 from nightly.datasets import compression_ratio, events_of, kept_seconds, results
 from nightly.failures import failures
-from nightly.processes import cluster, extent
+from nightly.processes import cluster, extent, processes
 from nightly.recording import Recording, Row, content
 from nightly.tasks import outcomes, task_runs, tasks
 from nightly.totals import column, known, lasted, least, mean, most, ratio, total, whole
@@ -202,6 +202,7 @@ def run(recording: Recording) -> list[Row]:
     )  # fmt: skip
     sums = {name: total(column(chunks, name)) for name in summed}
     samples = column(worker_samples(recording), "memory_bytes")
+    killed_at = [process.kill_bytes for process in processes(recording)]
     compute_seconds = total(column([*runs, *alone], "compute_seconds"))
     wall_seconds, core_seconds = stop_t - start_t, there["core_seconds"]
     busy_seconds, chunk_wall_seconds = _stretch([*runs, *alone]), _stretch(chunks)
@@ -249,8 +250,16 @@ def run(recording: Recording) -> list[Row]:
             # No sample has skipped files.
             "skipped_files": 0,
             # Of all workers at a tick, and of one worker.
-            "peak_memory_bytes": most(column(cluster_samples(recording), "memory_bytes")),
-            "peak_worker_memory_bytes": most([*samples, *column(chunks, "memory_peak_bytes")]),
+            "peak_memory_bytes": most(
+                [*column(cluster_samples(recording), "memory_bytes"), *killed_at]
+            ),
+            "peak_worker_memory_bytes": most(
+                [
+                    *samples,
+                    *column(chunks, "memory_peak_bytes"),
+                    *killed_at,
+                ]
+            ),
             "mean_worker_memory_bytes": whole(mean(samples)),
             "lost_records": total(
                 row["records"] for row in loss(recording) if row["reason"] != SURPLUS

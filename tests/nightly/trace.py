@@ -150,7 +150,7 @@ def _dropped(trailer: dict, recording: Recording) -> Iterator[Row]:
 
 def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
     """Compare the counts of the trailer with the records."""
-    said = Counter(trailer["records_by_kind"])
+    said = Counter({"trailer": 1, **trailer["records_by_kind"]})
     for line in recording.of("import"):
         said.update({"import": 1, **line["records_by_kind"]})
     kinds = sorted({line["kind"] for line in recording.lines if line is not trailer} | {*said})

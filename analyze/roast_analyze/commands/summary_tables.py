@@ -204,13 +204,16 @@ _TABLES: Final = (
 )
 
 
-def summarize(trace: Session) -> Iterator[RenderableType]:
-    """Yield the parts of the summary: the facts, and each table that has rows."""
+def summarize(trace: Session, name: str | None = None) -> Iterator[RenderableType]:
+    """Yield the parts of the summary: the facts, and each table that has rows.
+
+    ``name`` is that of the trace; by default the name of its file.
+    """
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     [(label,)] = trace.rows("SELECT string_agg(DISTINCT label, ', ') FROM trace_info")
-    name = trace.path.name or trace.path
+    name = name or trace.path.name or str(trace.path)
     grid.add_row("Trace", cell(f"{name} ({label})" if label else name))
     facts, found, tables = run_concurrently(trace, partial(_query, trace))
     for name, text in facts:

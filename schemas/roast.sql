@@ -5472,6 +5472,7 @@ worker_events AS (
 kills AS (
     SELECT
         process,
+        memory_bytes,
         CASE WHEN coalesce(limit_bytes, memory_bytes) >= 2 ** 30 THEN 'GiB' ELSE 'MiB' END AS unit,
         CASE unit WHEN 'GiB' THEN 2 ** 30 ELSE 2 ** 20 END AS unit_bytes,
         CASE unit WHEN 'GiB' THEN '%.1f' ELSE '%.0f' END AS number,
@@ -5507,6 +5508,7 @@ SELECT
     workers.removed_t,
     workers.removal_stimulus_id AS stimulus_id,
     kills.kill,
+    try_cast(kills.memory_bytes AS BIGINT) AS kill_memory_bytes,
     closings.closing,
     coalesce(
         kills.kill,
@@ -6394,6 +6396,8 @@ totals AS (
         count(*) AS all_chunks,
         count(*) FILTER (NOT is_warming_up) AS chunks,
         count(DISTINCT events) AS sizes,
+        max(events) FILTER (NOT is_warming_up) >= 2 * min(events) FILTER (NOT is_warming_up)
+            AS is_wide,
         count(DISTINCT process) AS processes,
         min(events) AS smallest_chunk_events,
         median(events) AS median_events,
@@ -6893,8 +6897,12 @@ everything AS (
     SELECT
         'more records than were written',
         sum(records),
-        'the file has more records than its trailer counts, as after concatenation: '
-            || string_agg(kind || ' ' || records, ', ' ORDER BY kind),
+        -- A further header begins a further trace.
+        coalesce(
+            'the file contains ' || any_value(records + 1) FILTER (kind = 'header')
+                || ' traces; surplus records: ',
+            'the file has more records than its trailer counts: '
+        ) || string_agg(kind || ' ' || records, ', ' ORDER BY kind),
         max(t),
         trace_id,
         segment
@@ -6971,7 +6979,7 @@ ORDER BY trace_id, segment NULLS LAST, t, reason;
 
 COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place; no rows mean that the trace is complete.';
 COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
-COMMENT ON COLUMN loss.records IS 'Number of missing records. Null if unknown.';
+COMMENT ON COLUMN loss.records IS 'Number of missing records, or of surplus ones if more records than were written. Null if unknown.';
 COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';
 COMMENT ON COLUMN loss.t IS 'Time of detection, in seconds since the epoch. For a damaged file, the time of its last record.';
 COMMENT ON COLUMN loss.trace_id IS 'Trace identity.';
@@ -7352,6 +7360,9 @@ SELECT
         WHEN NOT is_known THEN 'not known from this run: ' || CASE
             WHEN sizes = 1 THEN 'all chunks have the same size; record a run with two chunk sizes'
             WHEN chunks < 5 THEN 'fewer than 5 chunks besides the first ones of each process'
+            WHEN line_event_seconds IS NULL AND is_wide THEN
+                'fewer than 3 chunks are much smaller or larger than the others; '
+                || 'record a run with more chunks of a second size'
             WHEN line_event_seconds IS NULL THEN
                 'chunk sizes are too similar; record a run with two sizes that differ by 2 × or more'
             WHEN NOT grows THEN 'time does not increase with the number of events'
@@ -7537,6 +7548,11 @@ worker_memory AS (
     FROM raw.worker_sample
     GROUP BY trace_id
 ),
+killed_memory AS (
+    SELECT trace_id, max(kill_memory_bytes) AS peak_memory_bytes
+    FROM _worker_removals
+    GROUP BY trace_id
+),
 failed AS (
     SELECT trace_id, count(*) AS failures FROM failures GROUP BY trace_id
 ),
@@ -7546,7 +7562,10 @@ skipped_files AS (
     GROUP BY trace_id
 ),
 lost_records AS (
-    SELECT trace_id, sum(records) AS lost_records FROM loss GROUP BY trace_id
+    SELECT trace_id, sum(records) AS lost_records
+    FROM loss
+    WHERE reason <> 'more records than were written'
+    GROUP BY trace_id
 )
 SELECT
     cluster.start_t,
@@ -7577,7 +7596,8 @@ SELECT
     chunk_runs.bytes_read::BIGINT AS bytes_read,
     runs.output_bytes::BIGINT AS output_bytes,
     runs.transfer_seconds,
-    memory.peak_memory_bytes,
+    -- Between ticks, at least as much as the worker that was killed.
+    greatest(memory.peak_memory_bytes, killed_memory.peak_memory_bytes) AS peak_memory_bytes,
     coalesce(lost_records.lost_records, 0)::BIGINT AS lost_records,
     coalesce(chunk_runs.failed_chunks, 0) AS failed_chunks,
     coalesce(chunk_runs.skipped, 0) AS skipped,
@@ -7599,8 +7619,11 @@ SELECT
     runs.compute_seconds / nullif(runs.busy_seconds, 0) AS speedup,
     cluster.worker_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_workers,
     cluster.core_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_nthreads,
-    greatest(worker_memory.peak_worker_memory_bytes, chunk_runs.peak_memory_bytes)
-        AS peak_worker_memory_bytes,
+    greatest(
+        worker_memory.peak_worker_memory_bytes,
+        chunk_runs.peak_memory_bytes,
+        killed_memory.peak_memory_bytes
+    ) AS peak_worker_memory_bytes,
     worker_memory.mean_worker_memory_bytes,
     runs.kept_seconds,
     coalesce(skipped_files.skipped_files, 0) AS skipped_files,
@@ -7611,6 +7634,7 @@ LEFT JOIN submitted USING (trace_id)
 LEFT JOIN chunk_runs USING (trace_id)
 LEFT JOIN memory USING (trace_id)
 LEFT JOIN worker_memory USING (trace_id)
+LEFT JOIN killed_memory USING (trace_id)
 LEFT JOIN failed USING (trace_id)
 LEFT JOIN lost_records USING (trace_id)
 LEFT JOIN skipped_files USING (trace_id);
@@ -7957,7 +7981,7 @@ COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time from the first dispatch of a c
 COMMENT ON COLUMN run.bytes_read IS 'Bytes read by all chunk attempts. Null if not measured.';
 COMMENT ON COLUMN run.output_bytes IS 'Total size of the results.';
 COMMENT ON COLUMN run.transfer_seconds IS 'Time to fetch dependencies from other workers.';
-COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks.';
+COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks; at least the memory at which a nanny killed a worker.';
 COMMENT ON COLUMN run.lost_records IS 'Number of records known to be missing; see loss.';
 COMMENT ON COLUMN run.failed_chunks IS 'Chunk attempts that erred, were retried, were lost with their worker, or were skipped.';
 COMMENT ON COLUMN run.skipped IS 'Chunk attempts whose exception was suppressed (skipbadfiles), so that the task succeeded without a result.';
@@ -7979,7 +8003,7 @@ COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed bytes divided by compre
 COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: mean number of computing threads.';
 COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording.';
 COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
-COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick or during a measured chunk.';
+COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick, during a measured chunk, or when its nanny killed it.';
 COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
 COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
 COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';
@@ -8198,7 +8222,9 @@ SELECT
     coalesce(runs.compute_seconds, 0) + coalesce(chunk_runs.alone_seconds, 0) AS compute_seconds,
     (coalesce(runs.output_bytes, 0) + coalesce(chunk_runs.alone_output_bytes, 0))::BIGINT
         AS output_bytes,
-    greatest(samples.peak_memory_bytes, chunk_runs.peak_memory_bytes) AS peak_memory_bytes,
+    greatest(
+        samples.peak_memory_bytes, chunk_runs.peak_memory_bytes, departures.kill_memory_bytes
+    ) AS peak_memory_bytes,
     coalesce(chunk_runs.chunks, 0) AS chunks,
     CASE WHEN chunk_runs.process IS NULL THEN 0 ELSE chunk_runs.events END AS events,
     chunk_runs.bytes_read,
@@ -8243,7 +8269,7 @@ COMMENT ON COLUMN workers.removal_reason IS 'Reason for leaving: killed by its n
 COMMENT ON COLUMN workers.task_runs IS 'Task attempts that ran on the worker or were assigned to it.';
 COMMENT ON COLUMN workers.compute_seconds IS 'Compute time of its attempts. Without a cluster, of its chunks.';
 COMMENT ON COLUMN workers.output_bytes IS 'Size of its results.';
-COMMENT ON COLUMN workers.peak_memory_bytes IS 'Peak process memory, at a sampling tick or during a measured chunk.';
+COMMENT ON COLUMN workers.peak_memory_bytes IS 'Peak process memory, at a sampling tick, during a measured chunk, or when its nanny killed it.';
 COMMENT ON COLUMN workers.chunks IS 'Chunks processed successfully.';
 COMMENT ON COLUMN workers.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
 COMMENT ON COLUMN workers.bytes_read IS 'Bytes read by chunks. Null if not measured.';

@@ -206,7 +206,7 @@ def _findings(trace: Session, limit: int | None = findings.SHOWN) -> str:
     if not found:
         return _text(findings.NONE)
     lines = [
-        f"<b>{_text(finding.title)}</b> {_text(finding.entity)}: "
+        f"<b>{_text(finding.title)}</b>{_text(f' {finding.entity}'.rstrip())}: "
         f"{_text(finding.sentence, limit=400)} {_text(finding.change, limit=400)}"
         for finding in found
     ]

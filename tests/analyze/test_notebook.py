@@ -88,7 +88,8 @@ def test_findings_predictions_and_comparisons_display_themselves(
         }
         texts = {name: plain(Page(frame._repr_html_()).text) for name, frame in shown.items()}
 
-    assert "More workers than the work can use" in texts["findings"]
+    # A finding about the whole run has no entity.
+    assert "More workers than the work can use: " in texts["findings"]
     assert "wall time" in texts["predictions"]
     assert "1 min 20 s" in texts["predictions"]
     assert "slow.jsonl took 1 min 20 s, +40 s compared with fast.jsonl" in texts["comparison"]

@@ -249,6 +249,10 @@ def _reason(model: Model) -> str:
         return "all chunks have the same size; record a run with two chunk sizes"
     if len(model.warm) < 5:
         return "fewer than 5 chunks besides the first ones of each process"
+    warm_sizes = column(model.warm, "events")
+    if line is None and max(warm_sizes) >= 2 * min(warm_sizes):
+        few = "fewer than 3 chunks are much smaller or larger than the others"
+        return f"{few}; record a run with more chunks of a second size"
     if line is None:
         similar = "chunk sizes are too similar; record a run with two sizes that differ by"
         return f"{similar} 2 × or more"

@@ -36,6 +36,11 @@ class Process:
         return f"killed by its nanny at {used / nbytes:.{digits}f}{of_limit} {unit}"
 
     @property
+    def kill_bytes(self) -> int | None:
+        """Return the memory at which its nanny killed it."""
+        return self.killed["rss"] if self.kill else None
+
+    @property
     def reason(self) -> str | None:
         """Return the reason for leaving: the kill, the worker's own, or else Dask's.
 

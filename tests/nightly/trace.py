@@ -8,11 +8,14 @@ from nightly import io, setup
 from nightly.chunks import FAILED, chunk_attempts
 from nightly.datasets import compression_ratio, events_of, kept_seconds, results
 from nightly.failures import failures
-from nightly.processes import cluster, extent
+from nightly.processes import cluster, extent, processes
 from nightly.recording import Recording, Row, content
 from nightly.tasks import outcomes, task_runs, tasks
 from nightly.totals import column, known, lasted, least, mean, most, ratio, total, whole
 from nightly.workers import cluster_samples, worker_samples
+
+#: Reason for records that are not missing, but surplus.
+SURPLUS = "more records than were written"
 
 
 def environment(recording: Recording) -> list[Row]:
@@ -147,7 +150,7 @@ def _dropped(trailer: dict, recording: Recording) -> Iterator[Row]:
 
 def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
     """Compare the counts of the trailer with the records."""
-    said = Counter(trailer["records_by_kind"])
+    said = Counter({"trailer": 1, **trailer["records_by_kind"]})
     for line in recording.of("import"):
         said.update({"import": 1, **line["records_by_kind"]})
     kinds = sorted({line["kind"] for line in recording.lines if line is not trailer} | {*said})
@@ -158,12 +161,10 @@ def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
         detail = f"the trailer counts more records than the file has: {_counts(less)}"
         yield _loss("records missing", sum(less.values()), detail, trailer["t"])
     if more:
-        detail = (
-            "the file has more records than its trailer counts, as after concatenation: "
-            + _counts(more)
-        )
-        reason = "more records than were written"
-        yield _loss(reason, sum(more.values()), detail, extent(recording)[1])
+        about = "the file has more records than its trailer counts: "
+        if "header" in more:
+            about = f"the file contains {more['header'] + 1} traces; surplus records: "
+        yield _loss(SURPLUS, sum(more.values()), about + _counts(more), extent(recording)[1])
 
 
 def _change(trailer: dict, recording: Recording) -> Iterator[Row]:
@@ -201,6 +202,7 @@ def run(recording: Recording) -> list[Row]:
     )  # fmt: skip
     sums = {name: total(column(chunks, name)) for name in summed}
     samples = column(worker_samples(recording), "memory_bytes")
+    killed_at = [process.kill_bytes for process in processes(recording)]
     compute_seconds = total(column([*runs, *alone], "compute_seconds"))
     wall_seconds, core_seconds = stop_t - start_t, there["core_seconds"]
     busy_seconds, chunk_wall_seconds = _stretch([*runs, *alone]), _stretch(chunks)
@@ -248,10 +250,21 @@ def run(recording: Recording) -> list[Row]:
             # No sample has skipped files.
             "skipped_files": 0,
             # Of all workers at a tick, and of one worker.
-            "peak_memory_bytes": most(column(cluster_samples(recording), "memory_bytes")),
-            "peak_worker_memory_bytes": most([*samples, *column(chunks, "memory_peak_bytes")]),
+            "peak_memory_bytes": most(
+                [*column(cluster_samples(recording), "memory_bytes"), *killed_at]
+            ),
+            "peak_worker_memory_bytes": most(
+                [
+                    *samples,
+                    *column(chunks, "memory_peak_bytes"),
+                    *killed_at,
+                ]
+            ),
             "mean_worker_memory_bytes": whole(mean(samples)),
-            "lost_records": total(column(loss(recording), "records")) or 0,
+            "lost_records": total(
+                row["records"] for row in loss(recording) if row["reason"] != SURPLUS
+            )
+            or 0,
         }
     ]
 

@@ -163,7 +163,7 @@ def workers(recording: Recording) -> list[Row]:
                 "max_chunk_seconds": most(column(ended_well, "compute_seconds")),
                 "relative_iqr": relative_iqr(column(chunks, "event_seconds")),
                 "slowest_file": slowest(chunks, "filename"),
-                "peak_memory_bytes": most(memory),
+                "peak_memory_bytes": most([*memory, process.kill_bytes]),
                 **slow_processes(recording).get(number, unknown),
             }
         )

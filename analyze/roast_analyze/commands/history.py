@@ -32,7 +32,8 @@ def print_summary(options: argparse.Namespace) -> None:
     """Print the summary of a store, or of one of its traces."""
     store, trace_ids = _open(options)
     if trace_ids:
-        print_out(*summarize(store.trace(*trace_ids)))
+        # The path is that of the store.
+        print_out(*summarize(store.trace(*trace_ids), *trace_ids))
         return
     with progress(store.path, "querying", measured=False):
         history = query(options.traces[0], store.session_for("FROM runs"))

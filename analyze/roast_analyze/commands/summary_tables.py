@@ -24,7 +24,7 @@ from roast_analyze.report.quantities import (
     seconds,
     share,
 )
-from roast_analyze.report.run import describe_exception, query_unattempted
+from roast_analyze.report.run import SURPLUS, describe_end, query_unattempted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -204,13 +204,16 @@ _TABLES: Final = (
 )
 
 
-def summarize(trace: Session) -> Iterator[RenderableType]:
-    """Yield the parts of the summary: the facts, and each table that has rows."""
+def summarize(trace: Session, name: str | None = None) -> Iterator[RenderableType]:
+    """Yield the parts of the summary: the facts, and each table that has rows.
+
+    ``name`` is that of the trace; by default the name of its file.
+    """
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     [(label,)] = trace.rows("SELECT string_agg(DISTINCT label, ', ') FROM trace_info")
-    name = trace.path.name or trace.path
+    name = name or trace.path.name or str(trace.path)
     grid.add_row("Trace", cell(f"{name} ({label})" if label else name))
     facts, found, tables = run_concurrently(trace, partial(_query, trace))
     for name, text in facts:
@@ -260,16 +263,23 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         yield "Only", f"{time_ranges.describe(time_range)}. {omissions}"
     start = instant(run["start_t"], first["utc_offset_seconds"])
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
-    if exception := describe_exception(segments[-1]["end_reason"]):
-        yield "Ended", exception
+    if end := describe_end(segments[-1]["end_reason"]):
+        yield "Ended", end
     if first["dask_version"]:
         yield "Versions", f"dask {first['dask_version']}, Python {first['python_version']}"
     # Not all losses are counted in records.
-    losses, records = trace.rows(
-        "SELECT count(*), coalesce(sum(records), 0)::BIGINT FROM loss"
+    losses, surplus = trace.rows(
+        "SELECT count(*), (sum(records) FILTER (reason = $1))::BIGINT FROM loss", [SURPLUS]
     )[0]
-    missing = f", at least {counted(records, 'record')} missing" if records else ""
-    yield "Complete", f"no{missing}, see below" if losses else "yes"
+    text = "no" if losses else "yes"
+    if run["lost_records"]:
+        text += f", at least {counted(run['lost_records'], 'record')} missing"
+    if surplus:
+        more = counted(
+            surplus, "more record than was written", "more records than were written"
+        )
+        text += f", {more}"
+    yield "Complete", f"{text}, see below" if losses else text
     if run["workers"]:
         threads = counted(run["peak_nthreads"], "thread")
         peak = f"at most {count(run['peak_workers'])} at once with {threads}"

@@ -98,7 +98,7 @@ _HEADINGS: Final = {
     "last": "last run",
     "max_chunk_seconds": "longest chunk",
     "max_compute_seconds": "longest",
-    "max_cpu_cores": "CPU",
+    "max_cpu_cores": "peak CPU",
     "max_events": "to (events)",
     "max_executing": "executing tasks",
     "max_memory_bytes": "memory",

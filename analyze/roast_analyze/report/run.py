@@ -10,14 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
+from roast_analyze.safe_text import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from roast_analyze.open.session import Session
 
 
-#: Beginning of the end reason of a recording whose block raised an exception.
-_RAISED: Final = "the recorded block raised "
+#: Reason in view ``loss`` for surplus records, which are not missing.
+SURPLUS: Final = "more records than were written"
+#: End reasons of a recording that was not interrupted.
+_NORMAL_ENDS: Final = ("recording was stopped", "the scheduler closed", "rotated")
 
 
 @dataclass(frozen=True)
@@ -117,11 +121,14 @@ def query_unattempted(trace: Session) -> dict[str, int]:
     return dict(reasons)
 
 
-def describe_exception(end_reason: str | None) -> str:
-    """Describe the exception that ended the recorded block; empty if there was none."""
-    if end_reason is None or not end_reason.startswith(_RAISED):
+def describe_end(end_reason: str | None) -> str:
+    """Describe what ended the recording early; empty if it was stopped or has no trailer."""
+    if not end_reason or end_reason in _NORMAL_ENDS:
         return ""
-    return f"The recorded block raised {end_reason.removeprefix(_RAISED)}."
+    reason = one_line(end_reason, 200)
+    if reason.startswith("the recorded block raised "):
+        return f"T{reason[1:]}."
+    return f"The recording ended because {reason}."
 
 
 def query_recording(trace: Session) -> Recording:

@@ -35,7 +35,7 @@ def test_summary_and_page_of_a_store(analyze, store, tmp_path):
 
 @pytest.mark.exhaustive
 def test_summary_and_report_of_one_run(analyze, store, tmp_path):
-    assert analyze(store, "B")[1].startswith("Trace     runs")
+    assert analyze(store, "B")[1].startswith("Trace     B\n")
     assert analyze(store, "B", "--html") == (0, f"report: {tmp_path / 'runs-B.html'}\n", "")
 
     # The page of the store links to the reports that exist.

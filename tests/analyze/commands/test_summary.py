@@ -10,6 +10,7 @@ import pytest
 
 from roast_analyze import report
 from roast_analyze.commands import terminal
+from roast_analyze.report.run import SURPLUS
 
 
 @pytest.fixture
@@ -76,6 +77,18 @@ def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, chunk
     assert f"attempt lost {two} Proc-b: its worker went" in failures
     assert f"worker lost {two} handle-worker-cleanup" in failures
     assert f"task erred {one} Proc-b: OSError('unreadable')" in failures
+
+
+def test_the_end_of_a_recording_whose_client_was_killed(summarize, task):
+    end = {
+        "kind": "trailer", "t": 20.0, "segment": 1, "records_by_kind": {"task": 1},
+        "dropped_by_kind": {}, "reason": "the client has gone",
+    }  # fmt: skip
+
+    text = summarize(task("a-1"), end)
+
+    assert "Ended     The recording ended because the client has gone." in text
+    assert "Ended" not in summarize(task("a-1"))
 
 
 def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
@@ -188,6 +201,8 @@ def test_only_tables_with_rows_are_shown(summarize, task, run):
         assert f"no, at least {missing}, see below" in text.split("\n\n")[0]
         assert titles(text)[0] == "Losses"
         assert section(text, "Losses") == [["late", str(records)]]
+    surplus = {"kind": "loss", "t": 1.0, "reason": SURPLUS, "records": 3}
+    assert "Complete  no, 3 more records than were written, see below" in summarize(surplus)
 
 
 @pytest.mark.parametrize(("width", "lines"), [(60, 2), (80, 2), (120, 1)])

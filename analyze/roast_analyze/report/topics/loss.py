@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_view
+from roast_analyze.report.run import SURPLUS
 from roast_analyze.report.section import Section
 from roast_analyze.safe_text import shortened, visible
 
@@ -50,4 +53,6 @@ def completeness(loss: Listing, context: Context) -> str:
     missing = ""
     if lost:
         missing = f" At least {q.counted(lost, 'record is', 'records are')} missing."
+    if surplus := int(loss.rows.filter(pl.col("reason") == SURPLUS)["records"].sum()):
+        missing += f" {q.counted(surplus, 'record is', 'records are')} surplus."
     return f"The trace is incomplete: {listed}{more}.{missing}"

@@ -129,21 +129,32 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
         text = f"{reason}."
     else:
         cluster, workers = context.cluster_samples, context.worker_samples
-        peak, limit, spilled = (
-            q.as_float(cluster[name].max())
-            for name in ("memory_bytes", "memory_limit_bytes", "spilled_bytes")
+        limit, spilled = (
+            q.as_float(cluster[name].max()) for name in ("memory_limit_bytes", "spilled_bytes")
         )
-        text = f"Peak memory of all workers was {q.byte_size(peak)}"
+        peak = q.byte_size(context.run.peak_memory_bytes)
+        text = f"Peak memory of all workers was {peak}"
         text += f" of {q.byte_size(limit)}." if limit else "; no limit is set."
-        shares = workers.filter(pl.col("memory_limit_bytes") > 0).select(
-            pl.col("memory_bytes") / pl.col("memory_limit_bytes")
+        # A nanny can kill its worker before the next sample.
+        limited = pl.col("memory_limit_bytes") > 0
+        shares = pl.concat(
+            frame.filter(limited).select(pl.col(column) / pl.col("memory_limit_bytes"))[column]
+            for frame, column in (
+                (workers, "memory_bytes"),
+                (context.workers, "peak_memory_bytes"),
+            )
         )
-        if (share := q.as_float(shares.to_series().max())) is not None:
+        if (share := q.as_float(shares.max())) is not None:
             text += f" The fullest worker reached {q.share(share)} of its limit."
         spill = f"At most {q.byte_size(spilled)} were" if spilled else "Nothing was"
         text += f" {spill} spilled to disk."
         if limit and not samples.limit_fits(cluster):
-            text += " The limit is far above the curves and is not drawn."
+            # The limit of a worker is drawn separately.
+            text += (
+                " The limit of all workers is far above the curve and is not drawn."
+                if samples.limit_fits(workers)
+                else " The limits are far above the curves and are not drawn."
+            )
         plots.append(
             Plot(
                 samples.memory(cluster, workers, context.worker_names, context.axis),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roast_analyze.report import findings
 from roast_analyze.report import quantities as q
 from roast_analyze.report.core_time_uses import USES
-from roast_analyze.report.run import describe_exception
+from roast_analyze.report.run import describe_end
 from roast_analyze.report.topics import loss as losses
 from roast_analyze.report.topics.core_time import TOTALS
 
@@ -83,7 +83,7 @@ def build(
     return Verdict(
         summary=summarize(run),
         outcome=(
-            f"{describe_outcome(run)} {describe_exception(context.recording.end_reason)}"
+            f"{describe_outcome(run)} {describe_end(context.recording.end_reason)}"
         ).rstrip(),
         is_complete=loss.total == 0,
         completeness=losses.completeness(loss, context),

@@ -100,6 +100,8 @@ totals AS (
         count(*) AS all_chunks,
         count(*) FILTER (NOT is_warming_up) AS chunks,
         count(DISTINCT events) AS sizes,
+        max(events) FILTER (NOT is_warming_up) >= 2 * min(events) FILTER (NOT is_warming_up)
+            AS is_wide,
         count(DISTINCT process) AS processes,
         min(events) AS smallest_chunk_events,
         median(events) AS median_events,

@@ -90,6 +90,9 @@ SELECT
         WHEN NOT is_known THEN 'not known from this run: ' || CASE
             WHEN sizes = 1 THEN 'all chunks have the same size; record a run with two chunk sizes'
             WHEN chunks < 5 THEN 'fewer than 5 chunks besides the first ones of each process'
+            WHEN line_event_seconds IS NULL AND is_wide THEN
+                'fewer than 3 chunks are much smaller or larger than the others; '
+                || 'record a run with more chunks of a second size'
             WHEN line_event_seconds IS NULL THEN
                 'chunk sizes are too similar; record a run with two sizes that differ by 2 × or more'
             WHEN NOT grows THEN 'time does not increase with the number of events'

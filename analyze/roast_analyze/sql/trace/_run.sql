@@ -1,4 +1,4 @@
--- Needs: _chunks, _clip_negative, _cluster_size, _discarded_results, _is_failed, _is_kept, _task_runs, _tasks, _unread_files, cluster_samples, failures, loss
+-- Needs: _chunks, _clip_negative, _cluster_size, _discarded_results, _is_failed, _is_kept, _task_runs, _tasks, _unread_files, _worker_removals, cluster_samples, failures, loss
 -- Totals of each run: one row per trace.
 CREATE TABLE _run AS
 WITH runs AS (
@@ -79,6 +79,11 @@ worker_memory AS (
     FROM raw.worker_sample
     GROUP BY trace_id
 ),
+killed_memory AS (
+    SELECT trace_id, max(kill_memory_bytes) AS peak_memory_bytes
+    FROM _worker_removals
+    GROUP BY trace_id
+),
 failed AS (
     SELECT trace_id, count(*) AS failures FROM failures GROUP BY trace_id
 ),
@@ -88,7 +93,10 @@ skipped_files AS (
     GROUP BY trace_id
 ),
 lost_records AS (
-    SELECT trace_id, sum(records) AS lost_records FROM loss GROUP BY trace_id
+    SELECT trace_id, sum(records) AS lost_records
+    FROM loss
+    WHERE reason <> 'more records than were written'
+    GROUP BY trace_id
 )
 SELECT
     cluster.start_t,
@@ -119,7 +127,8 @@ SELECT
     chunk_runs.bytes_read::BIGINT AS bytes_read,
     runs.output_bytes::BIGINT AS output_bytes,
     runs.transfer_seconds,
-    memory.peak_memory_bytes,
+    -- Between ticks, at least as much as the worker that was killed.
+    greatest(memory.peak_memory_bytes, killed_memory.peak_memory_bytes) AS peak_memory_bytes,
     coalesce(lost_records.lost_records, 0)::BIGINT AS lost_records,
     coalesce(chunk_runs.failed_chunks, 0) AS failed_chunks,
     coalesce(chunk_runs.skipped, 0) AS skipped,
@@ -141,8 +150,11 @@ SELECT
     runs.compute_seconds / nullif(runs.busy_seconds, 0) AS speedup,
     cluster.worker_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_workers,
     cluster.core_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_nthreads,
-    greatest(worker_memory.peak_worker_memory_bytes, chunk_runs.peak_memory_bytes)
-        AS peak_worker_memory_bytes,
+    greatest(
+        worker_memory.peak_worker_memory_bytes,
+        chunk_runs.peak_memory_bytes,
+        killed_memory.peak_memory_bytes
+    ) AS peak_worker_memory_bytes,
     worker_memory.mean_worker_memory_bytes,
     runs.kept_seconds,
     coalesce(skipped_files.skipped_files, 0) AS skipped_files,
@@ -153,6 +165,7 @@ LEFT JOIN submitted USING (trace_id)
 LEFT JOIN chunk_runs USING (trace_id)
 LEFT JOIN memory USING (trace_id)
 LEFT JOIN worker_memory USING (trace_id)
+LEFT JOIN killed_memory USING (trace_id)
 LEFT JOIN failed USING (trace_id)
 LEFT JOIN lost_records USING (trace_id)
 LEFT JOIN skipped_files USING (trace_id);

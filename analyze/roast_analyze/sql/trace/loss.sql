@@ -137,8 +137,12 @@ everything AS (
     SELECT
         'more records than were written',
         sum(records),
-        'the file has more records than its trailer counts, as after concatenation: '
-            || string_agg(kind || ' ' || records, ', ' ORDER BY kind),
+        -- A further header begins a further trace.
+        coalesce(
+            'the file contains ' || any_value(records + 1) FILTER (kind = 'header')
+                || ' traces; surplus records: ',
+            'the file has more records than its trailer counts: '
+        ) || string_agg(kind || ' ' || records, ', ' ORDER BY kind),
         max(t),
         trace_id,
         segment
@@ -215,7 +219,7 @@ ORDER BY trace_id, segment NULLS LAST, t, reason;
 
 COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place; no rows mean that the trace is complete.';
 COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
-COMMENT ON COLUMN loss.records IS 'Number of missing records. Null if unknown.';
+COMMENT ON COLUMN loss.records IS 'Number of missing records, or of surplus ones if more records than were written. Null if unknown.';
 COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';
 COMMENT ON COLUMN loss.t IS 'Time of detection, in seconds since the epoch. For a damaged file, the time of its last record.';
 COMMENT ON COLUMN loss.trace_id IS 'Trace identity.';

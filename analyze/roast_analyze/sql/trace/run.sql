@@ -30,7 +30,7 @@ COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time from the first dispatch of a c
 COMMENT ON COLUMN run.bytes_read IS 'Bytes read by all chunk attempts. Null if not measured.';
 COMMENT ON COLUMN run.output_bytes IS 'Total size of the results.';
 COMMENT ON COLUMN run.transfer_seconds IS 'Time to fetch dependencies from other workers.';
-COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks.';
+COMMENT ON COLUMN run.peak_memory_bytes IS 'Peak memory of all worker processes together, over sampling ticks; at least the memory at which a nanny killed a worker.';
 COMMENT ON COLUMN run.lost_records IS 'Number of records known to be missing; see loss.';
 COMMENT ON COLUMN run.failed_chunks IS 'Chunk attempts that erred, were retried, were lost with their worker, or were skipped.';
 COMMENT ON COLUMN run.skipped IS 'Chunk attempts whose exception was suppressed (skipbadfiles), so that the task succeeded without a result.';
@@ -52,7 +52,7 @@ COMMENT ON COLUMN run.compression_ratio IS 'Uncompressed bytes divided by compre
 COMMENT ON COLUMN run.speedup IS 'compute_seconds / busy_seconds: mean number of computing threads.';
 COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording.';
 COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
-COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick or during a measured chunk.';
+COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick, during a measured chunk, or when its nanny killed it.';
 COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
 COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
 COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';

@@ -34,6 +34,7 @@ worker_events AS (
 kills AS (
     SELECT
         process,
+        memory_bytes,
         CASE WHEN coalesce(limit_bytes, memory_bytes) >= 2 ** 30 THEN 'GiB' ELSE 'MiB' END AS unit,
         CASE unit WHEN 'GiB' THEN 2 ** 30 ELSE 2 ** 20 END AS unit_bytes,
         CASE unit WHEN 'GiB' THEN '%.1f' ELSE '%.0f' END AS number,
@@ -69,6 +70,7 @@ SELECT
     workers.removed_t,
     workers.removal_stimulus_id AS stimulus_id,
     kills.kill,
+    try_cast(kills.memory_bytes AS BIGINT) AS kill_memory_bytes,
     closings.closing,
     coalesce(
         kills.kill,

@@ -63,7 +63,9 @@ SELECT
     coalesce(runs.compute_seconds, 0) + coalesce(chunk_runs.alone_seconds, 0) AS compute_seconds,
     (coalesce(runs.output_bytes, 0) + coalesce(chunk_runs.alone_output_bytes, 0))::BIGINT
         AS output_bytes,
-    greatest(samples.peak_memory_bytes, chunk_runs.peak_memory_bytes) AS peak_memory_bytes,
+    greatest(
+        samples.peak_memory_bytes, chunk_runs.peak_memory_bytes, departures.kill_memory_bytes
+    ) AS peak_memory_bytes,
     coalesce(chunk_runs.chunks, 0) AS chunks,
     CASE WHEN chunk_runs.process IS NULL THEN 0 ELSE chunk_runs.events END AS events,
     chunk_runs.bytes_read,
@@ -108,7 +110,7 @@ COMMENT ON COLUMN workers.removal_reason IS 'Reason for leaving: killed by its n
 COMMENT ON COLUMN workers.task_runs IS 'Task attempts that ran on the worker or were assigned to it.';
 COMMENT ON COLUMN workers.compute_seconds IS 'Compute time of its attempts. Without a cluster, of its chunks.';
 COMMENT ON COLUMN workers.output_bytes IS 'Size of its results.';
-COMMENT ON COLUMN workers.peak_memory_bytes IS 'Peak process memory, at a sampling tick or during a measured chunk.';
+COMMENT ON COLUMN workers.peak_memory_bytes IS 'Peak process memory, at a sampling tick, during a measured chunk, or when its nanny killed it.';
 COMMENT ON COLUMN workers.chunks IS 'Chunks processed successfully.';
 COMMENT ON COLUMN workers.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
 COMMENT ON COLUMN workers.bytes_read IS 'Bytes read by chunks. Null if not measured.';

@@ -51,6 +51,12 @@ BRANCHES = [{"branch": "x", "compressed_bytes": 3}, {"branch": "y", "compressed_
             ("Cost of a chunk of DY, QCD and TT: not known from this run: all chunks have the "
             "same size; record a run with two chunk sizes."),
         ),
+        (
+            # Dataset names of CMS differ in the first part only.
+            [(name, "f.root", "w1", 1000, 1.0) for name in ("/DY/Run3/NANO", "/TT/Run3/NANO")],
+            {},
+            "Cost of a chunk of /DY/Run3/NANO and /TT/Run3/NANO: not known from this run: ",
+        ),
         ([ONE], {}, "on what they spent their time, was not measured"),
         (
             [ONE],

@@ -3,6 +3,7 @@
 import pytest
 
 from analyze.report.reading import plain, texts
+from roast_analyze.report.run import SURPLUS
 from roast_analyze.report.topics import failures
 
 
@@ -82,4 +83,8 @@ def test_loss(section):
         "The trace is incomplete: r0; r1; r2; and more. At least 30 records are missing."
     ]
     assert [row[0] for row in texts(found.tables[0])] == ["r0", "r1", "r2", "r3"]
+    surplus = {**lost[0], "reason": SURPLUS}
+    assert plain(section("loss", surplus).sentences[0]) == (
+        "The trace is incomplete: more records than were written. 9 records are surplus."
+    )
     assert section("loss").empty.startswith("The trace is complete: it contains 2")

@@ -129,8 +129,36 @@ def test_memory_and_the_limit(sentences, worker, sample, limit, spilled, words):
     made = sentences("memory", worker("w1"), sample(1.0, **memory, spilled_disk=spilled))
 
     assert made.startswith(f"Peak memory of all workers was {words}")
-    assert ("The limit is far above the curves and is not drawn." in made) == (limit == 60)
+    far = "The limits are far above the curves and are not drawn." in made
+    assert far == (limit == 60)
     assert made.endswith(" The workers reported no transfers between them.")
+
+
+def test_the_fullest_worker_was_killed(sentences, worker, sample, gone):
+    killed = {"worker": "w1", "pid": 7, "rss": 990}
+
+    assert sentences(
+        "memory",
+        worker("w1", memory_limit=1000),
+        sample(1.0, memory=500, memory_limit=1000),
+        {"kind": "event", "t": 1.9, "topic": "worker-restart-memory", "payload": killed},
+        gone("w1", 2.0, "handle-worker-cleanup-2.0"),
+    ).startswith(
+        "Peak memory of all workers was 990 B of 1,000 B. The fullest worker reached 99 % of "
+        "its limit."
+    )
+
+
+def test_the_limit_of_a_worker_is_drawn_without_that_of_all(sentences, worker, sample):
+    amounts = {"w1": 3, "w2": 0, "w3": 0}
+    samples = [
+        sample(1.0, name, memory=amount * 1024**3, memory_limit=4 * 1024**3)
+        for name, amount in amounts.items()
+    ]
+
+    made = sentences("memory", *map(worker, amounts), *samples)
+
+    assert " The limit of all workers is far above the curve and is not drawn." in made
 
 
 def heatmap(*rows, recorded=False, names=("0", None, "<b>x"), workers=(1, 1, 4)):

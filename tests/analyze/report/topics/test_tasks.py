@@ -143,3 +143,29 @@ def test_a_box_shows_quartiles_and_its_mark_the_longest():
     assert (box.line.color, box.fillcolor) == ("#0072B2", "rgba(0, 114, 178, 0.22)")
     assert (longest.x, longest.customdata) == ((9.0,), (["sum", 1e-6, 0.2, 0.5, 1.0, 2.0],))
     assert figure.layout.xaxis.type == "log"
+
+
+@pytest.mark.parametrize(
+    ("shortest", "longest", "visible"),
+    [
+        (0.01, 9.0, None),
+        (0.3, 0.9, ["200 ms", "500 ms", "1 s"]),
+        (0.03, 2.5, ["20 ms", "50 ms", "100 ms", "200 ms", "500 ms", "1 s", "2 s", "5 s"]),
+        (0.6, 0.6, ["500 ms", "1 s"]),
+    ],
+)
+def test_ticks_of_similar_times(shortest, longest, visible):
+    places = ["p05", "p25", "median", "p75", "p95", "max"]
+    spread = pl.DataFrame(
+        {f"{place}_compute_seconds": [shortest] for place in places}
+    ).with_columns(prefix=pl.lit("sum"), max_compute_seconds=pl.lit(longest))
+
+    axis = durations(spread, {}).layout.xaxis
+
+    if visible is None:
+        assert axis.range is None
+        assert axis.ticktext[:3] == ("1 µs", "10 µs", "100 µs")
+    else:
+        low, high = (10**end for end in axis.range)
+        ticks = zip(axis.tickvals, axis.ticktext, strict=True)
+        assert [text for value, text in ticks if low < value < high] == visible

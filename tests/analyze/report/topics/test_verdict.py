@@ -84,14 +84,23 @@ def test_what_failed(run, text):
     assert plain(verdict.describe_outcome(Run(**run))) == text
 
 
-def test_the_exception_of_the_recorded_block(built, worker, task, run):
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("the recorded block raised ValueError", "The recorded block raised ValueError."),
+        ("the client has gone", "The recording ended because the client has gone."),
+        ("recording was stopped", "Nothing failed."),
+        ("the scheduler closed", "Nothing failed."),
+    ],
+)
+def test_what_ended_the_recording(built, worker, task, run, reason, text):
     records = [worker("w1"), task("a-1"), *run("a-1", 1.0, 3.0)]
     end = {
         "kind": "trailer", "t": 20.0, "segment": 1, "records_by_kind": {},
-        "dropped_by_kind": {}, "reason": "the recorded block raised ValueError",
+        "dropped_by_kind": {}, "reason": reason,
     }  # fmt: skip
 
-    assert built(*records, end).outcome.endswith(" The recorded block raised ValueError.")
+    assert built(*records, end).outcome.endswith(text)
     assert built(*records).outcome.endswith("Nothing failed.")
 
 

@@ -50,11 +50,16 @@ def test_sentences(section, sentences, worker, task, run, gone, sample):
         "attempt), the least busy for 0 s (0 attempts). 1 worker was lost. 2 workers joined "
         "after the start and 1 worker left gracefully."
     )
-    alone = section("workers", worker("w1"), sample(1.0, cpu=100, nthreads=1))
+    alone = section(
+        "workers",
+        worker("w1", server_id="a"),
+        sample(1.0, server_id="a", cpu=100, nthreads=1),
+    )
     assert plain(alone.sentences[0]) == "The cluster had 1 worker process."
     assert plain(alone.plots[1].note).startswith(
         "The workers used 1 core on average and had 1 thread for tasks."
     )
+    assert "peak CPU" in [column.title for column in alone.tables[0].columns]
 
 
 def counted(*rows, recorded_t=0.1):

@@ -59,7 +59,8 @@ def test_drops_in_the_trailer_count_once(losses, reason, dropped, expected):
     assert found == [(reason, 5, "task"), *expected]
 
 
-JOINED = "the file has more records than its trailer counts, as after concatenation: "
+JOINED = "the file contains 2 traces; surplus records: "
+SURPLUS = "the file has more records than its trailer counts: "
 NO_TRAILER = (
     "the recording did not end cleanly: it was killed, the scheduler "
     "died, or it is still running; later records are unknown"
@@ -90,7 +91,7 @@ DAMAGES = {
     ),
     "records after the trailer": (
         lambda lines: [*lines, lines[1]],
-        [("more records than were written", 1, JOINED + "task 1")],
+        [("more records than were written", 1, SURPLUS + "task 1")],
     ),
     "second header without a trailer": (
         lambda lines: lines[:1] * 2,
@@ -111,6 +112,14 @@ def test_damaged_segment(losses, task, run, damage):
     change, expected = DAMAGES[damage]
 
     assert losses(task("a"), task("b"), *run("a", 1.0, 2.0), change=change) == expected
+
+
+def test_surplus_records_are_not_lost(write_trace, task):
+    path = write_trace(task("a"))
+    path.write_text(path.read_text() * 2)
+
+    with Trace(path) as trace:
+        assert trace.rows("SELECT records, lost_records FROM loss, run") == [(3, 0)]
 
 
 def test_an_ongoing_recording_ends_with_its_last_record(write_trace, task):

@@ -46,6 +46,23 @@ def test_removal_names_its_process(rows, worker, gone):
     ) == [("old", 500.0, "retire-workers"), ("new", 502.0, "handle-worker-cleanup")]
 
 
+def test_peak_memory_of_a_killed_worker(ask, worker, sample, gone):
+    """The memory at which its nanny killed it is above that of any sample."""
+    killed = {"worker": "w1", "pid": 7, "rss": 900}
+    found = ask(
+        worker("w1", memory_limit=1000),
+        worker("w2", memory_limit=1000),
+        sample(1.0, "w1", memory=300),
+        sample(1.0, "w2", memory=400),
+        {"kind": "event", "t": 4.9, "topic": "worker-restart-memory", "payload": killed},
+        gone("w1", 5.0, "handle-worker-cleanup-5.0"),
+    )
+
+    assert found("SELECT worker, peak_memory_bytes FROM workers") == [("w1", 900), ("w2", 400)]
+    peaks = "SELECT peak_worker_memory_bytes, peak_memory_bytes FROM run"
+    assert found(peaks) == [(900, 900)]
+
+
 def test_chunks_of_a_worker(ask, worker, run, chunk, sample):
     entries = {"entry_start": 0, "entry_stop": 10}
     found = ask(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from roast_analyze.report import quantities as q
-from roast_analyze.safe_text import shortened, visible
+from roast_analyze.safe_text import named, shortened, visible
 
 if TYPE_CHECKING:
     from roast_analyze.report.listing import Listing
@@ -122,7 +122,7 @@ def branches(top: Listing) -> str:
     by_time = top.rows["read_share"].null_count() == 0
     share = "read_share" if by_time else "byte_share"
     names = [
-        f"{_short(name)} ({q.share(value)})"
+        f"{named(name)} ({q.share(value)})"
         for name, value in top.rows.select("branch", share).iter_rows()
     ]
     measure = "reading time" if by_time else "bytes read"
@@ -149,7 +149,7 @@ def costs(costs: Listing) -> list[str]:
                 f"{q.count(row['max_events'])})"
             )
         sentences.append(
-            f"{_short(row['dataset']) or '(no dataset)'}: a chunk costs {fixed} plus "
+            f"{named(row['dataset'] or None, '(no dataset)')}: a chunk costs {fixed} plus "
             f"{variable} per 1,000 events (median model error {error}); {size}; {row['note']}."
         )
     if known.height > len(sentences):
@@ -158,7 +158,7 @@ def costs(costs: Listing) -> list[str]:
     unknown = costs.rows.filter(~pl.col("is_known"))
     for (note,), some in unknown.group_by("note", maintain_order=True):
         names = [
-            _short(name) or "(no dataset)" for name in some["dataset"].head(COST_SENTENCES)
+            named(name or None, "(no dataset)") for name in some["dataset"].head(COST_SENTENCES)
         ]
         more = q.and_more(some.height, len(names))
         sentences.append(f"Cost of a chunk of {q.series(names)}{more}: {note}.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from math import log10
+from typing import Any, Final
 
 import polars as pl
 from plotly.graph_objects import Box, Figure, Scatter
@@ -87,8 +88,7 @@ def durations(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
             "compute time of an attempt",
             type="log",
             tickmode="array",
-            tickvals=[10.0**power for power in range(-6, len(_TICKS) - 6)],
-            ticktext=list(_TICKS),
+            **_ticks(times),
         ),
         yaxis=layout.names_axis(names),
     )
@@ -133,3 +133,21 @@ def durations(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
         )
     )
     return figure
+
+
+def _ticks(times: pl.DataFrame) -> dict[str, Any]:
+    """Return ticks at powers of ten; below two decades also at 2 and 5, with two in range."""
+    seconds = [value for row in times.rows() for value in row if value is not None]
+    low, high = min(seconds, default=1.0), max(seconds, default=1.0)
+    is_narrow = high < 100 * low
+    ticks = {
+        digit * 10.0**power: text.replace("1", str(digit), 1)
+        for power, text in enumerate(_TICKS, start=-6)
+        for digit in ((1, 2, 5) if is_narrow else (1,))
+    }
+    settings: dict[str, Any] = {"tickvals": [*ticks], "ticktext": [*ticks.values()]}
+    if is_narrow:
+        first = max((tick for tick in ticks if tick <= low), default=low)
+        last = min((tick for tick in ticks if tick >= high), default=high)
+        settings["range"] = [log10(first) - 0.05, log10(last) + 0.05]
+    return settings

@@ -16,7 +16,7 @@ WITH chunk AS (
         count(DISTINCT filename) AS files,
         sum(events) AS events,
         sum(compute_seconds) AS seconds,
-        median(open_seconds) FILTER (NOT is_warming_up) AS open_seconds
+        avg(open_seconds) FILTER (NOT is_warming_up) AS open_seconds
     FROM _chunks
     WHERE is_first_result
     GROUP BY trace_id

@@ -1,7 +1,7 @@
 -- Slow reads from storage.
 -- The rate of a server, and the share of opening and reading, are medians over its files, so that
 -- one slow file does not count for its server. The rate is compared with that of the fastest other
--- server. Hosts are compared if their workers read from the same server, or local files. A single
+-- server, or that of local files. Hosts are compared if their workers read from the same server, or local files. A single
 -- server is slow if reading dominates, at a low rate that latency does not explain: requests are
 -- large, or reading takes longer than opening, which has as many requests, or both take longer for
 -- each request than the latency between continents. The cost excludes repeated reads of the same
@@ -9,7 +9,7 @@
 -- Records: chunk
 -- Source: recorded bytes, requests and times of chunks
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
--- $min_ratio = 3: rate of the fastest server relative to this one
+-- $min_ratio = 3: rate of the fastest server, or of local files, relative to this one
 -- $min_share = 0.15: opening and reading relative to the compute time of the server's chunks
 -- $min_single_share = 0.4: the same, if there is nothing to compare with
 -- $max_rate = 5e6: rate in bytes per second and thread, below which reading is slow, if there is nothing to compare with
@@ -36,7 +36,8 @@ WITH reads AS (
 ),
 -- Places are servers, and hosts of workers for each server.
 by_place AS (
-    SELECT *, server AS place, true AS is_server, NULL AS origin FROM reads WHERE server IS NOT NULL
+    -- Local files have no place here.
+    SELECT *, server AS place, true AS is_server, NULL AS origin FROM reads
     UNION ALL
     SELECT *, host AS place, false AS is_server, server AS origin FROM reads WHERE host IS NOT NULL
 ),
@@ -77,8 +78,8 @@ compared AS (
     SELECT
         *,
         max(rate) OVER same AS best_rate,
-        arg_max(place, rate) OVER same AS best_place,
-        count(*) OVER same AS places
+        nullif(arg_max(coalesce(place, ''), rate) OVER same, '') AS best_place,
+        count(place) OVER same AS places
     FROM places
     WINDOW same AS (PARTITION BY trace_id, is_server, origin)
 ),
@@ -93,7 +94,7 @@ slow AS (
             END AS excess_seconds
     FROM compared
     LEFT JOIN (SELECT trace_id, ratio FROM _basket_reads) AS baskets USING (trace_id)
-    WHERE is_slower OR (
+    WHERE place IS NOT NULL AND (is_slower OR (
         places = 1
         -- Local reads are slow on a busy machine, too.
         AND is_server
@@ -111,7 +112,7 @@ slow AS (
             OR read_ratio >= $min_read_ratio
             OR (request_seconds >= $min_request_seconds AND read_ratio >= 0.5)
         )
-    )
+    ))
 )
 SELECT
     place AS entity,
@@ -127,7 +128,12 @@ SELECT
     || CASE
         WHEN is_slower
             THEN format(
-                ', those {} {} at {}/s', CASE WHEN is_server THEN 'of' ELSE 'on' END, best_place,
+                ', {} at {}/s',
+                CASE
+                    WHEN best_place IS NULL THEN 'local files'
+                    WHEN is_server THEN 'those of ' || best_place
+                    ELSE 'those on ' || best_place
+                END,
                 _byte_size(best_rate)
             )
         ELSE ''
@@ -144,7 +150,7 @@ SELECT
     CASE
         WHEN is_slower AND origin IS NOT NULL
             THEN format('Check the network of host {}, or process files of {} on other hosts.', place, origin)
-        WHEN is_slower
+        WHEN is_slower AND best_place IS NOT NULL
             THEN format('Read these {} from {}, or copy the files there.', _byte_size(nbytes), best_place)
         ELSE 'Copy the files to storage near the workers, or read them through a cache.'
     END AS change,

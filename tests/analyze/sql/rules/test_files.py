@@ -110,6 +110,24 @@ def test_slow_server(apply, process, worker, seconds, found):
     )
 
 
+@pytest.mark.parametrize(("seconds", "found"), [(0.4, True), (0.2, False)])
+def test_server_that_is_slower_than_local_files(apply, process, worker, seconds, found):
+    times = {"root://far:1094//1.root": seconds, "/data/1.root": 0.1}
+    chunks = [
+        {"file": file, "seconds": 1.0, "read_seconds": read_seconds, "bytes_read": 10**6}
+        for file, read_seconds in times.items()
+        for _ in range(5)
+    ]
+    sentence = (
+        "Files of far:1094 are read at 2.38 MiB/s per thread, local files at 9.54 MiB/s; "
+        "opening and reading take 40 % of the time of their chunks."
+    )
+    rows = apply(
+        "slow-storage", worker("w1"), *process(*chunks), columns="confidence, sentence"
+    )
+    assert rows == ([("high", sentence)] if found else [])
+
+
 @pytest.mark.parametrize(("seconds", "found"), [(0.8, True), (0.2, False)])
 def test_slow_link_of_a_host(apply, process, worker, seconds, found):
     """Workers of two hosts read the same files; the first chunk of each does not count."""
@@ -169,6 +187,17 @@ def test_single_slow_server_with_repeated_reads_of_baskets(
     assert apply("slow-storage", worker("w1"), *process(*chunks)) == [
         ("far", pytest.approx(core_seconds))
     ]
+
+
+def test_opening_that_is_slow_for_some_files(apply, process, worker):
+    """11 of 20 files are opened in 0.9 s, the others at once."""
+    chunks = [
+        {"file": f"{number}.root", "seconds": 1.0, "open_seconds": 0.9 * (number < 11)}
+        for number in range(20)
+    ]
+    [(sentence,)] = apply("file-opening", worker("w1"), *process(*chunks), columns="sentence")
+    # 20 times the mean of all but the first chunk.
+    assert "takes 9.5 s" in sentence
 
 
 @pytest.mark.parametrize(("open_seconds", "found"), [(0.5, True), (0.2, False)])

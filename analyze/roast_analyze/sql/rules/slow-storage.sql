@@ -1,17 +1,17 @@
 -- Slow reads from storage.
 -- The rate of a server, and the share of opening and reading, are medians over its files, so that
 -- one slow file does not count for its server. The rate is compared with that of the fastest other
--- server, or that of local files. Hosts are compared if their workers read from the same server, or local files. A single
--- server is slow if reading dominates, at a low rate that latency does not explain: requests are
--- large, or reading takes longer than opening, which has as many requests, or both take longer for
--- each request than the latency between continents. The cost excludes repeated reads of the same
--- baskets (rule repeated-baskets).
+-- server, or of local files, which are nearly always faster. Hosts are compared if their workers read
+-- from the same server, or local files. A single server is slow if reading dominates, at a low rate
+-- that latency does not explain: requests are large, or reading takes longer than opening, which has as
+-- many requests, or both take longer for each request than the latency between continents. The cost
+-- excludes repeated reads of the same baskets (rule repeated-baskets).
 -- Records: chunk
 -- Source: recorded bytes, requests and times of chunks
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
 -- $min_ratio = 3: rate of the fastest server, or of local files, relative to this one
 -- $min_share = 0.15: opening and reading relative to the compute time of the server's chunks
--- $min_single_share = 0.4: the same, if there is nothing to compare with
+-- $min_single_share = 0.4: the same, if there is nothing to compare with but local files
 -- $max_rate = 5e6: rate in bytes per second and thread, below which reading is slow, if there is nothing to compare with
 -- $min_request_bytes = 100000: mean size of requests, if there is nothing to compare with
 -- $min_read_ratio = 1.5: otherwise, reading relative to opening
@@ -86,7 +86,9 @@ compared AS (
 slow AS (
     SELECT
         *,
-        best_rate >= $min_ratio * rate AND share >= $min_share AS is_slower,
+        best_rate >= $min_ratio * rate
+            AND share >= CASE WHEN best_place IS NULL THEN $min_single_share ELSE $min_share END
+            AS is_slower,
         io_seconds * (1 - rate / CASE WHEN is_slower THEN best_rate ELSE $max_rate END)
             / CASE
                 WHEN NOT is_slower AND baskets.ratio >= $repeated_ratio THEN baskets.ratio

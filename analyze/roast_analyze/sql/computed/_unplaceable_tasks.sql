@@ -45,9 +45,11 @@ waits AS (
         any_value(array_to_string(restriction.workers, ', ')) AS workers
     FROM held
     INNER JOIN _tasks AS task USING (trace_id, key)
-    LEFT JOIN restrictions AS restriction USING (trace_id, key)
-    -- Workers that have just joined are unknown for a moment.
-    WHERE held.stop_t - held.start_t >= 1
+    -- Other tasks have this state while all workers are paused.
+    INNER JOIN restrictions AS restriction USING (trace_id, key)
+    WHERE (restriction.workers IS NOT NULL OR restriction.resources IS NOT NULL)
+        -- Workers that have just joined are unknown for a moment.
+        AND held.stop_t - held.start_t >= 1
     GROUP BY held.trace_id
 )
 SELECT waits.*, coalesce(sum(spent.seconds), 0) AS idle_seconds

@@ -50,9 +50,19 @@ def test_workers_are_not_in_excess_if_tasks_wait_for_others(apply, worker, task,
     assert apply("excess-workers", *records, stop_t=30.0) == []
 
 
+def test_tasks_without_restrictions_can_be_placed(apply, worker, task, run, move):
+    """Dask holds them in the same state if all workers are paused."""
+    records = [worker("w1"), task("fit-1"), move(1.0, "fit-1", "waiting>no-worker")]
+    records += run("fit-1", 20.0, 30.0)
+    assert apply("unplaceable-tasks", *records, stop_t=30.0) == []
+
+
 def test_tasks_that_wait_for_any_worker_can_be_placed(apply, worker, task, run, move):
     """There is no worker until 20 s."""
-    waits = [task("fit-1"), move(1.0, "fit-1", "waiting>no-worker")]
+    waits = [
+        task("fit-1", annotations={"workers": ["w1"]}),
+        move(1.0, "fit-1", "waiting>no-worker"),
+    ]
     records = [*waits, worker("w1", t=20.0), *run("fit-1", 20.0, 30.0)]
     assert apply("unplaceable-tasks", *records, stop_t=30.0) == []
 

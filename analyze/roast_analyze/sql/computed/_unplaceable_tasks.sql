@@ -1,8 +1,19 @@
--- Needs: _core_time_buckets, _task_runs, _tasks, _trace_range, _worker_presence, core_time, restrictions
+-- Needs: _core_time_buckets, _key_summaries, _tasks, _trace_range, _worker_presence, core_time, restrictions
 -- Tasks that waited for a worker that may run them, while other workers were there: Dask holds
 -- them in the state no-worker. Idle time is that of core_time meanwhile.
 CREATE TABLE _unplaceable_tasks AS
-WITH states AS (
+WITH restricted AS (
+    SELECT
+        trace_id,
+        key,
+        any_value(resources::VARCHAR) AS resources,
+        any_value(array_to_string(workers, ', ')) AS workers
+    FROM restrictions
+    -- Other tasks have this state while all workers are paused.
+    WHERE workers IS NOT NULL OR resources IS NOT NULL
+    GROUP BY trace_id, key
+),
+states AS (
     SELECT
         trace_id,
         key,
@@ -10,9 +21,7 @@ WITH states AS (
         t AS start_t,
         lead(t) OVER (PARTITION BY trace_id, key ORDER BY rowid) AS stop_t
     FROM raw.transition
-    SEMI JOIN (
-        SELECT trace_id, key FROM raw.transition WHERE finish = 'no-worker'
-    ) USING (trace_id, key)
+    SEMI JOIN restricted USING (trace_id, key)
 ),
 held AS (
     SELECT
@@ -34,22 +43,19 @@ waits AS (
     SELECT
         held.trace_id,
         count(DISTINCT held.key) AS tasks,
-        count(DISTINCT held.key) FILTER (
-            (held.trace_id, held.key) NOT IN (SELECT (trace_id, key) FROM _task_runs)
-        ) AS unattempted_tasks,
+        count(DISTINCT held.key) FILTER (NOT summary.has_attempts) AS unattempted_tasks,
         mode(task.prefix) AS prefix,
         min(held.start_t) AS start_t,
         max(held.stop_t) AS stop_t,
         max(held.stop_t - held.start_t) AS longest_seconds,
-        any_value(restriction.resources::VARCHAR) AS resources,
-        any_value(array_to_string(restriction.workers, ', ')) AS workers
+        any_value(restricted.resources) AS resources,
+        any_value(restricted.workers) AS workers
     FROM held
     INNER JOIN _tasks AS task USING (trace_id, key)
-    -- Other tasks have this state while all workers are paused.
-    INNER JOIN restrictions AS restriction USING (trace_id, key)
-    WHERE (restriction.workers IS NOT NULL OR restriction.resources IS NOT NULL)
-        -- Workers that have just joined are unknown for a moment.
-        AND held.stop_t - held.start_t >= 1
+    INNER JOIN restricted USING (trace_id, key)
+    INNER JOIN _key_summaries AS summary ON task.seq = summary.submission
+    -- Workers that have just joined are unknown for a moment.
+    WHERE held.stop_t - held.start_t >= 1
     GROUP BY held.trace_id
 )
 SELECT waits.*, coalesce(sum(spent.seconds), 0) AS idle_seconds

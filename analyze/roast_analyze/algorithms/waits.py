@@ -129,7 +129,7 @@ def find_waits(
     ids, begin_t, end_t, rank, is_failure, is_result, has_ended = _columns(
         attempts, "id", "begin_t", "end_t", "rank", "is_failure", "is_result", "has_ended"
     )
-    previous = _rows_of(ids, attempts["previous"].fill_null(-1).to_numpy())
+    previous = _rows_of(ids, attempts["previous"].fill_null(ids[0] - 1).to_numpy())
     removed_t = attempts["removed_t"].to_numpy()[previous]
     is_recomputed = (
         (previous >= 0)
@@ -185,12 +185,9 @@ def _columns(frame: pl.DataFrame, *names: str) -> list[NDArray[Any]]:
 
 
 def _rows_of(ids: _Ints, wanted: _Ints) -> _Ints:
-    """Return the rows of some ids, from -1; -1 for an unknown id."""
-    # A table of all ids up to the largest one is much faster than searching for each.
-    rows = np.full(wanted.max(initial=-1) + 2, -1, np.int32)
-    known = ids[ids < len(rows) - 1]
-    rows[known] = np.arange(len(known))
-    return rows[wanted].astype(np.int64)
+    """Return the rows of some ids; -1 for an unknown id."""
+    rows = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
+    return np.where(ids[rows] == wanted, rows, -1)
 
 
 def _ordered(rank: _Ints, kind: str, before: _Ints, after: _Ints, t: _Floats) -> Constraints:

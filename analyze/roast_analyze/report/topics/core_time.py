@@ -89,8 +89,6 @@ def section(found: CoreTime, context: Context) -> Section:
             empty="No worker joined while this was recorded: the core time is unknown.",
         )
     workers = found.by_worker["worker"].n_unique()
-    # Without a cluster, chunks have no prefix.
-    prefixes = [context.table("core-time", "Core time by prefix", found.by_prefix, _COLUMNS)]
     few = f"The {WORKER_LIMIT} workers with the most idle time, of {q.count(workers)}. "
     return replace(
         section,
@@ -116,7 +114,10 @@ def section(found: CoreTime, context: Context) -> Section:
                 command=context.view_command("core_time"),
             ),
         ),
-        tables=tuple(prefixes if found.by_prefix.total else ()),
+        # Without a cluster, chunks have no prefix.
+        tables=(context.table("core-time", "Core time by prefix", found.by_prefix, _COLUMNS),)
+        if found.by_prefix.total
+        else (),
     )
 
 

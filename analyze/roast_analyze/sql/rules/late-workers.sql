@@ -47,6 +47,7 @@ absences AS (
 used AS (
     SELECT
         bucket.trace_id,
+        bucket.number,
         bucket.t,
         bucket.width,
         (busy_seconds + assigned_seconds) / seconds AS share,
@@ -59,13 +60,27 @@ used AS (
         ON bucket.trace_id = used.trace_id
         AND bucket.number = round((used.t - bucket.start_t) / bucket.width)
 ),
--- Times without any worker in which tasks waited for one.
+-- Times without any worker in which tasks waited for one: of the tasks that were submitted in a time
+-- bucket, the last dispatch shows how long any of them waited.
+dispatches AS (
+    SELECT
+        task.trace_id,
+        floor((task.t - bucket.start_t) / bucket.width) AS number,
+        max(run.processing_t) AS last_t
+    FROM _task_runs AS run
+    SEMI JOIN (SELECT trace_id FROM used WHERE share IS NULL) AS absent USING (trace_id)
+    INNER JOIN raw.task AS task ON run.submission = task.rowid
+    INNER JOIN _core_time_buckets AS bucket ON task.trace_id = bucket.trace_id
+    GROUP BY ALL
+),
 waiting AS (
     SELECT DISTINCT used.trace_id, used.t
     FROM used
-    INNER JOIN raw.task AS task ON used.trace_id = task.trace_id AND task.t < used.t + used.width
-    LEFT JOIN _task_runs AS run ON task.rowid = run.submission
-    WHERE used.share IS NULL AND coalesce(run.processing_t > used.t, true)
+    INNER JOIN dispatches
+        ON used.trace_id = dispatches.trace_id
+        AND used.number >= dispatches.number
+        AND used.t < dispatches.last_t
+    WHERE used.share IS NULL
 ),
 buckets AS (
     SELECT used.* REPLACE (coalesce(used.share, (waiting.t IS NOT NULL)::INTEGER) AS share)

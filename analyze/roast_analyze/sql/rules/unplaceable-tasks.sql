@@ -1,11 +1,10 @@
 -- Tasks that no worker may run.
 -- Dask holds a task in the state no-worker if no worker has the resources that it needs, or is one of
--- those that it is restricted to. The saving is at most the time of the longest wait. If the tasks were
+-- those that it is restricted to. Waits of a second count. The saving is at most the time of the longest wait. If the tasks were
 -- never attempted, the result is incomplete: there is no saving.
 -- Records: transition
 -- Source: states of tasks on the scheduler of distributed
 -- Documentation: https://distributed.dask.org/en/stable/resources.html
--- $min_seconds = 1: wait while other workers were there
 SELECT
     prefix AS entity,
     'high' AS confidence,
@@ -35,5 +34,4 @@ SELECT
     END AS change,
     'SELECT key, prefix, workers, resources FROM restrictions' AS evidence,
     trace_id
-FROM _unplaceable_tasks
-WHERE longest_seconds >= $min_seconds;
+FROM _unplaceable_tasks;

@@ -65,6 +65,16 @@ def test_time_without_workers(apply, worker, task, run, gone, naps, submitted_t,
     assert found == ([] if core_seconds is None else [(pytest.approx(core_seconds, rel=0.05),)])
 
 
+def test_a_cancelled_task_does_not_wait_for_workers(apply, worker, task, move, gone, naps):
+    """After it was cancelled at 5 s, nothing is submitted until a worker joins."""
+    records = [
+        worker("w1"), *naps("w1", 0, 10), gone("w1", 10.0, "retire-workers-1.0"),
+        task("dropped-1", t=1.0), move(5.0, "dropped-1", "waiting>released"),
+        worker("w2", t=30.0), *(r | {"t": max(r["t"], 30.0)} for r in naps("w2", 30, 40)),
+    ]  # fmt: skip
+    assert apply("late-workers", *records, stop_t=40.0) == []
+
+
 def test_a_worker_that_was_replaced_is_not_late(apply, worker, naps, gone):
     records = [
         worker("w1"), *naps("w1", 0, 60),

@@ -35,6 +35,9 @@ _FAILURES: Final = ["retried", "rescheduled", "lost"]
 #: The departure of a worker can be recorded this much after the transitions that it causes.
 _REMOVAL_SECONDS: Final = 1.0
 
+#: Ids are searched if there are this many times more numbers between the first and the last.
+_MAX_SPARSITY: Final = 16
+
 
 class Constraints(NamedTuple):
     """Constraints of one kind: the attempt `after` waited until `t` for `before`, or -1."""
@@ -186,8 +189,15 @@ def _columns(frame: pl.DataFrame, *names: str) -> list[NDArray[Any]]:
 
 def _rows_of(ids: _Ints, wanted: _Ints) -> _Ints:
     """Return the rows of some ids; -1 for an unknown id."""
-    rows = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
-    return np.where(ids[rows] == wanted, rows, -1)
+    span = int(ids[-1]) - int(ids[0]) + 1
+    if span > _MAX_SPARSITY * len(ids):
+        rows = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
+        return np.where(ids[rows] == wanted, rows, -1)
+    # A table of all ids is ten times faster than a search.
+    table = np.full(span + 1, -1)
+    table[ids - ids[0]] = np.arange(len(ids))
+    place = wanted - ids[0]
+    return table[np.where((place >= 0) & (place < span), place, span)]
 
 
 def _ordered(rank: _Ints, kind: str, before: _Ints, after: _Ints, t: _Floats) -> Constraints:

@@ -123,7 +123,15 @@ FROM (
             ORDER BY rowid DESC
         )
         UNION ALL
-        SELECT key, finish, t FROM raw.transition WHERE trace_id = $trace_id
+        SELECT key, finish, t
+        FROM raw.transition
+        -- If no transition is missing, the others begin and end none of these states.
+        WHERE (
+                $has_loss
+                OR finish IN ('waiting', 'queued', 'no-worker', 'processing')
+                OR "start" IN ('waiting', 'queued', 'no-worker', 'processing')
+            )
+            AND trace_id = $trace_id
     )
 )
 WHERE key % $parts::UBIGINT = $part::UBIGINT
@@ -156,12 +164,11 @@ WHERE trace_id = $trace_id
 
 _TRANSITIONS: Final = "SELECT count(*) FROM raw.transition WHERE trace_id = $trace_id"
 
-_WORKERS: Final = "SELECT process, worker, name, server_id FROM _workers"
+_HAS_LOSS: Final = "SELECT count(*) > 0 FROM loss WHERE trace_id = $trace_id"
 
 
 def query(trace: Session) -> pl.DataFrame:
     """Return the core time of all traces by process, time bucket and use."""
-    workers = trace.sql(_WORKERS).pl()
     found = []
     for trace_id, start_t, extent, width in trace.rows(_RUNS):
         run = {"trace_id": trace_id}
@@ -186,7 +193,6 @@ def query(trace: Session) -> pl.DataFrame:
                 work=pl.col("label") // len(USES),
             )
             .join(works, on="work", how="left", maintain_order="left")
-            .join(workers, on="process", maintain_order="left")
             .with_columns(
                 (start_t + pl.col("bucket") * width).alias("t"),
                 pl.lit(trace_id).alias("trace_id"),
@@ -228,12 +234,13 @@ def _states(trace: Session, trace_id: str, start_t: float, extent: float) -> pl.
             break
     # All changes of a key are in the same part.
     [(transitions,)] = trace.rows(_TRANSITIONS, {"trace_id": trace_id})
+    [(has_loss,)] = trace.rows(_HAS_LOSS, {"trace_id": trace_id})
     parts = 1 + transitions // _TRANSITIONS_PER_QUERY
     chunks = {"trace_id": trace_id, "start_t": start_t, "states": STATES}
     states: list[pl.DataFrame] = [trace.sql(_CHUNK_STATES, chunks).pl()]
     for number in range(parts):
         part = {**keys, "parts": parts, "part": number}
-        changes = {**part, "start_t": start_t, "states": STATES}
+        changes = {**part, "start_t": start_t, "states": STATES, "has_loss": has_loss}
         states.append(
             task_states(
                 trace.sql(_CHANGES, changes).pl(), trace.sql(_DURATIONS, part).pl(), extent

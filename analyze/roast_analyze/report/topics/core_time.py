@@ -29,7 +29,7 @@ TOTALS: Final = (
     "SELECT category, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
 )
 _OVER_TIME: Final = (
-    "SELECT t, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
+    "SELECT t, use, sum(seconds) AS seconds FROM _core_time GROUP BY ALL ORDER BY ALL"
 )
 _BY_WORKER: Final = (
     "SELECT worker, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"

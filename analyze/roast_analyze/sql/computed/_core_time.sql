@@ -4,12 +4,9 @@ CREATE TABLE _core_time (
     process BIGINT,
     t DOUBLE,
     use VARCHAR,
-    worker VARCHAR,
-    name VARCHAR,
     prefix VARCHAR,
     dataset VARCHAR,
     span_id VARCHAR,
     seconds DOUBLE,
-    server_id VARCHAR,
     trace_id VARCHAR
 );

@@ -1,4 +1,4 @@
--- Needs: _core_time_buckets, _key_summaries, _tasks, _trace_range, _worker_presence, core_time, restrictions
+-- Needs: _core_time, _core_time_buckets, _key_summaries, _tasks, _trace_range, _worker_presence, restrictions
 -- Tasks that waited for a worker that may run them, while other workers were there: Dask holds
 -- them in the state no-worker. Idle time is that of core_time meanwhile.
 CREATE TABLE _unplaceable_tasks AS
@@ -61,7 +61,7 @@ waits AS (
 SELECT waits.*, coalesce(sum(spent.seconds), 0) AS idle_seconds
 FROM waits
 INNER JOIN _core_time_buckets AS bucket USING (trace_id)
-LEFT JOIN core_time AS spent
+LEFT JOIN _core_time AS spent
     ON waits.trace_id = spent.trace_id
     AND spent.use = 'scheduler'
     AND spent.t < waits.stop_t

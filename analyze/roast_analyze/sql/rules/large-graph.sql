@@ -48,7 +48,7 @@ layers AS (
 ),
 dispatched AS (
     SELECT trace_id, sum(seconds) AS seconds
-    FROM core_time
+    FROM _core_time
     WHERE use = 'dispatch' AND prefix IN (
         SELECT task.prefix FROM raw.task AS task SEMI JOIN large USING (trace_id, stimulus_id)
     )

@@ -56,7 +56,7 @@ failed AS (
 ),
 tail AS (
     SELECT trace_id, sum(seconds) AS idle_seconds
-    FROM core_time
+    FROM _core_time
     WHERE use = 'tail'
     GROUP BY trace_id
 )

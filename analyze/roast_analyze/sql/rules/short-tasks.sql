@@ -28,7 +28,7 @@ counted AS (
 ),
 spent AS (
     SELECT trace_id, prefix, use, sum(seconds) AS seconds
-    FROM core_time
+    FROM _core_time
     WHERE use IN ('dispatch', 'scheduler', 'deserialize')
     GROUP BY ALL
 ),

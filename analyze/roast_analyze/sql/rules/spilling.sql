@@ -54,7 +54,7 @@ waits AS (
         ) AS seconds
     FROM _bucket_uses AS uses
     LEFT JOIN (
-        SELECT trace_id, t FROM core_time WHERE use = 'disk' AND seconds > 0
+        SELECT trace_id, t FROM _core_time WHERE use = 'disk' AND seconds > 0
         UNION
         SELECT use.trace_id, use.t
         FROM _bucket_uses AS use

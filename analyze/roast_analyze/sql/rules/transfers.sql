@@ -16,7 +16,7 @@
 -- $min_relative_duration = 1.1: compute time with transferred inputs, relative to local ones
 WITH waited AS (
     SELECT trace_id, prefix, sum(seconds) AS seconds
-    FROM core_time
+    FROM _core_time
     WHERE use = 'transfer'
     GROUP BY trace_id, prefix
 ),

@@ -1,4 +1,4 @@
--- Needs: _core_time
+-- Needs: _core_time, _workers
 CREATE VIEW core_time AS
 SELECT
     t,
@@ -19,8 +19,9 @@ SELECT
     span_id,
     seconds,
     server_id,
-    trace_id
-FROM _core_time;
+    _core_time.trace_id
+FROM _core_time
+LEFT JOIN _workers USING (process);
 
 COMMENT ON VIEW core_time IS 'Use of the thread time of the cluster. One row per time bucket, worker, use, prefix, dataset and span. The seconds of all rows add up to run.core_seconds.';
 COMMENT ON COLUMN core_time.t IS 'Start of the time bucket, in seconds since the epoch.';

@@ -261,6 +261,19 @@ def test_attempts_are_read_in_parts(rows, worker, task, run, move, monkeypatch, 
     ]  # fmt: skip
 
 
+def test_lost_transitions(rows, worker, task, move):
+    """A task whose end is lost waits until its next transition, whatever that is."""
+    lost = {"kind": "loss", "t": 20.0, "reason": "late", "record_kind": "transition"}
+    assert rows(
+        "SELECT use, sum(seconds) FROM core_time GROUP BY ALL ORDER BY ALL",
+        worker("w1"),
+        task("a", t=10.0),
+        move(10.0, "a", "released>waiting"),
+        {**lost, "records": 2},
+        move(30.0, "a", "memory>released"),
+    ) == [("after last result", 70.0), ("before first graph", 10.0), ("dependencies", 20.0)]
+
+
 @pytest.mark.parametrize(
     ("start", "stop", "use"),
     [(0, 5, "before first graph"), (25, 35, "between graphs"), (60, 70, "after last result")],

@@ -6,7 +6,7 @@ Modules import and export by name only::
     export function draw() { … }        // or async function, class, const
 
 Each module becomes a function that runs once and returns its exports, so that names of modules
-never collide. Every page contains the scripts, so that comments and indentation are left out.
+never collide.
 """
 
 # Inline `<script type="module">` elements would be simpler, but they run only after the whole
@@ -34,8 +34,7 @@ def bundle(entry: str) -> str:
     Raises
     ------
     ValueError
-        A module uses another form of import or export, a template that continues on another
-        line, or imports are circular.
+        A module uses another form of import or export, or imports are circular.
     """
     written: dict[str, str] = {}
     _add_module(entry, written, ())
@@ -60,28 +59,10 @@ def _add_module(name: str, written: dict[str, str], importers: tuple[str, ...]) 
         number = list(written).index(imported)
         return f"const {names.replace(' as ', ': ')} = module{number};" if names else ""
 
-    source = _IMPORT.sub(bind_import, compacted(name))
+    source = _IMPORT.sub(bind_import, asset(name))
     exports = ", ".join(exported for _, exported in _EXPORT.findall(source))
     source = _EXPORT.sub(r"\1", source)
     if other := _UNSUPPORTED.search(source):
         raise ValueError(f"cannot bundle {name}: unsupported {other[0]!r}")
     function = f"(() => {{\n{source}\nreturn {{ {exports} }};\n}})();"
     written[name] = f"const module{len(written)} = {function}"
-
-
-def compacted(name: str) -> str:
-    """Return a file of ``assets`` without indentation, empty lines and lines of comments."""
-    lines = []
-    in_comment = False
-    # Safe line by line, because no string or template may continue on another line.
-    for line in map(str.strip, asset(name).splitlines()):
-        in_comment = in_comment or line.startswith("/*")
-        if not in_comment and line.count("`") % 2:
-            raise ValueError(f"cannot bundle {name}: unsupported {line!r}")
-        if line and not in_comment and not line.startswith("//"):
-            lines.append(line)
-        if in_comment and "*/" in line:
-            if not line.endswith("*/"):
-                raise ValueError(f"cannot bundle {name}: unsupported {line!r}")
-            in_comment = False
-    return "\n".join(lines)

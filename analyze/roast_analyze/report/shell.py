@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from roast_analyze.report.scripts import bundle, compacted
+from roast_analyze.report.scripts import asset, bundle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ def shell(styles: tuple[str, ...], first_script: str, script: str) -> Shell:
     hashes = (base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in run)
     allowed = " ".join(f"'sha256-{one}'" for one in hashes)
     # All three are files of this package.
-    style, first, last = map(Markup, ("\n".join(map(compacted, styles)), *scripts))
+    style, first, last = map(Markup, ("\n".join(map(asset, styles)), *scripts))
     return Shell(
         style=style,
         first_script=first,

@@ -50,17 +50,21 @@ def _slow_query(view: str, names: str) -> str:
 
 FILES: Final = _slow_query("file_history", "filename, dataset")
 HOSTS: Final = _slow_query("host_history", "host")
-_PROGRAMS: Final = (
-    "SELECT program, count(*) AS runs, max(start_t) AS last_t, "
-    "median(wall_seconds) AS median_wall_seconds, sum(core_hours) AS core_hours, "
-    "sum(kept_hours) / nullif(sum(core_hours), 0) AS kept_share, "
-    "sum(failures) AS failures FROM runs GROUP BY program"
-)
-_USERS: Final = (
-    "SELECT owner, account, count(*) AS runs, count(DISTINCT program) AS programs, "
-    "sum(core_hours) AS core_hours, sum(core_hours - kept_hours) AS wasted_hours, "
-    "sum(failures) AS failures FROM runs GROUP BY owner, account"
-)
+
+
+def _totals_query(names: str) -> str:
+    return (
+        f"SELECT {names}, count(*) AS runs, count(DISTINCT program) AS programs, "
+        "max(start_t) AS last_t, median(wall_seconds) AS median_wall_seconds, "
+        "sum(core_hours) AS core_hours, sum(core_hours - kept_hours) AS wasted_hours, "
+        "sum(core_hours - kept_hours) / nullif(sum(core_hours), 0) AS wasted_share, "
+        f"sum(failures)::BIGINT AS failures FROM runs GROUP BY {names} "
+        f"ORDER BY core_hours DESC, {names}"
+    )
+
+
+PROGRAMS: Final = _totals_query("program")
+USERS: Final = _totals_query("owner, account")
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,8 @@ def query(store: str, session: Session) -> History:
         session.sql(_RUNS).pl(),
         session.sql(FILES).pl(),
         session.sql(HOSTS).pl(),
+        session.sql(PROGRAMS).pl(),
+        session.sql(USERS).pl(),
         query_comments(session),
     )
 
@@ -122,32 +128,13 @@ def build(
     runs: pl.DataFrame,
     files: pl.DataFrame,
     hosts: pl.DataFrame,
+    programs: pl.DataFrame,
+    users: pl.DataFrame,
     comments: dict[str, dict[str, str]],
 ) -> History:
-    """Analyze the rows of the view ``runs`` and of the queries :data:`FILES`, :data:`HOSTS`."""
+    """Analyze the rows of the view ``runs`` and of the queries :data:`FILES` to `USERS`."""
     found, series = changes.find(runs)
     runs = changes.with_metrics(runs).sort("start_t", "trace_id")
-    wasted = pl.col("core_hours") - pl.col("kept_hours")
-    totals = (
-        pl.len().alias("runs"),
-        pl.col("start_t").max().alias("last_t"),
-        pl.col("wall_seconds").median().alias("median_wall_seconds"),
-        pl.col("core_hours").sum(),
-        wasted.sum().alias("wasted_hours"),
-        pl.col("failures").sum(),
-    )
-
-    def by(*names: str) -> pl.DataFrame:
-        return (
-            runs.group_by(*names)
-            .agg(*totals, pl.col("program").n_unique().alias("programs"))
-            .with_columns(
-                (pl.col("wasted_hours") / pl.when(pl.col("core_hours") > 0).then("core_hours"))
-                .alias("wasted_share")
-            )
-            .sort("core_hours", *names, descending=[True] + [False] * len(names))
-        )  # fmt: skip
-
     return History(
         store=store,
         runs=runs,
@@ -157,8 +144,8 @@ def build(
         hosts=_slow("host_history", HOSTS, hosts),
         tested_files=files.height,
         tested_hosts=hosts.height,
-        programs=_listing(_PROGRAMS, by("program")),
-        users=_listing(_USERS, by("owner", "account")),
+        programs=_listing("runs", PROGRAMS, programs),
+        users=_listing("runs", USERS, users),
         comments=comments,
     )
 
@@ -173,10 +160,8 @@ def _slow(view: str, text: str, rows: pl.DataFrame) -> Listing:
         ),
     ).filter(pl.Series(recurrent(*counts, significance=SIGNIFICANCE), dtype=pl.Boolean))
     ordered = found.sort("excess_hours", descending=True, nulls_last=True)
-    return Listing(view, text, ordered.head(ROW_LIMIT), ordered.height)
+    return _listing(view, text, ordered)
 
 
-def _listing(text: str, rows: pl.DataFrame) -> Listing:
-    return Listing(
-        "runs", f"{text} ORDER BY core_hours DESC", rows.head(ROW_LIMIT), rows.height
-    )
+def _listing(view: str, text: str, rows: pl.DataFrame) -> Listing:
+    return Listing(view, text, rows.head(ROW_LIMIT), rows.height)

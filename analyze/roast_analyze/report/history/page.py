@@ -29,14 +29,13 @@ if TYPE_CHECKING:
 _SENTENCES: Final = 8
 _PANELS: Final = 4
 
-_WASTED: Final = "Available thread time in hours without a kept result."
 _LAST: Final = "Start of the last run."
 _OF_RUNS: Final = {
     "runs": "Number of runs.",
     "programs": "Number of programs.",
     "median_wall_seconds": "Median of the runs.",
-    "wasted_hours": _WASTED,
-    "wasted_share": _WASTED,
+    "wasted_hours": "Core-hours without a kept result.",
+    "wasted_share": "Share of the core-hours without a kept result.",
     "last": _LAST,
 }
 _SHARE: Final = {"wasted_share": "share without kept result"}
@@ -73,7 +72,10 @@ _START, *_OTHERS = columns(
     "start program owner commit wall_seconds core_hours utilization wasted_share failures "
     "events_per_core_second? trace_id",
     {"program": "label or program", "trace_id": "trace_id"},
-    {"start": "Start of the run, in UTC. Links to its report.", "wasted_share": _WASTED},
+    {
+        "start": "Start of the run, in UTC. Links to its report.",
+        "wasted_share": _OF_RUNS["wasted_share"],
+    },
 )
 _RUNS: Final = (replace(_START, link="report"), *_OTHERS)
 
@@ -205,7 +207,7 @@ def _slow(history: History) -> Section:
     if not text:
         return replace(section, empty="The runs have no durations of files or hosts.")
     if not shown:
-        text.insert(0, "No file and no host.")
+        text.insert(0, "No file or host is slow in run after run.")
     return replace(section, sentences=text, tables=shown)
 
 
@@ -213,7 +215,10 @@ def _users(history: History) -> Section:
     section = Section("users", "Users", "Users")
     if history.users.total == 0:
         return replace(section, empty="The store is empty.")
-    text = "Owners are those of the files of the traces; the batch system charged the accounts."
+    text = (
+        "The owner is that of the trace files; the account is the one that the batch system "
+        "charged."
+    )
     table = history.table("users", "Users", _dated(history.users), _USERS)
     return replace(section, sentences=(text,), tables=(table,))
 

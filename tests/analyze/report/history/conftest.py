@@ -3,7 +3,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roast_analyze.report.history.data import FILES, HOSTS, History, build
+from roast_analyze.report.history.data import FILES, HOSTS, PROGRAMS, USERS, History, build
 
 #: 2026-01-01, UTC.
 START = 1767225600.0
@@ -65,7 +65,8 @@ def planted():
                 "relative_duration": relative_duration.ravel(),
             })  # fmt: skip
             connection.register(view, each.to_arrow())
-        files, hosts = connection.sql(FILES).pl(), connection.sql(HOSTS).pl()
-        return build("store", rows, files, hosts, {})
+        connection.register("runs", rows.to_arrow())
+        queries = (FILES, HOSTS, PROGRAMS, USERS)
+        return build("store", rows, *(connection.sql(query).pl() for query in queries), {})
 
     return planted

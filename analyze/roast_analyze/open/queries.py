@@ -57,6 +57,8 @@ _FORBIDDEN: Final = tuple(
 _QUOTED_LINE: Final = re.compile(r"\n\nLINE (\d+): ([^\n]*)\n( *)\^")
 
 _NO_TABLE: Final = re.compile(r'Table with name "?(.+?)"? does not exist')
+#: DuckDB also suggests internal tables.
+_OTHER_TABLE: Final = re.compile(r'\sDid you mean ".+?"\?')
 _NO_COLUMN: Final = re.compile(
     r'olumn "([^"]+)"[^"]*(?:not found|does not exist)|column named "([^"]+)"'
 )
@@ -142,7 +144,7 @@ def explain_error(
                 return not_allowed(action.format(*found.groups()))
     message = visible(first_paragraph(error))
     if suggestion := _suggestion(text, query, views):
-        message = f"{message.rstrip('!')}; {suggestion}"
+        message = f"{_OTHER_TABLE.sub('', message).rstrip('!')}; {suggestion}"
     place = _find_place(text, query, lines_before)
     if place is None:
         return QueryError(message)
@@ -169,8 +171,8 @@ def missing_table(text: str) -> str | None:
 
 
 def _suggestion(text: str, query: str, views: Sequence[View]) -> str:
-    """Suggest a view or a column where DuckDB does not."""
-    if (table := missing_table(text)) and "Did you mean" not in text:
+    """Suggest a view, or a column where DuckDB does not."""
+    if table := missing_table(text):
         return suggest(table, [view.name for view in views])
     found = _NO_COLUMN.search(text)
     if not found:

@@ -53,7 +53,7 @@ NO_KYE = (
     'Binder Error: Referenced column "kye" not found in FROM clause! '
     'Candidate bindings: "key", "role", "client", "prefix"'
 )
-NO_TAKS = 'Catalog Error: Table with name taks does not exist! Did you mean "tasks"?'
+NO_TAKS = "Catalog Error: Table with name taks does not exist; did you mean 'tasks'?"
 NO_NUMBER = (
     "Conversion Error: Could not convert string 'a-1' to INT32 "
     "when casting from source column key"
@@ -113,7 +113,8 @@ def test_the_place_is_found_in_a_derived_query(trace):
     [
         # Suggestions.
         ("SELECT medain(t) FROM events", None, 'Did you mean "median"?'),
-        ("FROM zzz", None, "choose from environment, events, findings, imports, "),
+        ("FROM memory", None, "choose from environment, events, findings, imports, "),
+        ("FROM task", None, "does not exist; did you mean 'tasks'?"),
         ("SELECT compute_seconds FROM tasks", None, "is a column of run, prefixes, "),
         ("SELECT w.nthread FROM workers AS w", None, "did you mean 'nthreads'?"),
         ("FROM tasks JOIN task_runs USING (kye)", None, "did you mean 'key'?"),

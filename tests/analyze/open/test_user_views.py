@@ -124,7 +124,7 @@ BROKEN = [
     ({"a": "-- c\nSELECT\n  kye FROM tasks"}, "a.sql': line 3, column 3: Binder Error: Refer"),
     (
         {"a": "CREATE VIEW a AS SELECT 1;\nCREATE VIEW b AS\nFROM taks"},
-        "a.sql': line 3, column 6: Catalog Error: Table with name taks does not exist!",
+        "a.sql': line 3, column 6: Catalog Error: Table with name taks does not exist",
     ),
     ({"a": "SELEC 1"}, "a.sql': line 1, column 1: Parser Error: syntax error at or near \"S"),
     ({"a": ""}, "a.sql': the file contains no query"),

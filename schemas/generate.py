@@ -160,7 +160,9 @@ def records_page() -> str:
     versions = re.sub(r":(?:data|class):`(\w+)`", r"`\1`", versions)
     versions = re.sub(r"^\* ([\d.]+):", r"* **\1**:", versions, flags=re.MULTILINE)
     text = "## Versions\n\nA new field or kind raises the minor number; a changed meaning or a "
-    text += "removed field raises the major number. Traces of all versions can be read.\n\n"
+    text += (
+        "removed field raises the major number. Traces of all earlier versions can be read.\n\n"
+    )
     sections = [RECORDS]
     for kind in kinds().values():
         fields = [field for field in kind.fields if field.name not in ("kind", "t")]

@@ -337,7 +337,7 @@ WHERE "t" IS NOT NULL
     AND "dropped_by_kind" IS NOT NULL
     AND isfinite(t);
 
--- A fact about software, machines or set-up of the run. A fact of section ``process`` describes the scheduler, the client that records or a worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores, usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of batch systems), ``files`` (a list of path and text: CPU model, limits of control groups, ads of HTCondor, hosts of a job, namespace of a pod), ``plugins`` of a worker, and in ``configuration``, ``config_sources``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead of variables and files. A sheet is recorded once for all processes that refer to it; its name is a digest of its content. A sheet of section ``configuration`` has the options of Dask's configuration that differ from the defaults, by name; one of ``defaults`` the defaults; one of ``config_sources`` a list of the files and environment variables that set options: kind, name and the names of the options, in the order in which they apply, and options of kind ``code`` that have another value; one of ``packages`` a list of names and versions.
+-- A fact about software, machines or setup of the run. A fact of section ``process`` describes the scheduler, the client that records or a worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``, ``implementation``, ``machine`` (host, system, platform, kernel, architecture, cores, usable_cores, memory_bytes, open_files_limit), ``variables`` (environment variables of batch systems), ``files`` (a list of path and text: CPU model, limits of control groups, ads of HTCondor, hosts of a job, namespace of a pod), ``plugins`` of a worker, and in ``configuration``, ``config_sources``, ``defaults`` and ``packages`` the names of its sheets. Before 2.3 it had ``jobs`` instead of variables and files. A sheet is recorded once for all processes that refer to it; its name is a digest of its content. A sheet of section ``configuration`` has the options of Dask's configuration that differ from the defaults, by name; one of ``defaults`` the defaults; one of ``config_sources`` a list of the files and environment variables that set options: kind, name and the names of the options, in the order in which they apply, and options of kind ``code`` that have another value; one of ``packages`` a list of names and versions.
 CREATE OR REPLACE TABLE raw.environment (
     "t" DOUBLE,
     "section" VARCHAR,
@@ -1311,7 +1311,7 @@ COMMENT ON COLUMN events.t IS 'Time of logging, in seconds since the epoch.';
 COMMENT ON COLUMN events.topic IS 'Topic of the event.';
 COMMENT ON COLUMN events.worker IS 'Address of the worker that the event is about or comes from.';
 COMMENT ON COLUMN events.payload IS 'Event message, as JSON.';
-COMMENT ON COLUMN events.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN events.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW imports AS
 SELECT
@@ -1342,9 +1342,9 @@ COMMENT ON COLUMN imports.worker IS 'Worker that was measured, if given at impor
 COMMENT ON COLUMN imports.pid IS 'Process that was measured, if it was one and the file contains its id.';
 COMMENT ON COLUMN imports.versions IS 'Versions of the measuring tool and of the reader, by name, as JSON.';
 COMMENT ON COLUMN imports.facts IS 'Other information from the file, as JSON.';
-COMMENT ON COLUMN imports.source IS 'Identity of the file: the first 16 hexadecimal digits of its SHA-256.';
+COMMENT ON COLUMN imports.source IS 'ID of the file: the first 16 hexadecimal digits of its SHA-256.';
 COMMENT ON COLUMN imports.segment IS 'Segment that contains the imported records.';
-COMMENT ON COLUMN imports.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN imports.trace_id IS 'ID of the trace.';
 
 -- Profile records with a malformed tree. In a correct tree, a parent comes before its children,
 -- every node but the root has a function, and each node of a slice exists, occurs once and has its
@@ -1463,7 +1463,7 @@ COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.'
 COMMENT ON COLUMN trace_info.redacted_values IS 'Number of secrets replaced by <redacted> up to the end of this segment. Null if it did not end cleanly.';
 COMMENT ON COLUMN trace_info.path IS 'File name.';
 COMMENT ON COLUMN trace_info.label IS 'Name of the run, given when it was recorded.';
-COMMENT ON COLUMN trace_info.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN trace_info.trace_id IS 'ID of the trace.';
 
 -- Return whether a value of the configuration differs between runs with equal settings: an address,
 -- a port, a folder for temporary files, or a list that Dask extends with each scheduler of a process.
@@ -1760,7 +1760,7 @@ COMMENT ON COLUMN client_activity.activity IS 'wait: for Dask · dask: other wor
 COMMENT ON COLUMN client_activity."function" IS 'Innermost function of the program, which may have called installed packages.';
 COMMENT ON COLUMN client_activity.filename IS 'File of the function.';
 COMMENT ON COLUMN client_activity.cpu_seconds IS 'CPU time of the main thread. Much less than seconds for own work means that it waited, as for files.';
-COMMENT ON COLUMN client_activity.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN client_activity.trace_id IS 'ID of the trace.';
 
 -- In file order, trace by trace, which is the scheduler's order. Sorting would take longer than
 -- most queries.
@@ -1789,7 +1789,7 @@ COMMENT ON COLUMN transitions.t IS 'Time, in seconds since the epoch.';
 COMMENT ON COLUMN transitions.key IS 'Task key.';
 COMMENT ON COLUMN transitions.start IS 'State before.';
 COMMENT ON COLUMN transitions.finish IS 'State after.';
-COMMENT ON COLUMN transitions.stimulus_id IS 'Stimulus: Dask''s identity of what caused the transition.';
+COMMENT ON COLUMN transitions.stimulus_id IS 'Stimulus: Dask''s ID of what caused the transition.';
 COMMENT ON COLUMN transitions.worker IS 'Worker that the task was sent to, or that reported its end.';
 COMMENT ON COLUMN transitions.run_id IS 'Dask''s run id of the attempt.';
 COMMENT ON COLUMN transitions.thread IS 'Thread id on the worker.';
@@ -1800,7 +1800,7 @@ COMMENT ON COLUMN transitions.cause IS 'Key of the task whose failure caused thi
 COMMENT ON COLUMN transitions.exception IS 'Exception text.';
 COMMENT ON COLUMN transitions.traceback IS 'Traceback text.';
 COMMENT ON COLUMN transitions.seq IS 'Position in the scheduler''s order within the trace.';
-COMMENT ON COLUMN transitions.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN transitions.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW worker_transitions AS
 SELECT
@@ -1824,10 +1824,10 @@ COMMENT ON COLUMN worker_transitions.key IS 'Task key.';
 COMMENT ON COLUMN worker_transitions.start IS 'State before.';
 COMMENT ON COLUMN worker_transitions.finish IS 'Requested state.';
 COMMENT ON COLUMN worker_transitions.state IS 'State after: finish, or cancelled or resumed if the change has to wait.';
-COMMENT ON COLUMN worker_transitions.stimulus_id IS 'Stimulus: Dask''s identity of what caused the transition. For →waiting of a dispatched task, compute-task- and the time at which the scheduler sent it.';
-COMMENT ON COLUMN worker_transitions.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN worker_transitions.stimulus_id IS 'Stimulus: Dask''s ID of what caused the transition. For →waiting of a dispatched task, compute-task- and the time at which the scheduler sent it.';
+COMMENT ON COLUMN worker_transitions.server_id IS 'ID of the worker process.';
 COMMENT ON COLUMN worker_transitions.seq IS 'Position in the trace. Ordered within a worker.';
-COMMENT ON COLUMN worker_transitions.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN worker_transitions.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW worker_samples AS
 SELECT
@@ -1885,8 +1885,8 @@ COMMENT ON COLUMN worker_samples.host_net_read_bps IS 'Incoming network traffic 
 COMMENT ON COLUMN worker_samples.host_net_write_bps IS 'Outgoing network traffic of the host, in bytes per second.';
 COMMENT ON COLUMN worker_samples.host_disk_read_bps IS 'Disk reads of the host, in bytes per second.';
 COMMENT ON COLUMN worker_samples.host_disk_write_bps IS 'Disk writes of the host, in bytes per second.';
-COMMENT ON COLUMN worker_samples.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN worker_samples.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN worker_samples.server_id IS 'ID of the worker process.';
+COMMENT ON COLUMN worker_samples.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW scheduler_samples AS
 SELECT
@@ -1925,8 +1925,8 @@ COMMENT ON COLUMN scheduler_samples.host_net_read_bps IS 'Incoming network traff
 COMMENT ON COLUMN scheduler_samples.host_net_write_bps IS 'Outgoing network traffic of the host, in bytes per second.';
 COMMENT ON COLUMN scheduler_samples.host_disk_read_bps IS 'Disk reads of the host, in bytes per second.';
 COMMENT ON COLUMN scheduler_samples.host_disk_write_bps IS 'Disk writes of the host, in bytes per second.';
-COMMENT ON COLUMN scheduler_samples.server_id IS 'Identity of the scheduler process.';
-COMMENT ON COLUMN scheduler_samples.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN scheduler_samples.server_id IS 'ID of the scheduler process.';
+COMMENT ON COLUMN scheduler_samples.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW spills AS
 SELECT
@@ -1949,7 +1949,7 @@ COMMENT ON COLUMN spills.start IS 'From: memory or disk.';
 COMMENT ON COLUMN spills.finish IS 'To: disk or memory.';
 COMMENT ON COLUMN spills.bytes IS 'Size in memory, measured by Dask''s sizeof. Null if the result did not stay in memory.';
 COMMENT ON COLUMN spills.disk_bytes IS 'Size on disk, serialized and compressed. Null for a result that was read back.';
-COMMENT ON COLUMN spills.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN spills.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW stalls AS
 SELECT
@@ -1969,8 +1969,8 @@ COMMENT ON COLUMN stalls.worker IS 'Worker address. Null for the scheduler.';
 COMMENT ON COLUMN stalls.start_t IS 'Time at which the event loop was due to continue, in seconds since the epoch. The stall may have begun up to 0.02 s before.';
 COMMENT ON COLUMN stalls.stop_t IS 'Time at which it continued, in seconds since the epoch.';
 COMMENT ON COLUMN stalls.seconds IS 'Duration.';
-COMMENT ON COLUMN stalls.server_id IS 'Identity of the process.';
-COMMENT ON COLUMN stalls.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN stalls.server_id IS 'ID of the process.';
+COMMENT ON COLUMN stalls.trace_id IS 'ID of the trace.';
 
 -- Interquartile range divided by the median.
 CREATE OR REPLACE MACRO _relative_iqr(value) AS CASE
@@ -2003,12 +2003,12 @@ WHERE rowid IN (SELECT min(rowid) FROM raw.span GROUP BY trace_id, span_id)
 ORDER BY trace_id, rowid;
 
 COMMENT ON VIEW spans IS 'Named parts of the work. One row per span. Empty if none were recorded.';
-COMMENT ON COLUMN spans.span_id IS 'Span identity.';
+COMMENT ON COLUMN spans.span_id IS 'ID of the span.';
 COMMENT ON COLUMN spans.name IS 'Span name, without the enclosing spans.';
 COMMENT ON COLUMN spans.path IS 'Names from the outermost span to this one.';
-COMMENT ON COLUMN spans.parent_id IS 'Identity of the enclosing span.';
+COMMENT ON COLUMN spans.parent_id IS 'ID of the enclosing span.';
 COMMENT ON COLUMN spans.t IS 'First time seen, in seconds since the epoch.';
-COMMENT ON COLUMN spans.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN spans.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW fine_metric_deltas AS
 SELECT
@@ -2028,14 +2028,14 @@ ORDER BY trace_id, t, rowid;
 COMMENT ON VIEW fine_metric_deltas IS 'Fine performance metrics over time. One row per worker heartbeat and metric, with the increase since the last heartbeat; fine_metrics has the sums. Work of p2p inside tasks is reported twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if no metrics were recorded.';
 COMMENT ON COLUMN fine_metric_deltas.t IS 'Arrival at the scheduler, in seconds since the epoch.';
 COMMENT ON COLUMN fine_metric_deltas.worker IS 'Worker address.';
-COMMENT ON COLUMN fine_metric_deltas.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN fine_metric_deltas.server_id IS 'ID of the worker process.';
 COMMENT ON COLUMN fine_metric_deltas.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
 COMMENT ON COLUMN fine_metric_deltas.span_id IS 'Span of the work.';
 COMMENT ON COLUMN fine_metric_deltas.prefix IS 'Key prefix of the tasks. For p2p, foreground or the background task.';
 COMMENT ON COLUMN fine_metric_deltas.activity IS 'Activity.';
 COMMENT ON COLUMN fine_metric_deltas.unit IS 'Unit of the delta.';
 COMMENT ON COLUMN fine_metric_deltas.delta IS 'Increase since the last heartbeat.';
-COMMENT ON COLUMN fine_metric_deltas.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN fine_metric_deltas.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW fine_metrics AS
 SELECT
@@ -2054,14 +2054,14 @@ ORDER BY trace_id, unit, value DESC;
 
 COMMENT ON VIEW fine_metrics IS 'Fine performance metrics, summed over the recording. One row per worker, span, prefix, activity and unit. Work of p2p inside tasks is reported twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if no metrics were recorded.';
 COMMENT ON COLUMN fine_metrics.worker IS 'Worker address.';
-COMMENT ON COLUMN fine_metrics.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN fine_metrics.server_id IS 'ID of the worker process.';
 COMMENT ON COLUMN fine_metrics.context IS 'execute, get-data, gather-dep, p2p or memory-monitor.';
 COMMENT ON COLUMN fine_metrics.span_id IS 'Span of the work.';
 COMMENT ON COLUMN fine_metrics.prefix IS 'Key prefix of the tasks. For p2p, foreground or the background task.';
 COMMENT ON COLUMN fine_metrics.activity IS 'Activity.';
 COMMENT ON COLUMN fine_metrics.unit IS 'Unit of the value.';
 COMMENT ON COLUMN fine_metrics.value IS 'Sum over the recording. Values of a span exclude those of nested spans.';
-COMMENT ON COLUMN fine_metrics.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN fine_metrics.trace_id IS 'ID of the trace.';
 
 -- Functions measured by a tracing profiler, with their numbers as columns.
 CREATE OR REPLACE VIEW _functions AS
@@ -2225,7 +2225,7 @@ COMMENT ON COLUMN transfers.sizes_agree IS 'True if both ends report the same si
 COMMENT ON COLUMN transfers.source_start_t IS 'Start of sending, in seconds since the epoch. Null if not reported.';
 COMMENT ON COLUMN transfers.source_stop_t IS 'End of sending, in seconds since the epoch. Null if not reported.';
 COMMENT ON COLUMN transfers.source_bytes IS 'Size of the data as reported by the sender. Null if not reported.';
-COMMENT ON COLUMN transfers.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN transfers.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW machines AS
 WITH before AS (
@@ -2308,7 +2308,7 @@ COMMENT ON COLUMN machines.platform IS 'Operating system, kernel and C library, 
 COMMENT ON COLUMN machines.python IS 'Version of Python.';
 COMMENT ON COLUMN machines.open_files_limit IS 'Maximum number of open files of a process.';
 COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null for other processes.';
-COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN machines.trace_id IS 'ID of the trace.';
 
 -- Dask counts a sample in every function of a stack except the innermost one. The recorder
 -- adds which one was innermost, except in the profiling cycle in which recording began. In that
@@ -2937,7 +2937,7 @@ COMMENT ON COLUMN graph_layers.fused IS 'Classes of the expressions fused into t
 COMMENT ON COLUMN graph_layers.client IS 'Client that submitted the graph.';
 COMMENT ON COLUMN graph_layers.t IS 'Submission, in seconds since the epoch.';
 COMMENT ON COLUMN graph_layers.task_bytes IS 'Size of the arguments of scheduled tasks and of the data that their functions hold, as measured by Dask''s sizeof for the first ten tasks of the group. Data that several tasks share counts for each. Null for graphs below 1 MiB, for groups of a graph after the first 100, and before trace format 2.4.';
-COMMENT ON COLUMN graph_layers.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN graph_layers.trace_id IS 'ID of the trace.';
 
 -- Dask logs an event per graph under two topics. Before distributed 2024.4 there is none, and
 -- the graph is derived from its tasks. Some durations in the event are negative.
@@ -3013,7 +3013,7 @@ LEFT JOIN received USING (trace_id, stimulus_id)
 ORDER BY trace_id, t, stimulus_id;
 
 COMMENT ON VIEW graph_updates IS 'Submitted graphs, and the cost of processing them. One row per graph.';
-COMMENT ON COLUMN graph_updates.stimulus_id IS 'Dask''s identity of the graph. Its tasks and the transitions that it caused have the same stimulus_id.';
+COMMENT ON COLUMN graph_updates.stimulus_id IS 'Dask''s ID of the graph. Its tasks and the transitions that it caused have the same stimulus_id.';
 COMMENT ON COLUMN graph_updates.client IS 'Client that submitted the graph.';
 COMMENT ON COLUMN graph_updates.t IS 'Arrival of its tasks, in seconds since the epoch.';
 COMMENT ON COLUMN graph_updates.start_t IS 'Start of processing, in seconds since the epoch. Null before distributed 2024.4.';
@@ -3031,7 +3031,7 @@ COMMENT ON COLUMN graph_updates.layers_sent IS 'Layers of the submitted graph, b
 COMMENT ON COLUMN graph_updates.sent_t IS 'Submission by the client, in seconds since the epoch on the scheduler''s clock.';
 COMMENT ON COLUMN graph_updates.collections IS 'Types of the computed collections, if recorded.';
 COMMENT ON COLUMN graph_updates.graph_bytes IS 'Serialized size of the graph as the scheduler received it, including the data inside of it. Null before trace format 2.4.';
-COMMENT ON COLUMN graph_updates.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN graph_updates.trace_id IS 'ID of the trace.';
 
 -- Measurement records and the chunk attempt that each belongs to. A dask-awkward task can read
 -- several chunks, and one of them several times. A record delivered twice has the same start;
@@ -3133,7 +3133,7 @@ COMMENT ON COLUMN cluster_samples.executing IS 'Tasks computing.';
 COMMENT ON COLUMN cluster_samples.ready IS 'Tasks waiting for a thread.';
 COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Dask''s estimate of the remaining work assigned to workers.';
 COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results held by workers, as counted by the scheduler.';
-COMMENT ON COLUMN cluster_samples.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN cluster_samples.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW activities AS
 WITH metrics AS (
@@ -3173,7 +3173,7 @@ ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
 
 COMMENT ON VIEW activities IS 'Time of workers by activity, from fine performance metrics. One row per worker, context, span and prefix; rows can be summed over any of them. Idle time is excluded. Time that Dask reports both as p2p and as execute counts as execute. A time or size is null if there was none. Empty if no metrics were recorded.';
 COMMENT ON COLUMN activities.worker IS 'Worker address.';
-COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN activities.server_id IS 'ID of the worker process.';
 COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (background) or memory-monitor.';
 COMMENT ON COLUMN activities.span_id IS 'Span of the work.';
 COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks. For p2p, the background task.';
@@ -3191,7 +3191,7 @@ COMMENT ON COLUMN activities.other_seconds IS 'Time of all other activities, inc
 COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs found in memory.';
 COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes read from disk.';
 COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes written to disk.';
-COMMENT ON COLUMN activities.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN activities.trace_id IS 'ID of the trace.';
 
 -- Each span with itself and all its ancestors. UNION removes duplicates, so that cycles end.
 CREATE OR REPLACE VIEW _span_ancestry AS
@@ -3272,8 +3272,8 @@ COMMENT ON COLUMN yappi_functions.builtin IS 'True if the function is built in, 
 COMMENT ON COLUMN yappi_functions.is_coroutine IS 'Whether the function is a coroutine or an asynchronous generator: async def or types.coroutine. Null unless known: Yappi does not save it, except that a built-in function has no Python code. A script can add it to a ystat file (docs: how-to/yappi).';
 COMMENT ON COLUMN yappi_functions.worker IS 'Worker address, if given when the file was imported.';
 COMMENT ON COLUMN yappi_functions.log IS 'Name of the imported file.';
-COMMENT ON COLUMN yappi_functions.source IS 'Identity of the file, as in imports.';
-COMMENT ON COLUMN yappi_functions.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN yappi_functions.source IS 'ID of the file, as in imports.';
+COMMENT ON COLUMN yappi_functions.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE TABLE _profile_samples AS FROM _counted_stacks;
 
@@ -3309,14 +3309,14 @@ COMMENT ON VIEW jobs IS 'Batch jobs of scheduler, client and workers. One row pe
 COMMENT ON COLUMN jobs.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
 COMMENT ON COLUMN jobs.worker IS 'Address of the worker; null for other processes.';
 COMMENT ON COLUMN jobs."system" IS 'SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.';
-COMMENT ON COLUMN jobs.job_id IS 'Identity of the job; for Kubernetes, the name of the pod.';
+COMMENT ON COLUMN jobs.job_id IS 'ID of the job; for Kubernetes, the name of the pod.';
 COMMENT ON COLUMN jobs.queue IS 'Queue or partition; for HTCondor, the universe.';
 COMMENT ON COLUMN jobs.account IS 'Account that is charged: project of LSF and OAR, accounting group of HTCondor.';
 COMMENT ON COLUMN jobs.qos IS 'Quality of service. Only SLURM reports it to a job.';
 COMMENT ON COLUMN jobs.node IS 'Name of the node in the batch system.';
 COMMENT ON COLUMN jobs.cores IS 'Cores of the node allocated to the job, per process of the job.';
 COMMENT ON COLUMN jobs.memory_limit_bytes IS 'Memory of the node allocated to the job.';
-COMMENT ON COLUMN jobs.array_id IS 'Identity of the job array.';
+COMMENT ON COLUMN jobs.array_id IS 'ID of the job array.';
 COMMENT ON COLUMN jobs.array_index IS 'Index of the job in its array.';
 COMMENT ON COLUMN jobs.name IS 'Name of the job.';
 COMMENT ON COLUMN jobs.cluster IS 'Name of the cluster or of the submitting machine.';
@@ -3327,7 +3327,7 @@ COMMENT ON COLUMN jobs.node_list IS 'Nodes of the job, separated by commas; SLUR
 COMMENT ON COLUMN jobs.start_t IS 'Start of the job, in seconds since the epoch.';
 COMMENT ON COLUMN jobs.end_t IS 'End of the allocated time, in seconds since the epoch.';
 COMMENT ON COLUMN jobs.host IS 'Host name of the operating system.';
-COMMENT ON COLUMN jobs.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN jobs.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW config AS
 SELECT
@@ -3367,7 +3367,7 @@ ORDER BY trace_id, name, process, value, source, source_name;
 
 COMMENT ON VIEW config IS 'Dask configuration in effect. One row per option, value, source and kind of process. Values that may contain a secret are <withheld> or <redacted>.';
 COMMENT ON COLUMN config.name IS 'Full name of the option, as for dask.config.get.';
-COMMENT ON COLUMN config.value IS 'Value: texts unchanged, all else as JSON; null is None.';
+COMMENT ON COLUMN config.value IS 'Value: strings unchanged, all else as JSON; null is None.';
 COMMENT ON COLUMN config.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
 COMMENT ON COLUMN config.default_value IS 'Default of the package that declares the option. Null is None, or no package declares it.';
 COMMENT ON COLUMN config.differs IS 'Whether the value is not the default; null if the defaults were not recorded.';
@@ -3378,7 +3378,7 @@ COMMENT ON COLUMN config.is_declared IS 'Whether a loaded package declares the o
 COMMENT ON COLUMN config.is_run_specific IS 'Whether the value naturally differs in each run. Examples are addresses, ports and folders for temporary files.';
 COMMENT ON COLUMN config.processes IS 'Number of processes of that kind with this value and source.';
 COMMENT ON COLUMN config.workers IS 'Addresses of workers with this value and source; null for other processes.';
-COMMENT ON COLUMN config.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN config.trace_id IS 'ID of the trace.';
 
 -- Each segment repeats the facts of the first one, so that it can be read alone. Views such as
 -- packages and config have the complete lists; the most common facts appear here under their
@@ -3466,7 +3466,7 @@ COMMENT ON COLUMN environment.section IS 'Topic of the fact.';
 COMMENT ON COLUMN environment.name IS 'Name of the fact.';
 COMMENT ON COLUMN environment.value IS 'Text unchanged; any other value as JSON.';
 COMMENT ON COLUMN environment.t IS 'Time of recording, in seconds since the epoch.';
-COMMENT ON COLUMN environment.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN environment.trace_id IS 'ID of the trace.';
 
 -- Compares the sets of values of each kind of process that both traces describe. A name that
 -- only one trace contains is a difference only if both were recorded by the same rules; before
@@ -3552,13 +3552,13 @@ FROM compared
 GROUP BY trace_id, category, name
 ORDER BY trace_id, category, name;
 
-COMMENT ON VIEW differences IS 'Differences in set-up between each trace and the first opened one. One row per package, option of Dask''s configuration or argument of the cluster. Values that naturally differ in each run (addresses, ports, folders for temporary files) are left out, and so is what only one of the two traces recorded.';
+COMMENT ON VIEW differences IS 'Differences in setup between each trace and the first opened one. One row per package, option of Dask''s configuration or argument of the cluster. Values that naturally differ in each run (addresses, ports, folders for temporary files) are left out, and so is what only one of the two traces recorded.';
 COMMENT ON COLUMN differences.category IS 'package, configuration or cluster.';
 COMMENT ON COLUMN differences.name IS 'Name of the package, the option or the argument.';
 COMMENT ON COLUMN differences.first_value IS 'Version or value in the first trace; null if it is absent. Only processes that differ are included.';
 COMMENT ON COLUMN differences.value IS 'Version or value in this trace; null if it is absent.';
 COMMENT ON COLUMN differences.processes IS 'Kinds of process that differ: client, scheduler, worker.';
-COMMENT ON COLUMN differences.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN differences.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW packages AS
 SELECT
@@ -3582,7 +3582,7 @@ COMMENT ON COLUMN packages.process IS 'Kind of process: scheduler, client (the r
 COMMENT ON COLUMN packages.processes IS 'Number of processes of that kind with this version.';
 COMMENT ON COLUMN packages.workers IS 'Addresses of workers with this version; null for other processes.';
 COMMENT ON COLUMN packages.differs IS 'Whether processes of this run have different versions.';
-COMMENT ON COLUMN packages.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN packages.trace_id IS 'ID of the trace.';
 
 -- Graphs that arrive while the scheduler has work belong to the current computation.
 CREATE OR REPLACE VIEW computations AS
@@ -3646,7 +3646,7 @@ LEFT JOIN codes USING (trace_id, computation)
 ORDER BY trace_id, seq;
 
 COMMENT ON VIEW computations IS 'Dask computations, with the code that submitted them. One row per computation, a period in which the scheduler has work. Graphs submitted during the period belong to it.';
-COMMENT ON COLUMN computations.computation IS 'Computation identity.';
+COMMENT ON COLUMN computations.computation IS 'ID of the computation.';
 COMMENT ON COLUMN computations.t IS 'Submission of the first graph, in seconds since the epoch.';
 COMMENT ON COLUMN computations.client IS 'Client that submitted the first graph.';
 COMMENT ON COLUMN computations.stimulus_id IS 'First graph, as in graph_updates.';
@@ -3656,7 +3656,7 @@ COMMENT ON COLUMN computations.filename IS 'Source file of the first submitting 
 COMMENT ON COLUMN computations.line_number IS 'Line number in filename.';
 COMMENT ON COLUMN computations.line IS 'Text of this line.';
 COMMENT ON COLUMN computations.code IS 'Submitting code (functions or notebook cells), without repetitions.';
-COMMENT ON COLUMN computations.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN computations.trace_id IS 'ID of the trace.';
 
 -- Measurements of chunk attempts: one row per task attempt and chunk.
 CREATE OR REPLACE TABLE _chunk_measurements AS
@@ -3838,7 +3838,7 @@ COMMENT ON COLUMN restrictions.resources IS 'Dask resources required, as JSON.';
 COMMENT ON COLUMN restrictions.allow_other_workers IS 'True if the task may run elsewhere when none of these workers is available.';
 COMMENT ON COLUMN restrictions.retries IS 'Number of retries allowed.';
 COMMENT ON COLUMN restrictions.priority IS 'User priority. Higher values run first.';
-COMMENT ON COLUMN restrictions.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN restrictions.trace_id IS 'ID of the trace.';
 
 -- A task record precedes the transitions of the same instant. A key that is submitted again
 -- begins anew.
@@ -3871,7 +3871,7 @@ COMMENT ON COLUMN task_states.key IS 'Task key.';
 COMMENT ON COLUMN task_states.prefix IS 'Key prefix. Null if the task was not recorded.';
 COMMENT ON COLUMN task_states.state IS 'State on the scheduler: released, waiting, no-worker, queued, processing, memory, erred or forgotten.';
 COMMENT ON COLUMN task_states.since_t IS 'Time of the last change of state, in seconds since the epoch.';
-COMMENT ON COLUMN task_states.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_states.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW unattempted AS
 WITH never AS (
@@ -3911,7 +3911,7 @@ COMMENT ON COLUMN unattempted.key IS 'Task key.';
 COMMENT ON COLUMN unattempted.prefix IS 'Key prefix.';
 COMMENT ON COLUMN unattempted.reason IS 'a dependency failed (so that the task erred, too), waiting at the end (of the recording), result known before (computed before the recording, or scattered), failed before the recording, cancelled (released before it was dispatched) or not needed (no transition: no requested result depends on it).';
 COMMENT ON COLUMN unattempted.last_state IS 'Last recorded state of the task.';
-COMMENT ON COLUMN unattempted.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN unattempted.trace_id IS 'ID of the trace.';
 
 -- Only changes are recorded: after a client has requested a key, it releases the key, requests it
 -- again because Dask has forgotten it in the meantime, or does neither.
@@ -3968,14 +3968,14 @@ FROM wanted
 LEFT JOIN _tasks AS task USING (trace_id, key)
 ORDER BY wanted.trace_id, wanted.start_t, wanted.client, wanted.key;
 
-COMMENT ON VIEW wanted_keys IS 'Times during which a client wanted a key: Dask keeps the result of a key that any client wants. One row per client, key and time. Futures are wanted until they are released. A client is also a queue-…, variable-… or published-… dataset of Dask, or fire-and-forget, whose tasks are wanted until they end.';
+COMMENT ON VIEW wanted_keys IS 'Times during which a client wanted a key: Dask keeps the result of a key that any client wants. One row per client, key and time. Futures are wanted until they are released. It can also be a queue (queue-…), a variable (variable-…) or a published dataset (published-…) of Dask, or fire-and-forget, whose tasks are wanted until they end.';
 COMMENT ON COLUMN wanted_keys.key IS 'Task key.';
 COMMENT ON COLUMN wanted_keys.prefix IS 'Key prefix. Null if the task was not recorded, as of scattered data.';
 COMMENT ON COLUMN wanted_keys.client IS 'Client.';
-COMMENT ON COLUMN wanted_keys.start_t IS 'Time from which it wanted the key, in seconds since the epoch. Keys that were wanted before begin with the recording.';
+COMMENT ON COLUMN wanted_keys.start_t IS 'Time from which it wanted the key, in seconds since the epoch. For keys that were wanted before the recording, its start.';
 COMMENT ON COLUMN wanted_keys.stop_t IS 'Time at which it released the key, or at which Dask forgot the task, in seconds since the epoch. Null if the trace ends first.';
 COMMENT ON COLUMN wanted_keys.seconds IS 'Duration.';
-COMMENT ON COLUMN wanted_keys.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN wanted_keys.trace_id IS 'ID of the trace.';
 
 -- Stacks estimated from caller-callee pairs. The self time of a function is divided among its
 -- callers as measured by Yappi, and further up in proportion to total time, as in gprof. Stacks
@@ -4162,8 +4162,8 @@ COMMENT ON COLUMN yappi_calls.actual_calls IS 'Number of nonrecursive calls. Nul
 COMMENT ON COLUMN yappi_calls.self_seconds IS 'Self time of the callee in these calls. Null if the file does not contain it.';
 COMMENT ON COLUMN yappi_calls.total_seconds IS 'Total time of the callee in these calls.';
 COMMENT ON COLUMN yappi_calls.log IS 'Name of the imported file.';
-COMMENT ON COLUMN yappi_calls.source IS 'Identity of the file, as in imports.';
-COMMENT ON COLUMN yappi_calls.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN yappi_calls.source IS 'ID of the file, as in imports.';
+COMMENT ON COLUMN yappi_calls.trace_id IS 'ID of the trace.';
 
 -- Phases that workers reported at the end of an attempt (startstops), by the rowid of the
 -- transition that ended it.
@@ -4362,7 +4362,7 @@ COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one graph layer.
 COMMENT ON COLUMN tasks.span_id IS 'Span of the task: that of its group, which Dask files under the span of its first task.';
 COMMENT ON COLUMN tasks.is_other_span IS 'Whether the task was submitted in another span, as an earlier task of its group was submitted in span_id. Known for tasks that were submitted during the recording, from trace format 2.3 on.';
 COMMENT ON COLUMN tasks.submitted_span_path IS 'Names of the span in which it was submitted, from the outermost one; default outside of spans. Null unless is_other_span.';
-COMMENT ON COLUMN tasks.submitted_span_id IS 'Identity of that span. Null outside of spans and unless is_other_span.';
+COMMENT ON COLUMN tasks.submitted_span_id IS 'ID of that span. Null outside of spans and unless is_other_span.';
 COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it needs.';
 COMMENT ON COLUMN tasks.n_dependencies IS 'Number of dependencies.';
 COMMENT ON COLUMN tasks.priority IS 'Dask priority. Lower values run first.';
@@ -4371,7 +4371,7 @@ COMMENT ON COLUMN tasks.submitted_t IS 'First submission, in seconds since the e
 COMMENT ON COLUMN tasks.client IS 'Client that submitted it.';
 COMMENT ON COLUMN tasks.submissions IS 'Number of times the key was submitted.';
 COMMENT ON COLUMN tasks.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
-COMMENT ON COLUMN tasks.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN tasks.trace_id IS 'ID of the trace.';
 
 -- Rows of profile_stacks in any order: sorting takes more memory than everything else.
 CREATE OR REPLACE VIEW _profile_stacks AS
@@ -4582,7 +4582,7 @@ COMMENT ON COLUMN dependencies.has_transfer IS 'True if this task reported a tra
 COMMENT ON COLUMN dependencies.task_group IS 'Task group of the task.';
 COMMENT ON COLUMN dependencies.dependency_group IS 'Task group of the dependency. Null if it was not recorded as a task.';
 COMMENT ON COLUMN dependencies.stimulus_id IS 'Graph that the task was submitted with, as in graph_updates.';
-COMMENT ON COLUMN dependencies.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN dependencies.trace_id IS 'ID of the trace.';
 
 -- An arrival belongs to the attempt that ended next on the scheduler's clock, because work
 -- stealing can send a task again within an attempt.
@@ -4712,7 +4712,7 @@ COMMENT ON COLUMN dispatch_latency.clocks_disagree IS 'True if a part is negativ
 COMMENT ON COLUMN dispatch_latency.stimulus_id IS 'Stimulus of the transition to processing on the scheduler.';
 COMMENT ON COLUMN dispatch_latency.worker_stimulus_id IS 'Stimulus of the transition to waiting on the worker.';
 COMMENT ON COLUMN dispatch_latency.run_id IS 'Dask''s run id of the attempt.';
-COMMENT ON COLUMN dispatch_latency.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN dispatch_latency.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW latencies AS
 WITH slots AS (
@@ -4782,7 +4782,7 @@ COMMENT ON COLUMN latencies.execute_seconds IS 'Execution time: deserializing, r
 COMMENT ON COLUMN latencies.report_seconds IS 'Time from the end on the worker to the end recorded by the scheduler.';
 COMMENT ON COLUMN latencies.processing_seconds IS 'Time from dispatch to the end recorded by the scheduler: end_t - processing_t of task_runs.';
 COMMENT ON COLUMN latencies.run_id IS 'Dask''s run id of the attempt.';
-COMMENT ON COLUMN latencies.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN latencies.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW prefixes AS
 WITH submitted AS (
@@ -4864,7 +4864,7 @@ COMMENT ON COLUMN prefixes.deserialize_seconds IS 'Time to deserialize the tasks
 COMMENT ON COLUMN prefixes.disk_seconds IS 'Time to spill to disk and read back.';
 COMMENT ON COLUMN prefixes.output_bytes IS 'Total size of the results.';
 COMMENT ON COLUMN prefixes.roles IS 'Roles of these tasks in a coffea run, as in task_roles. Null if there are none.';
-COMMENT ON COLUMN prefixes.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN prefixes.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW task_phases AS
 SELECT
@@ -4896,7 +4896,7 @@ COMMENT ON COLUMN task_phases.start_t IS 'Start, in seconds since the epoch.';
 COMMENT ON COLUMN task_phases.stop_t IS 'End, in seconds since the epoch.';
 COMMENT ON COLUMN task_phases.seconds IS 'Duration. Transfers can overlap each other.';
 COMMENT ON COLUMN task_phases.source IS 'Address of the worker that a transfer fetched from. Null for other phases.';
-COMMENT ON COLUMN task_phases.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_phases.trace_id IS 'ID of the trace.';
 
 -- Worker processes. Addresses can be reused, so each process owns its address in [from_t, next
 -- from_t), and runs and samples are matched with ASOF joins. The first process of an address
@@ -5068,7 +5068,7 @@ COMMENT ON COLUMN task_roles.disk_seconds IS 'Time to spill to disk and read bac
 COMMENT ON COLUMN task_roles.output_bytes IS 'Total size of the results.';
 COMMENT ON COLUMN task_roles.first_t IS 'First dispatch to a worker, in seconds since the epoch.';
 COMMENT ON COLUMN task_roles.last_t IS 'Last end of an attempt, in seconds since the epoch.';
-COMMENT ON COLUMN task_roles.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_roles.trace_id IS 'ID of the trace.';
 
 -- Tasks and their metrics belong to one span. Totals of a span add up all spans below it, each
 -- once.
@@ -5187,10 +5187,10 @@ LEFT JOIN named
 ORDER BY own.trace_id, named.place NULLS LAST, own.span_id;
 
 COMMENT ON VIEW span_totals IS 'Totals by Dask span. One row per span, in the order in which they began. Columns without total_ cover the span alone and add up to the whole run; columns with total_ include nested spans. A last row without span_id covers work outside any span, such as transfers in worker metrics.';
-COMMENT ON COLUMN span_totals.span_id IS 'Span identity. Null for work outside any span.';
+COMMENT ON COLUMN span_totals.span_id IS 'ID of the span. Null for work outside any span.';
 COMMENT ON COLUMN span_totals.name IS 'Span name. Null if its record is missing.';
 COMMENT ON COLUMN span_totals.path IS 'Names from the outermost span to this one.';
-COMMENT ON COLUMN span_totals.parent_id IS 'Identity of the enclosing span.';
+COMMENT ON COLUMN span_totals.parent_id IS 'ID of the enclosing span.';
 COMMENT ON COLUMN span_totals.tasks IS 'Keys that Dask files under the span.';
 COMMENT ON COLUMN span_totals.other_span_tasks IS 'Those of them that were submitted in another span: tasks.is_other_span.';
 COMMENT ON COLUMN span_totals.task_runs IS 'Attempts at its tasks.';
@@ -5218,7 +5218,7 @@ COMMENT ON COLUMN span_totals.total_noncpu_seconds IS 'noncpu_seconds, with nest
 COMMENT ON COLUMN span_totals.total_first_t IS 'first_t, with nested spans.';
 COMMENT ON COLUMN span_totals.total_last_t IS 'last_t, with nested spans.';
 COMMENT ON COLUMN span_totals.total_wall_seconds IS 'wall_seconds, with nested spans.';
-COMMENT ON COLUMN span_totals.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN span_totals.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW profile_stacks AS
 SELECT * EXCLUDE (record, place)
@@ -5237,11 +5237,11 @@ COMMENT ON COLUMN profile_stacks.ambiguous_samples IS 'Samples in which one of s
 COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of its callees: exclusive samples if Dask counted innermost functions.';
 COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack as name, filename and line number.';
 COMMENT ON COLUMN profile_stacks.lines IS 'Line first sampled in each function, in the same record.';
-COMMENT ON COLUMN profile_stacks.server_id IS 'Process identity.';
+COMMENT ON COLUMN profile_stacks.server_id IS 'ID of the process.';
 COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Sampling interval of a thread. For Yappi, one microsecond.';
 COMMENT ON COLUMN profile_stacks.profiler IS 'Profiler: dask or yappi.';
 COMMENT ON COLUMN profile_stacks.log IS 'File name of the imported Yappi file.';
-COMMENT ON COLUMN profile_stacks.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN profile_stacks.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW task_runs AS
 SELECT
@@ -5304,7 +5304,7 @@ COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that 
 COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chunk, or for its number of entries. Null for all other tasks, and for those that read several files.';
 COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
 COMMENT ON COLUMN task_runs.stolen_from IS 'Address of the worker that the task was sent to at processing_t, if work stealing moved it to another one. Null for all other attempts.';
-COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_runs.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW task_groups AS
 WITH submitted AS (
@@ -5405,7 +5405,7 @@ COMMENT ON COLUMN task_groups.submitted_t IS 'First submission of a task, in sec
 COMMENT ON COLUMN task_groups.first_t IS 'First dispatch of an attempt to a worker, in seconds since the epoch.';
 COMMENT ON COLUMN task_groups.last_t IS 'Last end of an attempt as recorded by the scheduler, in seconds since the epoch.';
 COMMENT ON COLUMN task_groups.wall_seconds IS 'last_t - first_t. Groups run concurrently, so this does not add up.';
-COMMENT ON COLUMN task_groups.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_groups.trace_id IS 'ID of the trace.';
 
 -- Times in which the records of an address belong to a process. A join with them is faster than
 -- an ASOF join of many attempts.
@@ -5943,7 +5943,7 @@ COMMENT ON COLUMN cluster_sizes.planned IS 'Workers that the cluster should have
 COMMENT ON COLUMN cluster_sizes.requested IS 'Workers that the cluster object has requested, as by submitting jobs.';
 COMMENT ON COLUMN cluster_sizes.joined IS 'Workers connected to the scheduler at that time.';
 COMMENT ON COLUMN cluster_sizes.client IS 'Recording client.';
-COMMENT ON COLUMN cluster_sizes.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN cluster_sizes.trace_id IS 'ID of the trace.';
 
 -- As in Span.cumulative_worker_metrics of distributed: the thread time of the cluster while a span
 -- was active, minus the execute metrics of the span and of those below it.
@@ -6012,7 +6012,7 @@ LEFT JOIN offered USING (trace_id, span_id)
 ORDER BY spans.trace_id, idle_seconds DESC NULLS LAST, spans.span_id;
 
 COMMENT ON VIEW span_idle IS 'Thread time that was idle or spent on other spans while a span was active. One row per span, with the spans below it; most idle time first. Equal to "idle or other spans" of Span.cumulative_worker_metrics in distributed.';
-COMMENT ON COLUMN span_idle.span_id IS 'Span identity.';
+COMMENT ON COLUMN span_idle.span_id IS 'ID of the span.';
 COMMENT ON COLUMN span_idle.name IS 'Span name, without the enclosing spans.';
 COMMENT ON COLUMN span_idle.path IS 'Names from the outermost span to this one.';
 COMMENT ON COLUMN span_idle.start_t IS 'First submission of a task of the span, in seconds since the epoch.';
@@ -6021,7 +6021,7 @@ COMMENT ON COLUMN span_idle.thread_seconds IS 'Thread time of the cluster from s
 COMMENT ON COLUMN span_idle.known_seconds IS 'Seconds of the fine metrics of its tasks (context execute). Null if none were recorded.';
 COMMENT ON COLUMN span_idle.idle_seconds IS 'thread_seconds - known_seconds, at least 0.';
 COMMENT ON COLUMN span_idle.idle_share IS 'idle_seconds / thread_seconds.';
-COMMENT ON COLUMN span_idle.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN span_idle.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW pauses AS
 SELECT worker, start_t, stop_t, stop_t - start_t AS seconds, trace_id
@@ -6034,7 +6034,7 @@ COMMENT ON COLUMN pauses.worker IS 'Worker address.';
 COMMENT ON COLUMN pauses.start_t IS 'Start of the pause on the scheduler, in seconds since the epoch.';
 COMMENT ON COLUMN pauses.stop_t IS 'End of the pause, or departure of the worker, in seconds since the epoch. Null if the trace ends first.';
 COMMENT ON COLUMN pauses.seconds IS 'Duration.';
-COMMENT ON COLUMN pauses.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN pauses.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW failures AS
 SELECT * EXCLUDE (trace_id), _error_cause(exception) AS cause, trace_id
@@ -6139,7 +6139,7 @@ COMMENT ON COLUMN failures.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN failures.traceback IS 'Traceback text.';
 COMMENT ON COLUMN failures.detail IS 'Further information: why a worker left and what was lost with it, why Dask gave up on a task, which entries were skipped. A nanny that kills its worker for memory is recorded with distributed 2024.4.2 and later.';
 COMMENT ON COLUMN failures.cause IS 'Text of the error that caused the exception, if coffea quotes it (Failed processing file: …); otherwise the exception.';
-COMMENT ON COLUMN failures.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN failures.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE MACRO stragglers_by(min_relative_duration) AS TABLE
 WITH usual AS (
@@ -6218,7 +6218,7 @@ COMMENT ON COLUMN stragglers.filename IS 'File of the chunk. Null without a chun
 COMMENT ON COLUMN stragglers.entry_start IS 'First entry read.';
 COMMENT ON COLUMN stragglers.entry_stop IS 'Entry after the last one read.';
 COMMENT ON COLUMN stragglers.run_id IS 'Dask''s run id of the attempt.';
-COMMENT ON COLUMN stragglers.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN stragglers.trace_id IS 'ID of the trace.';
 
 -- Intervals with an amount: phases of attempts, states of tasks, lifetimes of processes and their
 -- numbers of threads. Process 0 is the scheduler.
@@ -6581,7 +6581,7 @@ COMMENT ON COLUMN chunks.kept IS 'True if the attempt computed a result that was
 COMMENT ON COLUMN chunks.bytes_per_event IS 'bytes_read / events.';
 COMMENT ON COLUMN chunks.decompress_seconds IS 'The part of read_seconds that decompressed ROOT data. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
 COMMENT ON COLUMN chunks.compression IS 'Algorithms of the ROOT data that was decompressed: ZSTD, LZMA, LZ4, ZLIB.';
-COMMENT ON COLUMN chunks.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN chunks.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW datasets AS
 WITH files AS (
@@ -6693,7 +6693,7 @@ COMMENT ON COLUMN datasets.file_read_ratio IS 'Bytes read by processed chunks di
 COMMENT ON COLUMN datasets.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
 COMMENT ON COLUMN datasets.kept_seconds IS 'Compute time of attempts whose result was kept, as in chunks.kept.';
 COMMENT ON COLUMN datasets.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
-COMMENT ON COLUMN datasets.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN datasets.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW sections AS
 WITH attempts AS (
@@ -6757,7 +6757,7 @@ COMMENT ON COLUMN sections.outcome IS 'Outcome of the attempt, as in chunks, or 
 COMMENT ON COLUMN sections.dataset IS 'Dataset of the chunk. Null for other tasks and tasks that read several datasets.';
 COMMENT ON COLUMN sections.filename IS 'File of the chunk. Null for other tasks and tasks that read several files.';
 COMMENT ON COLUMN sections.exception IS 'Text of the exception that ended the section.';
-COMMENT ON COLUMN sections.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN sections.trace_id IS 'ID of the trace.';
 
 -- Losses come from four sources: the reader (raw.damage), the recorder (records of kind loss,
 -- repeated as sums in the trailer), the trailer's record counts and imported logs. A line that cannot be read
@@ -6982,7 +6982,7 @@ COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
 COMMENT ON COLUMN loss.records IS 'Number of missing records, or of surplus ones if more records than were written. Null if unknown.';
 COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';
 COMMENT ON COLUMN loss.t IS 'Time of detection, in seconds since the epoch. For a damaged file, the time of its last record.';
-COMMENT ON COLUMN loss.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN loss.trace_id IS 'ID of the trace.';
 
 -- Computing attempts of workers with a Darshan log. Dask converts times to the scheduler's clock
 -- with a delay that it measures at each heartbeat; the first one can be 0.1 s wrong. An attempt
@@ -7075,8 +7075,8 @@ COMMENT ON COLUMN io_files.pid IS 'Process id, if the job was a single process: 
 COMMENT ON COLUMN io_files.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
 COMMENT ON COLUMN io_files.counters IS 'All nonzero counters of the layer, by Darshan''s names, as JSON.';
 COMMENT ON COLUMN io_files.log IS 'Log file name.';
-COMMENT ON COLUMN io_files.source IS 'Identity of the log, as in io_jobs.';
-COMMENT ON COLUMN io_files.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN io_files.source IS 'ID of the log, as in io_jobs.';
+COMMENT ON COLUMN io_files.trace_id IS 'ID of the trace.';
 
 -- Sum of amount times seconds in each bucket by process, exactly. An interval raises the level at
 -- its start and lowers it at its end. Within a bucket the initial level is extended, and each
@@ -7207,7 +7207,7 @@ COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpr
 COMMENT ON COLUMN branches.byte_share IS 'Share of the compressed bytes of all branches of all datasets.';
 COMMENT ON COLUMN branches.read_share IS 'Share of the read time of all branches of all datasets.';
 COMMENT ON COLUMN branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
-COMMENT ON COLUMN branches.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN branches.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW chunk_branches AS
 SELECT
@@ -7246,7 +7246,7 @@ COMMENT ON COLUMN chunk_branches.worker IS 'Worker address.';
 COMMENT ON COLUMN chunk_branches.outcome IS 'Outcome of the attempt, as in chunks.';
 COMMENT ON COLUMN chunk_branches.run_id IS 'Dask''s run id of the attempt, as in chunks.';
 COMMENT ON COLUMN chunk_branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
-COMMENT ON COLUMN chunk_branches.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN chunk_branches.trace_id IS 'ID of the trace.';
 
 -- Durations of chunks relative to those expected from their datasets and numbers of events.
 CREATE OR REPLACE TABLE _chunk_ratios AS
@@ -7412,7 +7412,7 @@ COMMENT ON COLUMN chunk_costs.min_events IS 'Smallest size at which the expected
 COMMENT ON COLUMN chunk_costs.max_events IS 'Largest size at which the expected time of the run is within 2 % of the shortest.';
 COMMENT ON COLUMN chunk_costs.recommended_events IS 'Recommended chunksize of a coffea Runner: median_events if between min_events and max_events, otherwise the nearer bound, rounded to two digits within the bounds. Never more than largest_file_events.';
 COMMENT ON COLUMN chunk_costs.note IS 'Effect and uncertainty of the recommendation, or the reason why there is none and how to obtain one.';
-COMMENT ON COLUMN chunk_costs.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN chunk_costs.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW section_totals AS
 WITH computing AS (
@@ -7466,7 +7466,7 @@ COMMENT ON COLUMN section_totals.mean_memory_delta_bytes IS 'Mean change of proc
 COMMENT ON COLUMN section_totals.min_memory_delta_bytes IS 'Minimum change of process memory.';
 COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'Maximum change of process memory.';
 COMMENT ON COLUMN section_totals.compute_share IS 'seconds as a share of the compute time of all chunk attempts of the dataset.';
-COMMENT ON COLUMN section_totals.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN section_totals.trace_id IS 'ID of the trace.';
 
 -- Totals of each run: one row per trace.
 CREATE OR REPLACE TABLE _run AS
@@ -8007,7 +8007,7 @@ COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worke
 COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
 COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
 COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';
-COMMENT ON COLUMN run.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN run.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW io_jobs AS
 SELECT
@@ -8055,8 +8055,8 @@ COMMENT ON COLUMN io_jobs.clock_offset_seconds IS 'Estimated offset to add to th
 COMMENT ON COLUMN io_jobs.clock_offset_error_seconds IS 'Half the width of the range of plausible offsets.';
 COMMENT ON COLUMN io_jobs.darshan_version IS 'Darshan version.';
 COMMENT ON COLUMN io_jobs.log IS 'Log file name.';
-COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';
-COMMENT ON COLUMN io_jobs.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN io_jobs.source IS 'ID of the log: the first 16 hexadecimal digits of its SHA-256.';
+COMMENT ON COLUMN io_jobs.trace_id IS 'ID of the trace.';
 
 -- Darshan does not record threads, and its clock is not that of Dask's times. A call belongs to an
 -- attempt that computes during it at the plausible offsets between the clocks.
@@ -8142,13 +8142,13 @@ COMMENT ON COLUMN io_segments.host IS 'Host name from Darshan.';
 COMMENT ON COLUMN io_segments.rank IS 'Rank of the process in its job.';
 COMMENT ON COLUMN io_segments.pid IS 'Process id, if the job was a single process: from the name of the log, otherwise the job number, which is the process id without a batch system.';
 COMMENT ON COLUMN io_segments.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
-COMMENT ON COLUMN io_segments.key IS 'Task that made the call, since the worker was computing only this one at the time. Null if confidence is below 0.95: Darshan records neither tasks nor threads.';
+COMMENT ON COLUMN io_segments.key IS 'Task that probably made the call: the first of candidate_keys if confidence is at least 0.95, else null. Darshan records neither tasks nor threads.';
 COMMENT ON COLUMN io_segments.attempt IS 'Attempt number of this task.';
 COMMENT ON COLUMN io_segments.candidate_keys IS 'Keys of the tasks that the worker may have been computing during the call, the most probable first. Null if the worker is unknown.';
 COMMENT ON COLUMN io_segments.confidence IS 'Confidence in the first of candidate_keys, from 0 to 1: share of the plausible offsets between Darshan''s clock and Dask''s times (io_jobs.clock_offset_seconds) at which the worker computed this task during the call, divided among tasks computed at the same time.';
 COMMENT ON COLUMN io_segments.log IS 'Log file name.';
-COMMENT ON COLUMN io_segments.source IS 'Identity of the log, as in io_jobs.';
-COMMENT ON COLUMN io_segments.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN io_segments.source IS 'ID of the log, as in io_jobs.';
+COMMENT ON COLUMN io_segments.trace_id IS 'ID of the trace.';
 
 -- Sums for buckets of any length; null is the default length.
 CREATE OR REPLACE MACRO _process_buckets(bucket_seconds) AS TABLE
@@ -8273,7 +8273,7 @@ COMMENT ON COLUMN workers.peak_memory_bytes IS 'Peak process memory, at a sampli
 COMMENT ON COLUMN workers.chunks IS 'Chunks processed successfully.';
 COMMENT ON COLUMN workers.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
 COMMENT ON COLUMN workers.bytes_read IS 'Bytes read by chunks. Null if not measured.';
-COMMENT ON COLUMN workers.server_id IS 'Process identity.';
+COMMENT ON COLUMN workers.server_id IS 'ID of the process.';
 COMMENT ON COLUMN workers.failed_chunks IS 'Chunk attempts that erred, were retried, were lost, or were skipped.';
 COMMENT ON COLUMN workers.chunk_seconds IS 'Compute time of all its chunk attempts.';
 COMMENT ON COLUMN workers.chunk_share IS 'Share of the compute time of all chunk attempts.';
@@ -8290,7 +8290,7 @@ COMMENT ON COLUMN workers.pid IS 'Process id on its host.';
 COMMENT ON COLUMN workers.nanny IS 'Address of its nanny. Null if it has none.';
 COMMENT ON COLUMN workers.resources IS 'Dask resources that it offers, as JSON.';
 COMMENT ON COLUMN workers.local_directory IS 'Folder for spilled results.';
-COMMENT ON COLUMN workers.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN workers.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW files AS
 WITH totals AS (
@@ -8424,7 +8424,7 @@ COMMENT ON COLUMN files.relative_duration IS 'Duration of its chunks relative to
 COMMENT ON COLUMN files.relative_duration_error IS 'Standard error of relative_duration, from the scatter of chunks.';
 COMMENT ON COLUMN files.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of all files. Of two files, or if no other file was read at the same time, at least 2.5 is required.';
 COMMENT ON COLUMN files.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
-COMMENT ON COLUMN files.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN files.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW metadata_map AS
 WITH cells(step, level, metadata, cell, "view", hint) AS (
@@ -8630,7 +8630,7 @@ COMMENT ON COLUMN metadata_map.is_recorded IS 'Whether this trace contains the m
 COMMENT ON COLUMN metadata_map.records IS 'Number of records or rows; null if it cannot be recorded.';
 COMMENT ON COLUMN metadata_map."view" IS 'View with the metadata; null if it cannot be recorded.';
 COMMENT ON COLUMN metadata_map.hint IS 'How to record missing or incomplete metadata, or why that is impossible.';
-COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN metadata_map.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE MACRO concurrency_by(bucket_seconds) AS TABLE
 WITH buckets AS (
@@ -8676,7 +8676,7 @@ ORDER BY trace_id, t;
 
 COMMENT ON MACRO TABLE concurrency_by IS 'The view concurrency with buckets of a given length in seconds.';
 
-CREATE OR REPLACE MACRO utilisation_by(bucket_seconds) AS TABLE
+CREATE OR REPLACE MACRO utilization_by(bucket_seconds) AS TABLE
 WITH totals AS (
     SELECT
         process,
@@ -8701,7 +8701,7 @@ SELECT
     totals.transfer_seconds,
     CASE WHEN presence.nthreads IS NOT NULL THEN totals.threads END AS thread_seconds,
     _clip_negative(thread_seconds - totals.compute_seconds) AS idle_seconds,
-    totals.compute_seconds / nullif(thread_seconds, 0) AS utilisation,
+    totals.compute_seconds / nullif(thread_seconds, 0) AS utilization,
     workers.server_id,
     workers.trace_id
 FROM totals
@@ -8709,7 +8709,7 @@ INNER JOIN _workers AS workers USING (process)
 INNER JOIN _worker_presence AS presence USING (process)
 ORDER BY workers.trace_id, totals.t, process;
 
-COMMENT ON MACRO TABLE utilisation_by IS 'The view utilisation with buckets of a given length in seconds.';
+COMMENT ON MACRO TABLE utilization_by IS 'The view utilization with buckets of a given length in seconds.';
 
 CREATE OR REPLACE VIEW concurrency AS FROM concurrency_by(NULL);
 
@@ -8726,21 +8726,21 @@ COMMENT ON COLUMN concurrency.workers IS 'Number of workers.';
 COMMENT ON COLUMN concurrency.nthreads IS 'Number of threads. Workers with an unknown number of threads count 0; null if it is unknown for all.';
 COMMENT ON COLUMN concurrency.compute_seconds IS 'Compute time in the bucket. The sum over all buckets is that of task_runs.';
 COMMENT ON COLUMN concurrency.thread_seconds IS 'Available thread time. The sum over all buckets is core_seconds of run.';
-COMMENT ON COLUMN concurrency.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN concurrency.trace_id IS 'ID of the trace.';
 
-CREATE OR REPLACE VIEW utilisation AS FROM utilisation_by(NULL);
+CREATE OR REPLACE VIEW utilization AS FROM utilization_by(NULL);
 
-COMMENT ON VIEW utilisation IS 'Thread utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilisation_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
-COMMENT ON COLUMN utilisation.t IS 'Start of the bucket, in seconds since the epoch.';
-COMMENT ON COLUMN utilisation.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
-COMMENT ON COLUMN utilisation.worker IS 'Worker address.';
-COMMENT ON COLUMN utilisation.name IS 'Worker name, which a restarted worker keeps.';
-COMMENT ON COLUMN utilisation.compute_seconds IS 'Compute time in the bucket, summed over threads.';
-COMMENT ON COLUMN utilisation.failed_seconds IS 'Part of compute_seconds of attempts that did not succeed (outcome other than memory).';
-COMMENT ON COLUMN utilisation.transfer_seconds IS 'Time to fetch dependencies from other workers. Transfers overlap each other and computations.';
-COMMENT ON COLUMN utilisation.thread_seconds IS 'Available thread time. Null if the number of threads is unknown.';
-COMMENT ON COLUMN utilisation.idle_seconds IS 'thread_seconds - compute_seconds.';
-COMMENT ON COLUMN utilisation.utilisation IS 'compute_seconds / thread_seconds. Slightly more than 1 is due to the worker''s clock; much more, to tasks that secede from their thread.';
-COMMENT ON COLUMN utilisation.server_id IS 'Process identity.';
-COMMENT ON COLUMN utilisation.trace_id IS 'Trace identity.';
+COMMENT ON VIEW utilization IS 'Thread utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilization_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
+COMMENT ON COLUMN utilization.t IS 'Start of the bucket, in seconds since the epoch.';
+COMMENT ON COLUMN utilization.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
+COMMENT ON COLUMN utilization.worker IS 'Worker address.';
+COMMENT ON COLUMN utilization.name IS 'Worker name, which a restarted worker keeps.';
+COMMENT ON COLUMN utilization.compute_seconds IS 'Compute time in the bucket, summed over threads.';
+COMMENT ON COLUMN utilization.failed_seconds IS 'Part of compute_seconds of attempts that did not succeed (outcome other than memory).';
+COMMENT ON COLUMN utilization.transfer_seconds IS 'Time to fetch dependencies from other workers. Transfers overlap each other and computations.';
+COMMENT ON COLUMN utilization.thread_seconds IS 'Available thread time. Null if the number of threads is unknown.';
+COMMENT ON COLUMN utilization.idle_seconds IS 'thread_seconds - compute_seconds.';
+COMMENT ON COLUMN utilization.utilization IS 'compute_seconds / thread_seconds. Slightly more than 1 is due to the worker''s clock; much more, to tasks that secede from the thread pool.';
+COMMENT ON COLUMN utilization.server_id IS 'ID of the process.';
+COMMENT ON COLUMN utilization.trace_id IS 'ID of the trace.';
 

@@ -52,9 +52,9 @@ usage: roast-analyze [TRACE…] [--html [FILE]] [--open] [--title TITLE] [--json
 
 Summarize a trace in the terminal, or write its report with --html.
 
-Without a trace, the newest ones in this folder are listed. Several traces are
-compared with each other. A store has a page of all its runs; with a trace_id, the
-report of that run. For example:
+Without a trace, the newest ones in the working directory are listed. Several
+traces are compared with each other. A store has a page of all its runs; with a
+trace_id, the report of that run. For example:
 
     roast-analyze
     roast-analyze trace.jsonl.zst

@@ -35,7 +35,7 @@ METRICS: Final[dict[str, tuple[str, str | None]]] = {
     "peak_nthreads": ("maximum number of threads at a time", None),
     "tasks": ("keys submitted", None),
     "task_runs": ("attempts at tasks", None),
-    "failures": ("failed attempts, lost workers and killed tasks", None),
+    "failures": ("failed, lost or skipped attempts, skipped files and lost workers", None),
     "chunks": ("chunks processed", None),
     "events": ("events in these chunks", None),
     "events_per_second": ("rate of the whole cluster while chunks were processed", None),

@@ -102,7 +102,7 @@ def to_html(trace: Session) -> str:
             lost.append(
                 f"and {count(len(losses) - _LOSSES)} more in the view <code>loss</code>"
             )
-        whole = "Nothing is lost."
+        whole = "No loss was detected."
         parts.append(f"Incomplete (reason, records, detail):{_list(lost)}" if lost else whole)
         # Hundreds of names would push everything else out of sight.
         parts.append(folded)

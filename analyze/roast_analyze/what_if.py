@@ -220,16 +220,16 @@ def _limits(
 ) -> Iterator[str]:
     """Yield the limitations of the prediction."""
     if result.unfinished:
-        yield f"{result.unfinished} tasks cannot run: no worker that may run them stays"
+        yield f"{result.unfinished} tasks cannot run: no worker that may run them remains"
     if tasks := recorded.facts["unattempted_tasks"]:
-        yield f"not included: tasks that waited at the end of the recording ({tasks})"
+        yield f"not included: tasks that still waited when the recording ended ({tasks})"
     if tasks := recorded.facts["tasks_with_resources"]:
         yield f"not simulated: resources that tasks need ({tasks})"
     last_end = result.wall_seconds - plan.closing_seconds
     if any(
         worker.is_lost and last_end < worker.to_seconds < math.inf for worker in plan.workers
     ):
-        yield "a lost worker is not lost here: the last task ends before"
+        yield "a worker that was lost in the recorded run stays: the last task ends before"
     if scenario.chunk_size is not None and not recorded.is_cost_known:
         yield (
             "uncertain: no fitted cost of a chunk; only time outside of the processor is fixed"

@@ -46,8 +46,8 @@ class Settings:
     #: Time between two samples of each worker. Workers report at most every 0.5 s, so
     #: shorter intervals repeat values.
     sample_interval_seconds: float = 1.0
-    #: Time between two messages with the samples of Dask's profiler. A worker that dies
-    #: loses as much.
+    #: Time between two messages with the samples of Dask's profiler. A worker that
+    #: dies loses up to this much of its profile.
     profile_interval_seconds: float = 10.0
     #: Memory on the scheduler for records that are not yet written. Beyond it, records are
     #: dropped and counted: samples and profiles first, then events, then the rest.
@@ -74,7 +74,7 @@ class Settings:
     compression_level: int = 6
     #: Size at which a trace that is a folder begins a new segment.
     segment_limit_bytes: int = 256 * 2**20
-    #: Age at which it does.
+    #: Age at which a trace that is a folder begins a new segment.
     segment_limit_seconds: float = 3600.0
     #: Size of all segments of a folder; with the preload, of all traces. Beyond it the oldest
     #: are removed, and the trace records that.

@@ -62,20 +62,20 @@ Worker = Annotated[
 ServerId = Annotated[
     str,
     Field(
-        "identity of the worker process; unlike an address it is never reused",
+        "ID of the worker process; unlike an address it is never reused",
         Content.IDENTITIES,
     ),
 ]
 RunId = Annotated[int, Field("Dask's number of the attempt, unique within a scheduler")]
-SpanId = Annotated[str, Field("identity of the span", Content.IDENTITIES)]
+SpanId = Annotated[str, Field("ID of the span", Content.IDENTITIES)]
 Prefix = Annotated[str, Field("Dask's prefix of the key", Content.PREFIXES)]
-ClientId = Annotated[str, Field("Dask's identity of the client", Content.IDENTITIES)]
+ClientId = Annotated[str, Field("Dask's ID of the client", Content.IDENTITIES)]
 StimulusId = Annotated[
-    str, Field("Dask's identity of the event that caused the change", Content.WORDS)
+    str, Field("Dask's ID of the event that caused the change", Content.WORDS)
 ]
 StartT = Annotated[float, Field("start time", Unit.EPOCH_SECONDS)]
 StopT = Annotated[float, Field("end time", Unit.EPOCH_SECONDS)]
-Thread = Annotated[int, Field("identity of the computing thread within its worker")]
+Thread = Annotated[int, Field("ID of the computing thread within its worker")]
 NBytes = Annotated[int, Field("size as measured by Dask's sizeof", Unit.BYTES)]
 StateAfter = Annotated[str, Field("state after", Content.WORDS, required=True)]
 StateBefore = Annotated[str, Field("state before", Content.WORDS, required=True)]
@@ -103,13 +103,11 @@ class Header(Record, total=False):
     schema_version: Annotated[
         str, Field("version of this schema, major.minor", Content.WORDS, required=True)
     ]
-    trace_id: Annotated[
-        str, Field("identity of the recording", Content.IDENTITIES, required=True)
-    ]
+    trace_id: Annotated[str, Field("ID of the recording", Content.IDENTITIES, required=True)]
     segment: Annotated[int, Field("number of the segment in its trace, from 1", required=True)]
     versions: Versions
     scheduler: Annotated[str, Field("address of the scheduler", Content.HOSTS)]
-    scheduler_id: Annotated[str, Field("identity of the scheduler process", Content.IDENTITIES)]
+    scheduler_id: Annotated[str, Field("ID of the scheduler process", Content.IDENTITIES)]
     settings: Annotated[Json, Field("the recorder's settings", Content.CONFIGURATION)]
     utc_offset_seconds: Annotated[
         float, Field("the scheduler's local time minus UTC", Unit.SECONDS)
@@ -160,7 +158,7 @@ class Trailer(Record, total=False):
 
 
 class Environment(Record, total=False):
-    """A fact about software, machines or set-up of the run.
+    """A fact about software, machines or setup of the run.
 
     A fact of section ``process`` describes the scheduler, the client that records or a
     worker. Its name is which of them. Its value has ``role``, ``pid``, ``python``,
@@ -183,7 +181,7 @@ class Environment(Record, total=False):
     name: Annotated[
         str,
         Field(
-            "name of a fact, a worker or a section of code",
+            "name of the fact",
             Content.CONFIGURATION,
             required=True,
         ),
@@ -202,7 +200,9 @@ class ClusterSize(Record, total=False):
     """
 
     client: ClientId
-    value: Annotated[Json, Field("value of the fact", Content.CONFIGURATION)]
+    value: Annotated[
+        Json, Field("``planned`` and ``requested``, see above", Content.CONFIGURATION)
+    ]
 
 
 class Graph(Record, total=False):
@@ -218,7 +218,7 @@ class Graph(Record, total=False):
 
     client: ClientId
     key: Key
-    value: Annotated[Json, Field("value of the fact", Content.CODE)]
+    value: Annotated[Json, Field("contents of the graph, see above", Content.CODE)]
 
 
 class GraphUpdate(Record, total=False):
@@ -233,7 +233,7 @@ class GraphUpdate(Record, total=False):
     client: ClientId
     stimulus_id: StimulusId
     nbytes: Annotated[int, Field("serialized size", Unit.BYTES)]
-    value: Annotated[Json, Field("value of the fact", Content.PREFIXES)]
+    value: Annotated[Json, Field("contents of the update, see above", Content.PREFIXES)]
 
 
 class Computation(Record, total=False):
@@ -247,13 +247,11 @@ class Computation(Record, total=False):
 
     name: Annotated[
         str,
-        Field(
-            "name of a fact, a worker or a section of code", Content.IDENTITIES, required=True
-        ),
+        Field("ID of the computation", Content.IDENTITIES, required=True),
     ]
     client: ClientId
     stimulus_id: StimulusId
-    value: Annotated[Json, Field("value of the fact", Content.CODE)]
+    value: Annotated[Json, Field("contents of the computation, see above", Content.CODE)]
 
 
 class Task(Record, total=False):
@@ -273,7 +271,7 @@ class Task(Record, total=False):
     priority: Annotated[list[float], Field("Dask's priority; smaller values run first")]
     annotations: Annotated[Json, Field("Dask annotations of the task", Content.ANNOTATIONS)]
     span_id: SpanId
-    value: Annotated[Json, Field("value of the fact", Content.SPANS)]
+    value: Annotated[Json, Field("``submitted_span``, see above", Content.SPANS)]
     client: ClientId
     state: Annotated[
         str,
@@ -335,7 +333,7 @@ class WorkerAdded(Record, total=False):
     server_id: ServerId
     name: Annotated[
         str,
-        Field("name of a fact, a worker or a section of code", Content.HOSTS, required=True),
+        Field("name of the worker", Content.HOSTS, required=True),
     ]
     host: Annotated[str, Field("host of the worker", Content.HOSTS)]
     pid: Pid
@@ -451,7 +449,7 @@ class SchedulerSample(Record, total=False):
     are also the client's.
     """
 
-    server_id: Annotated[str, Field("identity of the scheduler process", Content.IDENTITIES)]
+    server_id: Annotated[str, Field("ID of the scheduler process", Content.IDENTITIES)]
     metrics: MetricsThere
 
 
@@ -464,7 +462,7 @@ class Stall(Record, total=False):
 
     worker: Worker
     server_id: Annotated[
-        str, Field("identity of the worker or scheduler process", Content.IDENTITIES)
+        str, Field("ID of the worker or scheduler process", Content.IDENTITIES)
     ]
     start_t: StartT
     stop_t: StopT
@@ -477,7 +475,7 @@ class Span(Record, total=False):
     span_name: Annotated[
         list[str], Field("names from the outermost span to this one", Content.SPANS)
     ]
-    parent_id: Annotated[str, Field("identity of the enclosing span", Content.IDENTITIES)]
+    parent_id: Annotated[str, Field("ID of the enclosing span", Content.IDENTITIES)]
 
 
 class FineMetric(Record, total=False):
@@ -700,7 +698,7 @@ class Section(Record, total=False):
     run_id: RunId
     name: Annotated[
         str,
-        Field("name of a fact, a worker or a section of code", Content.SPANS, required=True),
+        Field("name of the section", Content.SPANS, required=True),
     ]
     worker: Worker
     thread: Thread

@@ -65,7 +65,7 @@ def test_a_cell_is_small_and_harmless(write_trace):
     assert len(html) < 10_000
     assert Page(html).tags <= {"p", "b", "ul", "li", "code", "details", "summary"}
     assert "⟨U+202E⟩" in html
-    assert "Nothing is lost." in html
+    assert "No loss was detected." in html
     # Of a closed trace only the name and the error are shown.
     assert "the trace is closed" in Page(trace._repr_html_()).text
 

@@ -226,7 +226,7 @@ def test_tasks_that_are_not_simulated_are_noted(open_trace, worker, move, task, 
         stop_t=2.0,
     )
     note = trace.what_if(workers=[2])["note"][-1]
-    assert "not included: tasks that waited at the end of the recording (1)" in note
+    assert "not included: tasks that still waited when the recording ended (1)" in note
     assert "not simulated: resources that tasks need (1)" in note
 
 
@@ -243,7 +243,10 @@ def test_a_loss_after_the_predicted_end_is_noted(open_trace, worker, gone, task,
     notes = trace.what_if(workers=[1, 4])["note"]
 
     assert notes[0] is None
-    assert "a lost worker is not lost here: the last task ends before" in notes[1]
+    assert (
+        "a worker that was lost in the recorded run stays: the last task ends before"
+        in notes[1]
+    )
 
 
 @pytest.mark.parametrize(

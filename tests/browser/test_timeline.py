@@ -71,7 +71,7 @@ def test_everything_that_is_drawn_is_downloaded(page, trace):
         "WHERE outcome IN ('erred', 'retried', 'lost')), "
         "(SELECT count(*) FROM task_phases WHERE action = 'transfer'), "
         "(SELECT list(executing ORDER BY t) FROM concurrency), "
-        "(SELECT list_sort(list(round(100 * utilisation))) FROM utilisation "
+        "(SELECT list_sort(list(round(100 * utilization))) FROM utilization "
         "WHERE thread_seconds > 0)"
     )
     assert Counter(row["outcome"] for row in of["failure"]) == Counter(failures)

@@ -105,10 +105,10 @@ def test_totals_are_consistent(opened_range):
     assert run["busy_seconds"] <= run["wall_seconds"]
     for view in (
         "prefixes", "task_groups", "task_roles", "workers", "task_runs", "concurrency",
-        "utilisation",
+        "utilization",
     ):  # fmt: skip
         assert sum_of(view, "compute_seconds") == pytest.approx(run["compute_seconds"]), view
-    for view in ("concurrency", "utilisation"):
+    for view in ("concurrency", "utilization"):
         assert sum_of(view, "thread_seconds") == pytest.approx(run["core_seconds"]), view
     assert sum_of("core_time", "seconds") == pytest.approx(run["core_seconds"])
     assert sum_of("critical_path", "seconds") == run["wall_seconds"]

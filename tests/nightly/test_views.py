@@ -57,7 +57,7 @@ GOLD: dict[str, Callable[[Recording], list[Row]]] = {
         datasets.datasets, datasets.files, sections.section_totals, sections.sections,
         tasks.task_roles, spans.activities, spans.fine_metric_deltas, spans.fine_metrics,
         spans.spans, spans.span_idle, spans.span_totals, profiles.profile_stacks,
-        timeline.concurrency, timeline.utilisation, core_time.core_time,
+        timeline.concurrency, timeline.utilization, core_time.core_time,
         loads.scheduler_samples, loads.stalls, loads.client_activity, loads.cluster_sizes,
         critical_path.critical_path, critical_path.task_slack, setup.config,
         setup.differences, setup.jobs, setup.machines,
@@ -70,7 +70,7 @@ GOLD: dict[str, Callable[[Recording], list[Row]]] = {
 #: Views with a documented order.
 IN_ORDER = {
     "branches", "chunk_costs", "concurrency", "critical_path", "datasets", "files", "prefixes",
-    "section_totals", "span_totals", "stragglers", "task_groups", "task_roles", "utilisation",
+    "section_totals", "span_totals", "stragglers", "task_groups", "task_roles", "utilization",
     "workers",
 }  # fmt: skip
 
@@ -100,7 +100,7 @@ def test_view(sample, view):
     assert differences_of(view, Answer.of(opened.view(view)), recording) == []
 
 
-@pytest.mark.parametrize("view", ["concurrency", "utilisation"])
+@pytest.mark.parametrize("view", ["concurrency", "utilization"])
 def test_sums_over_time_are_those_of_the_run(sample, view):
     opened, _ = sample
     [run] = Answer.of(opened.view("run")).rows

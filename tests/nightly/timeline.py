@@ -151,7 +151,7 @@ def concurrency(recording: Recording) -> list[Row]:
     return rows
 
 
-def utilisation(recording: Recording) -> list[Row]:
+def utilization(recording: Recording) -> list[Row]:
     """Return one row per bucket and process, in the order of buckets and processes."""
     rows = []
     for number, process in enumerate(processes(recording)):
@@ -178,7 +178,7 @@ def utilisation(recording: Recording) -> list[Row]:
                 "transfer_seconds": moved.get(n, 0.0),
                 "thread_seconds": threads,
                 "idle_seconds": None if threads is None else max(threads - busy, 0.0),
-                "utilisation": ratio(busy, threads),
+                "utilization": ratio(busy, threads),
                 "server_id": process.added.get("server_id"),
             }
             rows.append((n, row))

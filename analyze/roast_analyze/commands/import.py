@@ -74,8 +74,12 @@ def run(options: argparse.Namespace) -> None:
             with Session(options.into) as trace:
                 found = find_workers(trace, options.worker)
             if len(found) != 1:
-                hint = f"use one of {', '.join(found)}" if found else "it is not a worker"
-                raise TraceError(f"ambiguous worker {options.worker!r}: {hint}")
+                raise TraceError(
+                    f"ambiguous worker {options.worker!r}: use one of {', '.join(found)}"
+                    if found
+                    else f"unknown worker {options.worker!r}: use an address or a name of the "
+                    "view workers"
+                )
             [worker] = found
         read = partial(yappi.read, worker=worker, clock=options.clock)
     for path, counts in append_import.append_files(options.into, options.files, read):

@@ -52,11 +52,11 @@ def print_recent() -> None:
             rows.append((path, byte_size(nbytes), changed))
     if not rows:
         raise TraceError(
-            "no trace given, and none is in this folder: roast-analyze TRACE; to record one: "
-            "roast-record run -o trace.jsonl.zst -- python analysis.py"
+            "no trace given, and none is in the working directory: roast-analyze TRACE; "
+            "to record one: roast-record run -o trace.jsonl.zst -- python analysis.py"
         )
     newest = shlex.quote(str(rows[0][0]))
     commands = [(command.format(newest), result) for command, result in _NEXT]
     columns = ["trace", ">size", "last change"]
-    print_out(table(columns, rows, "Newest traces in this folder"), "")
+    print_out(table(columns, rows, "Newest traces"), "")
     print_out(table(["command", "result"], commands))

@@ -179,7 +179,7 @@ class Session:
             lambda connection: connection.sql(query, params=parameters),
         )
         if relation is None:
-            raise QueryError(f"the query returns no rows: {query[:100]!r}")
+            raise QueryError(f"not a query: {query[:100]!r}; use SELECT or FROM")
         return relation
 
     def rows(

@@ -29,7 +29,7 @@ USES: Final = {
     "dispatch": Use("waiting for an assigned task to begin", palette.RANKED[6]),
     "paused worker": Use("worker paused", palette.RANKED[7]),
     "scheduler": Use("waiting for the scheduler", palette.RANKED[3]),
-    "imbalance": Use("tasks wait on other workers", palette.RANKED[1]),
+    "imbalance": Use("tasks queued on other workers", palette.RANKED[1]),
     "dependencies": Use("waiting for dependencies", palette.RANKED[2]),
     "tail": Use("fewer tasks left than threads", palette.RANKED[5]),
     "joining worker": Use("worker has just joined", palette.RANKED[9]),

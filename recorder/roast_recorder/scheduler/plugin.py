@@ -211,7 +211,7 @@ class RecorderPlugin(SchedulerPlugin):
 
     def _remove(self) -> None:
         """Remove the plugin and its operations from the scheduler."""
-        self._detach_hooks("the recorder left")
+        self._detach_hooks("the recorder was removed")
         for task in (self._ticker, self._snapshot, self._describing):
             task.cancel()
         self._scheduler.plugins.pop(self.name, None)
@@ -444,7 +444,9 @@ class RecorderPlugin(SchedulerPlugin):
         self._woken.set()
         while not self._last_pull_waits.is_set():
             if monotonic() - self._buffer.last_pull > CLOSE_TIMEOUT_SECONDS:
-                logger.warning("roast: the end of recording %s is not pulled", self._trace_id)
+                logger.warning(
+                    "roast: the last records of %s were not collected", self._trace_id
+                )
                 return
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._last_pull_waits.wait(), 0.1)
@@ -626,7 +628,7 @@ class RecorderPlugin(SchedulerPlugin):
                 level = logging.DEBUG  # the next sample will probably fail, too
             is_connected = self._client_id in (None, *self._scheduler.clients)
             if not is_connected and monotonic() - self._buffer.last_pull > ORPHANED_SECONDS:
-                logger.info("roast: recording %s is no longer pulled", self._trace_id)
+                logger.info("roast: the records of %s are no longer collected", self._trace_id)
                 self._remove()
                 return
             await asyncio.sleep(self._settings["sample_interval_seconds"])

@@ -167,7 +167,7 @@ def fetch_rest(writer: Any, order: dict[str, Any]) -> bool:
         async with rpc(order["address"], connection_args=arguments, timeout=5) as scheduler:
             detach = getattr(scheduler, operation_name("detach", order["trace_id"]))
             pull = getattr(scheduler, operation_name("pull", order["trace_id"]))
-            await detach(ending="the client has gone")
+            await detach(ending="the client disconnected")
             ending = ""
             while not ending:
                 answer = await pull(received=writer.state.received)

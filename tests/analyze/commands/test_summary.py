@@ -82,12 +82,12 @@ def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, chunk
 def test_the_end_of_a_recording_whose_client_was_killed(summarize, task):
     end = {
         "kind": "trailer", "t": 20.0, "segment": 1, "records_by_kind": {"task": 1},
-        "dropped_by_kind": {}, "reason": "the client has gone",
+        "dropped_by_kind": {}, "reason": "the client disconnected",
     }  # fmt: skip
 
     text = summarize(task("a-1"), end)
 
-    assert "Ended     The recording ended because the client has gone." in text
+    assert "Ended     The recording ended because the client disconnected." in text
     assert "Ended" not in summarize(task("a-1"))
 
 

@@ -187,7 +187,7 @@ def test_phases_of_an_attempt_that_ends_after_the_range(rows_in, worker, task, m
     assert opened("FROM failures") == []
     assert opened("SELECT failures, erred, unfinished FROM run") == [(0, 0, 1)]
     # The failure is known from the whole trace.
-    assert opened("SELECT sum(failed_seconds) FROM utilisation") == [(pytest.approx(2.0),)]
+    assert opened("SELECT sum(failed_seconds) FROM utilization") == [(pytest.approx(2.0),)]
 
 
 @pytest.mark.parametrize(

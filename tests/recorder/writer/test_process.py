@@ -100,7 +100,7 @@ def test_the_remaining_batches_are_fetched(trace, written, monkeypatch, complete
         calls.append((order, writer.state.received))
         writer.write_batches([batch(1), batch(2)])
         if complete:
-            writer.finish(3.0, "the client has gone")
+            writer.finish(3.0, "the client disconnected")
         return complete
 
     monkeypatch.setattr(recording, "fetch_rest", fetch_rest)

@@ -327,7 +327,7 @@ def _clause(row: Row) -> str:
     change = "longer" if row["wall_seconds"] > 0 else "less"
     why = _USES.get(row["part"], f"({row['part']})")
     amount = q.seconds(abs(row["wall_seconds"]))
-    return f"Each thread waited {amount} {change} {why} ({new} instead of {base})"
+    return f"On average, a thread waited {amount} {change} {why} ({new} instead of {base})"
 
 
 def _prefix(row: Row) -> str:

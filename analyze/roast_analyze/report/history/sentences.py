@@ -31,7 +31,7 @@ def totals(history: History) -> str:
     share = history.wasted_hours / history.core_hours if history.core_hours else None
     return (
         f"{q.counted(runs.height, 'run')} of {q.counted(known.n_unique(), 'program')} from "
-        f"{first} to {last} used {amount} {unit}; {q.share(share)} of that had no kept result."
+        f"{first} to {last} used {amount} {unit}; {q.share(share)} of it without a kept result."
     )
 
 
@@ -68,14 +68,14 @@ def change(found: Change) -> str:
         unit = "" if shift.metric.is_ratio else " of the core time"
         shifts.append(f"{shift.metric.words} {sign}{q.share(abs(shift.change))}{unit}")
     text = (
-        f"{one_line(found.program, _NAME_LIMIT)} became {word} from {number} on, "
+        f"{one_line(found.program, _NAME_LIMIT)} became {word} at {number}, "
         f"{date(found.start_t)}: {q.series(shifts)}."
     )
     if found.facts:
         facts = [f"{fact.name} {one_line(fact.text, _NAME_LIMIT)}" for fact in found.facts]
         more = q.and_more(len(facts), _FACTS) if len(facts) > _FACTS else ""
-        return f"{text} Changed at that moment: {'; '.join(facts[:_FACTS])}{more}."
-    return f"{text} No recorded fact changed at that moment."
+        return f"{text} Changed at this point: {'; '.join(facts[:_FACTS])}{more}."
+    return f"{text} No recorded fact changed at this point."
 
 
 def test(history: History) -> str:

@@ -173,7 +173,7 @@ def _sentence(found: CriticalPath) -> str:
         f"{cause} ({q.share(share)})" for cause, share in causes.iter_rows() if share >= 0.01
     ]
     return (
-        f"The longest chain of waiting has {q.counted(found.steps.height, 'step')} from the "
-        f"start to the end of the run. Its largest causes: {q.series(named)}. Only changes on "
-        "this path make the run shorter."
+        f"The critical path has {q.counted(found.steps.height, 'step')} from the start to the "
+        f"end of the run. Its largest causes: {q.series(named)}. Shortening a step saves at "
+        "most its duration."
     )

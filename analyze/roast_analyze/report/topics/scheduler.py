@@ -163,7 +163,7 @@ def _sentences(found: SchedulerLoad) -> list[str]:
         if idle >= IDLE_SHARE:
             text += (
                 f". While tasks were ready, {q.share(idle)} of the threads computed nothing: "
-                "the tasks waited for the scheduler or for their inputs, not for a free thread."
+                "a lack of threads does not explain the wait."
             )
         else:
             text += " for a free thread."
@@ -198,7 +198,7 @@ def figure(load: pl.DataFrame, axis: TimeAxis) -> Figure:
     drawn.update_layout(yaxis3_nticks=4)
     for column, words, color, yaxis in (
         ("transitions_per_second", "transitions per second", palette.RANKED[0], "y"),
-        ("ready", "ready, no free thread", palette.RANKED[1], "y2"),
+        ("ready", "ready, not dispatched", palette.RANKED[1], "y2"),
         ("waiting", "waiting for dependencies", palette.RANKED[4], "y2"),
         ("slowest_loop_seconds", "slowest event loop of a worker", palette.RANKED[3], "y3"),
     ):

@@ -37,4 +37,4 @@ COMMENT ON COLUMN branches.read_seconds IS 'Time to read, decompress and interpr
 COMMENT ON COLUMN branches.byte_share IS 'Share of the compressed bytes of all branches of all datasets.';
 COMMENT ON COLUMN branches.read_share IS 'Share of the read time of all branches of all datasets.';
 COMMENT ON COLUMN branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
-COMMENT ON COLUMN branches.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN branches.trace_id IS 'ID of the trace.';

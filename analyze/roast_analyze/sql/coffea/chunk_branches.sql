@@ -36,4 +36,4 @@ COMMENT ON COLUMN chunk_branches.worker IS 'Worker address.';
 COMMENT ON COLUMN chunk_branches.outcome IS 'Outcome of the attempt, as in chunks.';
 COMMENT ON COLUMN chunk_branches.run_id IS 'Dask''s run id of the attempt, as in chunks.';
 COMMENT ON COLUMN chunk_branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
-COMMENT ON COLUMN chunk_branches.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN chunk_branches.trace_id IS 'ID of the trace.';

@@ -142,4 +142,4 @@ COMMENT ON COLUMN chunk_costs.min_events IS 'Smallest size at which the expected
 COMMENT ON COLUMN chunk_costs.max_events IS 'Largest size at which the expected time of the run is within 2 % of the shortest.';
 COMMENT ON COLUMN chunk_costs.recommended_events IS 'Recommended chunksize of a coffea Runner: median_events if between min_events and max_events, otherwise the nearer bound, rounded to two digits within the bounds. Never more than largest_file_events.';
 COMMENT ON COLUMN chunk_costs.note IS 'Effect and uncertainty of the recommendation, or the reason why there is none and how to obtain one.';
-COMMENT ON COLUMN chunk_costs.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN chunk_costs.trace_id IS 'ID of the trace.';

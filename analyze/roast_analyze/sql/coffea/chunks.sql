@@ -113,4 +113,4 @@ COMMENT ON COLUMN chunks.kept IS 'True if the attempt computed a result that was
 COMMENT ON COLUMN chunks.bytes_per_event IS 'bytes_read / events.';
 COMMENT ON COLUMN chunks.decompress_seconds IS 'The part of read_seconds that decompressed ROOT data. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
 COMMENT ON COLUMN chunks.compression IS 'Algorithms of the ROOT data that was decompressed: ZSTD, LZMA, LZ4, ZLIB.';
-COMMENT ON COLUMN chunks.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN chunks.trace_id IS 'ID of the trace.';

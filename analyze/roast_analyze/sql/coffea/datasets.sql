@@ -109,4 +109,4 @@ COMMENT ON COLUMN datasets.file_read_ratio IS 'Bytes read by processed chunks di
 COMMENT ON COLUMN datasets.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
 COMMENT ON COLUMN datasets.kept_seconds IS 'Compute time of attempts whose result was kept, as in chunks.kept.';
 COMMENT ON COLUMN datasets.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
-COMMENT ON COLUMN datasets.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN datasets.trace_id IS 'ID of the trace.';

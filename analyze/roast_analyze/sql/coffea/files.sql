@@ -131,4 +131,4 @@ COMMENT ON COLUMN files.relative_duration IS 'Duration of its chunks relative to
 COMMENT ON COLUMN files.relative_duration_error IS 'Standard error of relative_duration, from the scatter of chunks.';
 COMMENT ON COLUMN files.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of all files. Of two files, or if no other file was read at the same time, at least 2.5 is required.';
 COMMENT ON COLUMN files.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
-COMMENT ON COLUMN files.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN files.trace_id IS 'ID of the trace.';

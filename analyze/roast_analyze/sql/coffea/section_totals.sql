@@ -51,4 +51,4 @@ COMMENT ON COLUMN section_totals.mean_memory_delta_bytes IS 'Mean change of proc
 COMMENT ON COLUMN section_totals.min_memory_delta_bytes IS 'Minimum change of process memory.';
 COMMENT ON COLUMN section_totals.max_memory_delta_bytes IS 'Maximum change of process memory.';
 COMMENT ON COLUMN section_totals.compute_share IS 'seconds as a share of the compute time of all chunk attempts of the dataset.';
-COMMENT ON COLUMN section_totals.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN section_totals.trace_id IS 'ID of the trace.';

@@ -61,4 +61,4 @@ COMMENT ON COLUMN sections.outcome IS 'Outcome of the attempt, as in chunks, or 
 COMMENT ON COLUMN sections.dataset IS 'Dataset of the chunk. Null for other tasks and tasks that read several datasets.';
 COMMENT ON COLUMN sections.filename IS 'File of the chunk. Null for other tasks and tasks that read several files.';
 COMMENT ON COLUMN sections.exception IS 'Text of the exception that ended the section.';
-COMMENT ON COLUMN sections.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN sections.trace_id IS 'ID of the trace.';

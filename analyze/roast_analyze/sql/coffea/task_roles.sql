@@ -70,4 +70,4 @@ COMMENT ON COLUMN task_roles.disk_seconds IS 'Time to spill to disk and read bac
 COMMENT ON COLUMN task_roles.output_bytes IS 'Total size of the results.';
 COMMENT ON COLUMN task_roles.first_t IS 'First dispatch to a worker, in seconds since the epoch.';
 COMMENT ON COLUMN task_roles.last_t IS 'Last end of an attempt, in seconds since the epoch.';
-COMMENT ON COLUMN task_roles.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_roles.trace_id IS 'ID of the trace.';

@@ -44,5 +44,5 @@ COMMENT ON COLUMN io_files.pid IS 'Process id, if the job was a single process: 
 COMMENT ON COLUMN io_files.worker IS 'Address of the worker process. See io_jobs for how it is determined.';
 COMMENT ON COLUMN io_files.counters IS 'All nonzero counters of the layer, by Darshan''s names, as JSON.';
 COMMENT ON COLUMN io_files.log IS 'Log file name.';
-COMMENT ON COLUMN io_files.source IS 'Identity of the log, as in io_jobs.';
-COMMENT ON COLUMN io_files.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN io_files.source IS 'ID of the log, as in io_jobs.';
+COMMENT ON COLUMN io_files.trace_id IS 'ID of the trace.';

@@ -45,5 +45,5 @@ COMMENT ON COLUMN io_jobs.clock_offset_seconds IS 'Estimated offset to add to th
 COMMENT ON COLUMN io_jobs.clock_offset_error_seconds IS 'Half the width of the range of plausible offsets.';
 COMMENT ON COLUMN io_jobs.darshan_version IS 'Darshan version.';
 COMMENT ON COLUMN io_jobs.log IS 'Log file name.';
-COMMENT ON COLUMN io_jobs.source IS 'Identity of the log: the first 16 hexadecimal digits of its SHA-256.';
-COMMENT ON COLUMN io_jobs.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN io_jobs.source IS 'ID of the log: the first 16 hexadecimal digits of its SHA-256.';
+COMMENT ON COLUMN io_jobs.trace_id IS 'ID of the trace.';

@@ -16,8 +16,8 @@ COMMENT ON COLUMN profile_stacks.ambiguous_samples IS 'Samples in which one of s
 COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of its callees: exclusive samples if Dask counted innermost functions.';
 COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack as name, filename and line number.';
 COMMENT ON COLUMN profile_stacks.lines IS 'Line first sampled in each function, in the same record.';
-COMMENT ON COLUMN profile_stacks.server_id IS 'Process identity.';
+COMMENT ON COLUMN profile_stacks.server_id IS 'ID of the process.';
 COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Sampling interval of a thread. For Yappi, one microsecond.';
 COMMENT ON COLUMN profile_stacks.profiler IS 'Profiler: dask or yappi.';
 COMMENT ON COLUMN profile_stacks.log IS 'File name of the imported Yappi file.';
-COMMENT ON COLUMN profile_stacks.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN profile_stacks.trace_id IS 'ID of the trace.';

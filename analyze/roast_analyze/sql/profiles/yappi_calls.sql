@@ -23,5 +23,5 @@ COMMENT ON COLUMN yappi_calls.actual_calls IS 'Number of nonrecursive calls. Nul
 COMMENT ON COLUMN yappi_calls.self_seconds IS 'Self time of the callee in these calls. Null if the file does not contain it.';
 COMMENT ON COLUMN yappi_calls.total_seconds IS 'Total time of the callee in these calls.';
 COMMENT ON COLUMN yappi_calls.log IS 'Name of the imported file.';
-COMMENT ON COLUMN yappi_calls.source IS 'Identity of the file, as in imports.';
-COMMENT ON COLUMN yappi_calls.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN yappi_calls.source IS 'ID of the file, as in imports.';
+COMMENT ON COLUMN yappi_calls.trace_id IS 'ID of the trace.';

@@ -45,5 +45,5 @@ COMMENT ON COLUMN yappi_functions.builtin IS 'True if the function is built in, 
 COMMENT ON COLUMN yappi_functions.is_coroutine IS 'Whether the function is a coroutine or an asynchronous generator: async def or types.coroutine. Null unless known: Yappi does not save it, except that a built-in function has no Python code. A script can add it to a ystat file (docs: how-to/yappi).';
 COMMENT ON COLUMN yappi_functions.worker IS 'Worker address, if given when the file was imported.';
 COMMENT ON COLUMN yappi_functions.log IS 'Name of the imported file.';
-COMMENT ON COLUMN yappi_functions.source IS 'Identity of the file, as in imports.';
-COMMENT ON COLUMN yappi_functions.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN yappi_functions.source IS 'ID of the file, as in imports.';
+COMMENT ON COLUMN yappi_functions.trace_id IS 'ID of the trace.';

@@ -104,9 +104,9 @@ SELECT
         '{:,} chunks of about {:,} events take {:.2g} s each. ', chunks, median_events, chunk_seconds
     ) || CASE
         WHEN is_known
-            THEN format('{:.1f} s of thread time is fixed cost that larger chunks avoid.', known_seconds)
+            THEN format('{:.1f} core-seconds are fixed cost that larger chunks avoid.', known_seconds)
         ELSE format(
-            'Larger chunks avoid at least {:.1f} s of thread time outside of the processor; its own fixed'
+            'Larger chunks avoid at least {:.1f} core-seconds outside of the processor; its own fixed'
             ' time is not known.', known_seconds
         )
     END AS sentence,

@@ -48,7 +48,7 @@ SELECT
     NULL::DOUBLE AS wall_seconds_max,
     CASE
         WHEN is_first THEN 'No change is needed.'
-        ELSE 'No change to the data is needed. Submit this dataset first, so that none of its chunks is the last one.'
+        ELSE 'No change to the data is needed. Submit this dataset first, so that its chunks do not run last.'
     END AS change,
     'SELECT dataset, events, compute_seconds, events_per_second, compute_share FROM datasets' AS evidence,
     compared.trace_id

@@ -1,5 +1,5 @@
 -- Idle threads, cause not identified.
--- The reason is the largest idle use in core_time, apart from the time before the first graph and
+-- The reason is the largest idle or assigned use in core_time, apart from the time before the first graph and
 -- after the last one. The prefix is that of tasks that computed during more than half of this time.
 -- It is reported only for runs in which no other finding is more than minor.
 -- Source: view core_time
@@ -8,7 +8,6 @@
 WITH reasons (use, reason, change) AS (
     VALUES
     ('transfer', 'waiting for a transfer', 'Move less data between workers.'),
-    ('disk', 'reading from and writing to disk', 'Give the workers more memory.'),
     (
         'dispatch', 'waiting for an assigned task to begin',
         'Look at the event loops of the workers and of the scheduler (view stalls) and at their CPU use.'
@@ -19,7 +18,7 @@ WITH reasons (use, reason, change) AS (
         'Look at the event loop of the scheduler (views stalls and scheduler_samples).'
     ),
     (
-        'imbalance', 'ready tasks waited on other workers',
+        'imbalance', 'ready tasks were queued on other workers',
         'Look for restrictions to some workers (view restrictions) and for one that has most of the tasks.'
     ),
     ('dependencies', 'waiting for dependencies', 'Split the tasks that others wait for, or use fewer workers.'),
@@ -59,7 +58,7 @@ SELECT
     'low' AS confidence,
     concat(
         format(
-            'Threads were idle for {:,.1f} core-seconds: {}', largest.seconds, reason
+            'Threads computed nothing for {:,.1f} core-seconds: {}', largest.seconds, reason
         ),
         format(', mostly while {} computed', computing.prefix),
         '. The cause is not known.'

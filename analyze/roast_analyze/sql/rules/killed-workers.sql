@@ -106,7 +106,7 @@ SELECT
     concat(
         upper(text[1]), text[2:],
         format(
-            ': {:.1f} s of running attempts and {:.1f} s of results not used yet were lost, and threads were'
+            ': {:.1f} s of running attempts and {:.1f} s of results that had not been used yet were lost, and threads were'
             ' missing for {:.1f} s.',
             lost_seconds, recomputed_seconds, missing_seconds
         ),
@@ -127,7 +127,7 @@ SELECT
     CASE
         WHEN kills > 0 AND limit_bytes IS NOT NULL
             THEN format(
-                'Give each worker about {} (now {}), or fewer threads or smaller chunks to each.',
+                'Give each worker about {} of memory (now {}), or use fewer threads per worker or smaller chunks.',
                 _byte_size($memory_factor * limit_bytes), _byte_size(limit_bytes)
             )
         WHEN given_up.tasks > 0
@@ -136,7 +136,7 @@ SELECT
                 ' process.', given_up.prefix
             )
         WHEN deaths = restarts AND recomputed_seconds > 0
-            THEN 'Restart workers after their results have been gathered, since these are computed again.'
+            THEN 'Restart workers only after their results have been gathered: lost results are computed again.'
         WHEN deaths = restarts
             THEN 'Restart workers between runs rather than during one.'
         ELSE 'Look for the cause in the logs of the workers and of the batch system.'

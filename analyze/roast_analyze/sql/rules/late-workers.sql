@@ -136,12 +136,14 @@ SELECT
     concat_ws(
         ' ',
         CASE WHEN late > 0 THEN format(
-            '{} joined late, up to {:.1f} s after the first task was submitted.',
-            CASE late WHEN 1 THEN 'A worker' ELSE late || ' workers' END, late_seconds
+            '{} {:.1f} s after the first task was submitted.',
+            CASE late WHEN 1 THEN 'A worker joined late,' ELSE late || ' workers joined late, up to' END,
+            late_seconds
         ) END,
         CASE WHEN early > 0 THEN format(
-            '{} left early, up to {:.1f} s before the last task ended.',
-            CASE early WHEN 1 THEN 'A worker' ELSE early || ' workers' END, early_seconds
+            '{} {:.1f} s before the last task ended.',
+            CASE early WHEN 1 THEN 'A worker left early,' ELSE early || ' workers left early, up to' END,
+            early_seconds
         ) END
     ) AS sentence,
     thread_seconds AS core_seconds,
@@ -150,8 +152,8 @@ SELECT
     CASE
         WHEN late_share >= 0.5 THEN 'Start the workers before the work: request them earlier, in smaller'
             ' jobs, or with cluster.adapt(minimum=' || peak_workers || ').'
-        ELSE 'Keep the workers to the end: longer jobs or --lifetime, and cluster.adapt(minimum='
-            || peak_workers || ').'
+        ELSE 'Keep the workers until the end: request longer jobs, raise --lifetime, or use'
+            || ' cluster.adapt(minimum=' || peak_workers || ').'
     END AS change,
     'SELECT name, worker, added_t, removed_t, removal_reason FROM workers ORDER BY added_t' AS evidence,
     trace_id

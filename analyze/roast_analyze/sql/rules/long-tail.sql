@@ -1,5 +1,5 @@
 -- Long tasks that left other threads idle.
--- A task counts only if it takes longer than enough others. If it was ready long before it started,
+-- A task counts only if it takes at least twice as long as tasks that have a fifth of the compute time. If it was ready long before it started,
 -- shorter tasks could have been computed while it ran; otherwise it can only be split. A task with
 -- a single dependency would have been ready earlier if the dependency had started earlier. A chain
 -- of tasks that ran alone belongs to rule low-parallelism. Retried tasks, and tasks of slow files,

@@ -1,8 +1,8 @@
 -- Too little parallelism.
 -- The tasks could not have started earlier, because they waited for their own dependencies or came
 -- first. The cost is the idle time of the other threads while they ran, according to core_time:
--- independent tasks could use it. Tasks that were ready earlier belong to rule long-tail, as do
--- tasks whose only dependency was, unless they are part of a chain or follow a merge. Chunks are
+-- independent tasks could use it. Rule long-tail covers tasks that were ready earlier, and tasks
+-- whose only dependency was ready earlier, unless they are part of a chain or follow a merge. Chunks are
 -- left out, because their number follows from their size. Tasks without dependencies are left out
 -- if no other task needs them, or if their client submits them slowly. Chains that run in parallel
 -- during the whole run may be all of the available parallelism: whether they can be split is
@@ -117,9 +117,9 @@ SELECT
     CASE WHEN is_merge THEN 'high' WHEN is_steady THEN 'low' ELSE 'medium' END AS confidence,
     CASE
         WHEN is_merge THEN format(
-            '{} of {}, with {} inputs, took up to {:.1f} s, while other threads were idle for {:,.1f} core-seconds.',
+            '{} of {}, with {} inputs, took {}{:.1f} s, while other threads were idle for {:,.1f} core-seconds.',
             CASE scarce_tasks WHEN 1 THEN 'A task' ELSE scarce_tasks || ' tasks' END,
-            prefix, inputs, longest_seconds, idle_seconds
+            prefix, inputs, CASE WHEN scarce_tasks > 1 THEN 'up to ' ELSE '' END, longest_seconds, idle_seconds
         )
         WHEN scarce_tasks = 1 THEN format(
             'A task of {} took {:.1f} s, while other threads were idle for {:,.1f} core-seconds.',

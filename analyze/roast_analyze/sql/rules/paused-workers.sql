@@ -42,7 +42,7 @@ SELECT
     CASE WHEN paused_workers <= 5 THEN names END AS entity,
     'high' AS confidence,
     format(
-        '{} paused because of memory: {:.1f} s of thread time while there was work.',
+        '{} paused because of memory: {:.1f} core-seconds while there was work.',
         CASE
             WHEN paused_workers = 1 THEN 'Worker ' || names || ' was'
             ELSE paused_workers || ' workers were'

@@ -150,8 +150,8 @@ SELECT
     CASE
         WHEN is_read_slowly
             THEN 'Read another copy of ' || slow.filename || ', or copy it to faster storage.'
-        ELSE 'Find out why its events cost more. If they have to, submit this file first, so that its chunks'
-            ' are not the last ones; that saves less.'
+        ELSE 'Find out why its events cost more. If the cost is inherent, submit this file first, so that its'
+            ' chunks do not run last; this saves less.'
     END AS change,
     format(
         'SELECT filename, relative_duration, bytes_per_second, open_seconds, read_seconds FROM files'

@@ -1,6 +1,7 @@
 -- Slow hosts.
 -- Attempts are compared with others of the same prefix at the same time, chunks by their events.
--- A slow host has at least two slow workers and hardly any other.
+-- On a slow host, at least one worker is slow, and at least two, and three quarters of all, take 1.5
+-- times as long as others.
 -- Source: stragglers in MapReduce (Dean, Ghemawat 2004)
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_relative_duration = 1.5: duration relative to other workers
@@ -24,7 +25,7 @@ SELECT
     host AS entity,
     'high' AS confidence,
     format(
-        'The {} workers on host {} take {:.1f} times as long as others for the same work.',
+        '{} workers on host {} take {:.1f} times as long as others for the same work.',
         slow_workers, host, relative_duration
     ) AS sentence,
     excess_seconds AS core_seconds,

@@ -1,9 +1,9 @@
 -- Results spilled to disk.
 -- Dask spills results when a worker's memory exceeds a target. Writing blocks the worker; reading
--- back delays the tasks that need a result. The cost is the thread time that this took. At most,
--- the time of threads that waited meanwhile is saved as well (the event loop of a worker that
--- writes is blocked), that of threads that waited for the last tasks, and the time in which the client
--- waited for the workers to store its data before the first task. In a large cluster, some worker
+-- back delays the tasks that need a result. The cost is the thread time that this took. The upper
+-- end of the saving also includes threads that waited meanwhile (the event loop of a worker that
+-- writes is blocked), threads that waited for the last tasks, and the time in which the client waited
+-- for the workers to store its data before the first task. In a large cluster, some worker
 -- spills at almost any time, so waits count only up to a multiple of the spilling time.
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
@@ -98,7 +98,7 @@ SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        'Writing results to disk and reading them back took {:.1f} s of thread time', disk.seconds
+        'Writing results to disk and reading them back took {:.1f} core-seconds', disk.seconds
     )
     -- Samples can miss results that were on disk for a short time.
     || CASE

@@ -1,11 +1,12 @@
 -- Transfers between workers, or of results to the client.
 -- The time is that of core_time: one waiting attempt explains one idle thread. Without transfers,
--- threads would compute for at least half of it. At most, the tail caused by transfers is shorter
--- as well, and tasks are dispatched sooner, because event loops do not serialize data. Tasks also
+-- threads would compute for at least half of it. The upper end of the saving also
+-- assumes a shorter tail, earlier dispatch, because event loops do not serialize data, and tasks that
 -- compute as fast as with local inputs: received data is deserialized, and transfers compete with
 -- computing for memory and the interpreter. The compute times compared are medians of tasks of a prefix
 -- with the same number of inputs. The client waits for its results if they are large and it goes on
--- to wait after the last one was computed. At most, the last merges of these results wait for them, too.
+-- to wait after the last one was computed. The upper end also includes the wait of the last merges for
+-- these results.
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.05: share of the core time

@@ -37,7 +37,7 @@ ORDER BY trace_id, name, process, value, source, source_name;
 
 COMMENT ON VIEW config IS 'Dask configuration in effect. One row per option, value, source and kind of process. Values that may contain a secret are <withheld> or <redacted>.';
 COMMENT ON COLUMN config.name IS 'Full name of the option, as for dask.config.get.';
-COMMENT ON COLUMN config.value IS 'Value: texts unchanged, all else as JSON; null is None.';
+COMMENT ON COLUMN config.value IS 'Value: strings unchanged, all else as JSON; null is None.';
 COMMENT ON COLUMN config.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
 COMMENT ON COLUMN config.default_value IS 'Default of the package that declares the option. Null is None, or no package declares it.';
 COMMENT ON COLUMN config.differs IS 'Whether the value is not the default; null if the defaults were not recorded.';
@@ -48,4 +48,4 @@ COMMENT ON COLUMN config.is_declared IS 'Whether a loaded package declares the o
 COMMENT ON COLUMN config.is_run_specific IS 'Whether the value naturally differs in each run. Examples are addresses, ports and folders for temporary files.';
 COMMENT ON COLUMN config.processes IS 'Number of processes of that kind with this value and source.';
 COMMENT ON COLUMN config.workers IS 'Addresses of workers with this value and source; null for other processes.';
-COMMENT ON COLUMN config.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN config.trace_id IS 'ID of the trace.';

@@ -83,10 +83,10 @@ FROM compared
 GROUP BY trace_id, category, name
 ORDER BY trace_id, category, name;
 
-COMMENT ON VIEW differences IS 'Differences in set-up between each trace and the first opened one. One row per package, option of Dask''s configuration or argument of the cluster. Values that naturally differ in each run (addresses, ports, folders for temporary files) are left out, and so is what only one of the two traces recorded.';
+COMMENT ON VIEW differences IS 'Differences in setup between each trace and the first opened one. One row per package, option of Dask''s configuration or argument of the cluster. Values that naturally differ in each run (addresses, ports, folders for temporary files) are left out, and so is what only one of the two traces recorded.';
 COMMENT ON COLUMN differences.category IS 'package, configuration or cluster.';
 COMMENT ON COLUMN differences.name IS 'Name of the package, the option or the argument.';
 COMMENT ON COLUMN differences.first_value IS 'Version or value in the first trace; null if it is absent. Only processes that differ are included.';
 COMMENT ON COLUMN differences.value IS 'Version or value in this trace; null if it is absent.';
 COMMENT ON COLUMN differences.processes IS 'Kinds of process that differ: client, scheduler, worker.';
-COMMENT ON COLUMN differences.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN differences.trace_id IS 'ID of the trace.';

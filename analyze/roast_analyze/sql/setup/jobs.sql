@@ -31,14 +31,14 @@ COMMENT ON VIEW jobs IS 'Batch jobs of scheduler, client and workers. One row pe
 COMMENT ON COLUMN jobs.process IS 'Kind of process: scheduler, client (the recording one) or worker.';
 COMMENT ON COLUMN jobs.worker IS 'Address of the worker; null for other processes.';
 COMMENT ON COLUMN jobs."system" IS 'SLURM, HTCondor, PBS, LSF, SGE, OAR or Kubernetes.';
-COMMENT ON COLUMN jobs.job_id IS 'Identity of the job; for Kubernetes, the name of the pod.';
+COMMENT ON COLUMN jobs.job_id IS 'ID of the job; for Kubernetes, the name of the pod.';
 COMMENT ON COLUMN jobs.queue IS 'Queue or partition; for HTCondor, the universe.';
 COMMENT ON COLUMN jobs.account IS 'Account that is charged: project of LSF and OAR, accounting group of HTCondor.';
 COMMENT ON COLUMN jobs.qos IS 'Quality of service. Only SLURM reports it to a job.';
 COMMENT ON COLUMN jobs.node IS 'Name of the node in the batch system.';
 COMMENT ON COLUMN jobs.cores IS 'Cores of the node allocated to the job, per process of the job.';
 COMMENT ON COLUMN jobs.memory_limit_bytes IS 'Memory of the node allocated to the job.';
-COMMENT ON COLUMN jobs.array_id IS 'Identity of the job array.';
+COMMENT ON COLUMN jobs.array_id IS 'ID of the job array.';
 COMMENT ON COLUMN jobs.array_index IS 'Index of the job in its array.';
 COMMENT ON COLUMN jobs.name IS 'Name of the job.';
 COMMENT ON COLUMN jobs.cluster IS 'Name of the cluster or of the submitting machine.';
@@ -49,4 +49,4 @@ COMMENT ON COLUMN jobs.node_list IS 'Nodes of the job, separated by commas; SLUR
 COMMENT ON COLUMN jobs.start_t IS 'Start of the job, in seconds since the epoch.';
 COMMENT ON COLUMN jobs.end_t IS 'End of the allocated time, in seconds since the epoch.';
 COMMENT ON COLUMN jobs.host IS 'Host name of the operating system.';
-COMMENT ON COLUMN jobs.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN jobs.trace_id IS 'ID of the trace.';

@@ -80,4 +80,4 @@ COMMENT ON COLUMN machines.platform IS 'Operating system, kernel and C library, 
 COMMENT ON COLUMN machines.python IS 'Version of Python.';
 COMMENT ON COLUMN machines.open_files_limit IS 'Maximum number of open files of a process.';
 COMMENT ON COLUMN machines.workers IS 'Addresses of the workers; null for other processes.';
-COMMENT ON COLUMN machines.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN machines.trace_id IS 'ID of the trace.';

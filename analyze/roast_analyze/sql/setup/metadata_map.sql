@@ -203,4 +203,4 @@ COMMENT ON COLUMN metadata_map.is_recorded IS 'Whether this trace contains the m
 COMMENT ON COLUMN metadata_map.records IS 'Number of records or rows; null if it cannot be recorded.';
 COMMENT ON COLUMN metadata_map."view" IS 'View with the metadata; null if it cannot be recorded.';
 COMMENT ON COLUMN metadata_map.hint IS 'How to record missing or incomplete metadata, or why that is impossible.';
-COMMENT ON COLUMN metadata_map.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN metadata_map.trace_id IS 'ID of the trace.';

@@ -21,4 +21,4 @@ COMMENT ON COLUMN packages.process IS 'Kind of process: scheduler, client (the r
 COMMENT ON COLUMN packages.processes IS 'Number of processes of that kind with this version.';
 COMMENT ON COLUMN packages.workers IS 'Addresses of workers with this version; null for other processes.';
 COMMENT ON COLUMN packages.differs IS 'Whether processes of this run have different versions.';
-COMMENT ON COLUMN packages.trace_id IS 'Identity of the recording.';
+COMMENT ON COLUMN packages.trace_id IS 'ID of the trace.';

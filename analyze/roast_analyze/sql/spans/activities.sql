@@ -37,7 +37,7 @@ ORDER BY trace_id, seconds DESC NULLS LAST, worker, prefix;
 
 COMMENT ON VIEW activities IS 'Time of workers by activity, from fine performance metrics. One row per worker, context, span and prefix; rows can be summed over any of them. Idle time is excluded. Time that Dask reports both as p2p and as execute counts as execute. A time or size is null if there was none. Empty if no metrics were recorded.';
 COMMENT ON COLUMN activities.worker IS 'Worker address.';
-COMMENT ON COLUMN activities.server_id IS 'Identity of the worker process.';
+COMMENT ON COLUMN activities.server_id IS 'ID of the worker process.';
 COMMENT ON COLUMN activities.context IS 'execute, get-data, gather-dep, p2p (background) or memory-monitor.';
 COMMENT ON COLUMN activities.span_id IS 'Span of the work.';
 COMMENT ON COLUMN activities.prefix IS 'Key prefix of the tasks. For p2p, the background task.';
@@ -55,4 +55,4 @@ COMMENT ON COLUMN activities.other_seconds IS 'Time of all other activities, inc
 COMMENT ON COLUMN activities.memory_read_bytes IS 'Bytes of inputs found in memory.';
 COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes read from disk.';
 COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes written to disk.';
-COMMENT ON COLUMN activities.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN activities.trace_id IS 'ID of the trace.';

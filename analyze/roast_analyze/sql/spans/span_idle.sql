@@ -66,7 +66,7 @@ LEFT JOIN offered USING (trace_id, span_id)
 ORDER BY spans.trace_id, idle_seconds DESC NULLS LAST, spans.span_id;
 
 COMMENT ON VIEW span_idle IS 'Thread time that was idle or spent on other spans while a span was active. One row per span, with the spans below it; most idle time first. Equal to "idle or other spans" of Span.cumulative_worker_metrics in distributed.';
-COMMENT ON COLUMN span_idle.span_id IS 'Span identity.';
+COMMENT ON COLUMN span_idle.span_id IS 'ID of the span.';
 COMMENT ON COLUMN span_idle.name IS 'Span name, without the enclosing spans.';
 COMMENT ON COLUMN span_idle.path IS 'Names from the outermost span to this one.';
 COMMENT ON COLUMN span_idle.start_t IS 'First submission of a task of the span, in seconds since the epoch.';
@@ -75,4 +75,4 @@ COMMENT ON COLUMN span_idle.thread_seconds IS 'Thread time of the cluster from s
 COMMENT ON COLUMN span_idle.known_seconds IS 'Seconds of the fine metrics of its tasks (context execute). Null if none were recorded.';
 COMMENT ON COLUMN span_idle.idle_seconds IS 'thread_seconds - known_seconds, at least 0.';
 COMMENT ON COLUMN span_idle.idle_share IS 'idle_seconds / thread_seconds.';
-COMMENT ON COLUMN span_idle.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN span_idle.trace_id IS 'ID of the trace.';

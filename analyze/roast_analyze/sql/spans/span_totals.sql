@@ -116,10 +116,10 @@ LEFT JOIN named
 ORDER BY own.trace_id, named.place NULLS LAST, own.span_id;
 
 COMMENT ON VIEW span_totals IS 'Totals by Dask span. One row per span, in the order in which they began. Columns without total_ cover the span alone and add up to the whole run; columns with total_ include nested spans. A last row without span_id covers work outside any span, such as transfers in worker metrics.';
-COMMENT ON COLUMN span_totals.span_id IS 'Span identity. Null for work outside any span.';
+COMMENT ON COLUMN span_totals.span_id IS 'ID of the span. Null for work outside any span.';
 COMMENT ON COLUMN span_totals.name IS 'Span name. Null if its record is missing.';
 COMMENT ON COLUMN span_totals.path IS 'Names from the outermost span to this one.';
-COMMENT ON COLUMN span_totals.parent_id IS 'Identity of the enclosing span.';
+COMMENT ON COLUMN span_totals.parent_id IS 'ID of the enclosing span.';
 COMMENT ON COLUMN span_totals.tasks IS 'Keys that Dask files under the span.';
 COMMENT ON COLUMN span_totals.other_span_tasks IS 'Those of them that were submitted in another span: tasks.is_other_span.';
 COMMENT ON COLUMN span_totals.task_runs IS 'Attempts at its tasks.';
@@ -147,4 +147,4 @@ COMMENT ON COLUMN span_totals.total_noncpu_seconds IS 'noncpu_seconds, with nest
 COMMENT ON COLUMN span_totals.total_first_t IS 'first_t, with nested spans.';
 COMMENT ON COLUMN span_totals.total_last_t IS 'last_t, with nested spans.';
 COMMENT ON COLUMN span_totals.total_wall_seconds IS 'wall_seconds, with nested spans.';
-COMMENT ON COLUMN span_totals.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN span_totals.trace_id IS 'ID of the trace.';

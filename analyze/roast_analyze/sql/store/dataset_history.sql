@@ -38,4 +38,4 @@ COMMENT ON COLUMN dataset_history.kept_seconds IS 'Compute time of attempts whos
 COMMENT ON COLUMN dataset_history.seconds_per_event IS 'compute_seconds / events.';
 COMMENT ON COLUMN dataset_history.bytes_per_event IS 'bytes_read / events.';
 COMMENT ON COLUMN dataset_history.compute_share IS 'Share of the compute time of all chunks of the run.';
-COMMENT ON COLUMN dataset_history.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN dataset_history.trace_id IS 'ID of the trace.';

@@ -40,4 +40,4 @@ COMMENT ON COLUMN file_history.bytes_per_second IS 'Bytes read per second of com
 COMMENT ON COLUMN file_history.relative_duration IS 'Duration of its chunks relative to others of the run, as in files.';
 COMMENT ON COLUMN file_history.is_slow IS 'Whether the file was slow in the run, as in files.';
 COMMENT ON COLUMN file_history.slow_runs IS 'Number of runs up to this one in which the file was slow.';
-COMMENT ON COLUMN file_history.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN file_history.trace_id IS 'ID of the trace.';

@@ -64,4 +64,4 @@ COMMENT ON COLUMN host_history.bytes_read IS 'Bytes that chunks read.';
 COMMENT ON COLUMN host_history.relative_duration IS 'Mean of relative_duration of the workers, as in workers, weighted by their chunks.';
 COMMENT ON COLUMN host_history.slow_workers IS 'Workers that were slow, as in workers.';
 COMMENT ON COLUMN host_history.removed_workers IS 'Workers that left during the run.';
-COMMENT ON COLUMN host_history.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN host_history.trace_id IS 'ID of the trace.';

@@ -33,7 +33,7 @@ COMMENT ON VIEW program_history IS 'Programs over time. One row per run whose pr
 COMMENT ON COLUMN program_history.program IS 'File name of the program.';
 COMMENT ON COLUMN program_history.run_number IS 'Number of the run of the program, from 1.';
 COMMENT ON COLUMN program_history.start_t IS 'Start of the run, in seconds since the epoch.';
-COMMENT ON COLUMN program_history.git_commit IS 'Commit of the working folder of the program.';
+COMMENT ON COLUMN program_history.git_commit IS 'Commit of the working directory of the program.';
 COMMENT ON COLUMN program_history.is_new_commit IS 'Whether the run before had another commit.';
 COMMENT ON COLUMN program_history.wall_seconds IS 'Duration of the recording.';
 COMMENT ON COLUMN program_history.core_hours IS 'Available thread time in hours.';
@@ -46,4 +46,4 @@ COMMENT ON COLUMN program_history.events_per_core_second IS 'Events per second o
 COMMENT ON COLUMN program_history.relative_wall IS 'wall_seconds relative to the median of up to 20 runs of the program before. Null for the first run.';
 COMMENT ON COLUMN program_history.relative_core_hours IS 'core_hours relative to the same runs.';
 COMMENT ON COLUMN program_history.relative_event_rate IS 'events_per_core_second relative to the same runs.';
-COMMENT ON COLUMN program_history.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN program_history.trace_id IS 'ID of the trace.';

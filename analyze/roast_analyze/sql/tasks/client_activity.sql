@@ -22,4 +22,4 @@ COMMENT ON COLUMN client_activity.activity IS 'wait: for Dask · dask: other wor
 COMMENT ON COLUMN client_activity."function" IS 'Innermost function of the program, which may have called installed packages.';
 COMMENT ON COLUMN client_activity.filename IS 'File of the function.';
 COMMENT ON COLUMN client_activity.cpu_seconds IS 'CPU time of the main thread. Much less than seconds for own work means that it waited, as for files.';
-COMMENT ON COLUMN client_activity.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN client_activity.trace_id IS 'ID of the trace.';

@@ -61,7 +61,7 @@ LEFT JOIN codes USING (trace_id, computation)
 ORDER BY trace_id, seq;
 
 COMMENT ON VIEW computations IS 'Dask computations, with the code that submitted them. One row per computation, a period in which the scheduler has work. Graphs submitted during the period belong to it.';
-COMMENT ON COLUMN computations.computation IS 'Computation identity.';
+COMMENT ON COLUMN computations.computation IS 'ID of the computation.';
 COMMENT ON COLUMN computations.t IS 'Submission of the first graph, in seconds since the epoch.';
 COMMENT ON COLUMN computations.client IS 'Client that submitted the first graph.';
 COMMENT ON COLUMN computations.stimulus_id IS 'First graph, as in graph_updates.';
@@ -71,4 +71,4 @@ COMMENT ON COLUMN computations.filename IS 'Source file of the first submitting 
 COMMENT ON COLUMN computations.line_number IS 'Line number in filename.';
 COMMENT ON COLUMN computations.line IS 'Text of this line.';
 COMMENT ON COLUMN computations.code IS 'Submitting code (functions or notebook cells), without repetitions.';
-COMMENT ON COLUMN computations.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN computations.trace_id IS 'ID of the trace.';

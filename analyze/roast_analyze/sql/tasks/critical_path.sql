@@ -15,4 +15,4 @@ COMMENT ON COLUMN critical_path.worker IS 'Address of the worker that ran the at
 COMMENT ON COLUMN critical_path.name IS 'Worker name, which a restarted worker keeps.';
 COMMENT ON COLUMN critical_path.dataset IS 'Dataset of the chunk, if the task is one.';
 COMMENT ON COLUMN critical_path.detail IS 'More about the cause: assignment, graph or result (scheduler) · joined late or paused (worker) · before the first graph, between graphs, after the last result or nothing was computed (client) · the outcome of an attempt other than memory (compute, retry, recompute) · until it was stolen (dispatch, while it waited on another worker) · result was lost (recompute) · no submission was recorded or until the result was lost (unknown). Null for the other causes.';
-COMMENT ON COLUMN critical_path.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN critical_path.trace_id IS 'ID of the trace.';

@@ -82,4 +82,4 @@ COMMENT ON COLUMN dependencies.has_transfer IS 'True if this task reported a tra
 COMMENT ON COLUMN dependencies.task_group IS 'Task group of the task.';
 COMMENT ON COLUMN dependencies.dependency_group IS 'Task group of the dependency. Null if it was not recorded as a task.';
 COMMENT ON COLUMN dependencies.stimulus_id IS 'Graph that the task was submitted with, as in graph_updates.';
-COMMENT ON COLUMN dependencies.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN dependencies.trace_id IS 'ID of the trace.';

@@ -127,4 +127,4 @@ COMMENT ON COLUMN dispatch_latency.clocks_disagree IS 'True if a part is negativ
 COMMENT ON COLUMN dispatch_latency.stimulus_id IS 'Stimulus of the transition to processing on the scheduler.';
 COMMENT ON COLUMN dispatch_latency.worker_stimulus_id IS 'Stimulus of the transition to waiting on the worker.';
 COMMENT ON COLUMN dispatch_latency.run_id IS 'Dask''s run id of the attempt.';
-COMMENT ON COLUMN dispatch_latency.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN dispatch_latency.trace_id IS 'ID of the trace.';

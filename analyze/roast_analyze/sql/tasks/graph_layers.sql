@@ -71,4 +71,4 @@ COMMENT ON COLUMN graph_layers.fused IS 'Classes of the expressions fused into t
 COMMENT ON COLUMN graph_layers.client IS 'Client that submitted the graph.';
 COMMENT ON COLUMN graph_layers.t IS 'Submission, in seconds since the epoch.';
 COMMENT ON COLUMN graph_layers.task_bytes IS 'Size of the arguments of scheduled tasks and of the data that their functions hold, as measured by Dask''s sizeof for the first ten tasks of the group. Data that several tasks share counts for each. Null for graphs below 1 MiB, for groups of a graph after the first 100, and before trace format 2.4.';
-COMMENT ON COLUMN graph_layers.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN graph_layers.trace_id IS 'ID of the trace.';

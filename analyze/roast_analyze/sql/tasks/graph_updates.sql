@@ -73,7 +73,7 @@ LEFT JOIN received USING (trace_id, stimulus_id)
 ORDER BY trace_id, t, stimulus_id;
 
 COMMENT ON VIEW graph_updates IS 'Submitted graphs, and the cost of processing them. One row per graph.';
-COMMENT ON COLUMN graph_updates.stimulus_id IS 'Dask''s identity of the graph. Its tasks and the transitions that it caused have the same stimulus_id.';
+COMMENT ON COLUMN graph_updates.stimulus_id IS 'Dask''s ID of the graph. Its tasks and the transitions that it caused have the same stimulus_id.';
 COMMENT ON COLUMN graph_updates.client IS 'Client that submitted the graph.';
 COMMENT ON COLUMN graph_updates.t IS 'Arrival of its tasks, in seconds since the epoch.';
 COMMENT ON COLUMN graph_updates.start_t IS 'Start of processing, in seconds since the epoch. Null before distributed 2024.4.';
@@ -91,4 +91,4 @@ COMMENT ON COLUMN graph_updates.layers_sent IS 'Layers of the submitted graph, b
 COMMENT ON COLUMN graph_updates.sent_t IS 'Submission by the client, in seconds since the epoch on the scheduler''s clock.';
 COMMENT ON COLUMN graph_updates.collections IS 'Types of the computed collections, if recorded.';
 COMMENT ON COLUMN graph_updates.graph_bytes IS 'Serialized size of the graph as the scheduler received it, including the data inside of it. Null before trace format 2.4.';
-COMMENT ON COLUMN graph_updates.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN graph_updates.trace_id IS 'ID of the trace.';

@@ -67,4 +67,4 @@ COMMENT ON COLUMN latencies.execute_seconds IS 'Execution time: deserializing, r
 COMMENT ON COLUMN latencies.report_seconds IS 'Time from the end on the worker to the end recorded by the scheduler.';
 COMMENT ON COLUMN latencies.processing_seconds IS 'Time from dispatch to the end recorded by the scheduler: end_t - processing_t of task_runs.';
 COMMENT ON COLUMN latencies.run_id IS 'Dask''s run id of the attempt.';
-COMMENT ON COLUMN latencies.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN latencies.trace_id IS 'ID of the trace.';

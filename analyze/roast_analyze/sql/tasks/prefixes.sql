@@ -79,4 +79,4 @@ COMMENT ON COLUMN prefixes.deserialize_seconds IS 'Time to deserialize the tasks
 COMMENT ON COLUMN prefixes.disk_seconds IS 'Time to spill to disk and read back.';
 COMMENT ON COLUMN prefixes.output_bytes IS 'Total size of the results.';
 COMMENT ON COLUMN prefixes.roles IS 'Roles of these tasks in a coffea run, as in task_roles. Null if there are none.';
-COMMENT ON COLUMN prefixes.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN prefixes.trace_id IS 'ID of the trace.';

@@ -48,4 +48,4 @@ COMMENT ON COLUMN restrictions.resources IS 'Dask resources required, as JSON.';
 COMMENT ON COLUMN restrictions.allow_other_workers IS 'True if the task may run elsewhere when none of these workers is available.';
 COMMENT ON COLUMN restrictions.retries IS 'Number of retries allowed.';
 COMMENT ON COLUMN restrictions.priority IS 'User priority. Higher values run first.';
-COMMENT ON COLUMN restrictions.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN restrictions.trace_id IS 'ID of the trace.';

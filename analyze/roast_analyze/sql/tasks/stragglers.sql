@@ -76,4 +76,4 @@ COMMENT ON COLUMN stragglers.filename IS 'File of the chunk. Null without a chun
 COMMENT ON COLUMN stragglers.entry_start IS 'First entry read.';
 COMMENT ON COLUMN stragglers.entry_stop IS 'Entry after the last one read.';
 COMMENT ON COLUMN stragglers.run_id IS 'Dask''s run id of the attempt.';
-COMMENT ON COLUMN stragglers.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN stragglers.trace_id IS 'ID of the trace.';

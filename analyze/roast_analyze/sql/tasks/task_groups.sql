@@ -98,4 +98,4 @@ COMMENT ON COLUMN task_groups.submitted_t IS 'First submission of a task, in sec
 COMMENT ON COLUMN task_groups.first_t IS 'First dispatch of an attempt to a worker, in seconds since the epoch.';
 COMMENT ON COLUMN task_groups.last_t IS 'Last end of an attempt as recorded by the scheduler, in seconds since the epoch.';
 COMMENT ON COLUMN task_groups.wall_seconds IS 'last_t - first_t. Groups run concurrently, so this does not add up.';
-COMMENT ON COLUMN task_groups.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_groups.trace_id IS 'ID of the trace.';

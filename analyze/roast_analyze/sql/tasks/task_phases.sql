@@ -29,4 +29,4 @@ COMMENT ON COLUMN task_phases.start_t IS 'Start, in seconds since the epoch.';
 COMMENT ON COLUMN task_phases.stop_t IS 'End, in seconds since the epoch.';
 COMMENT ON COLUMN task_phases.seconds IS 'Duration. Transfers can overlap each other.';
 COMMENT ON COLUMN task_phases.source IS 'Address of the worker that a transfer fetched from. Null for other phases.';
-COMMENT ON COLUMN task_phases.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_phases.trace_id IS 'ID of the trace.';

@@ -60,4 +60,4 @@ COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that 
 COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chunk, or for its number of entries. Null for all other tasks, and for those that read several files.';
 COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
 COMMENT ON COLUMN task_runs.stolen_from IS 'Address of the worker that the task was sent to at processing_t, if work stealing moved it to another one. Null for all other attempts.';
-COMMENT ON COLUMN task_runs.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_runs.trace_id IS 'ID of the trace.';

@@ -19,4 +19,4 @@ COMMENT ON COLUMN task_slack.worker IS 'Address of the worker that ran the attem
 COMMENT ON COLUMN task_slack.prefix IS 'Key prefix.';
 COMMENT ON COLUMN task_slack.end_t IS 'End recorded by the scheduler, in seconds since the epoch. Null if unfinished.';
 COMMENT ON COLUMN task_slack.slack_seconds IS 'Slack: 0 for the attempts of critical_path. Null if the end was not recorded.';
-COMMENT ON COLUMN task_slack.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_slack.trace_id IS 'ID of the trace.';

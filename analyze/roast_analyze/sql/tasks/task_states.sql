@@ -30,4 +30,4 @@ COMMENT ON COLUMN task_states.key IS 'Task key.';
 COMMENT ON COLUMN task_states.prefix IS 'Key prefix. Null if the task was not recorded.';
 COMMENT ON COLUMN task_states.state IS 'State on the scheduler: released, waiting, no-worker, queued, processing, memory, erred or forgotten.';
 COMMENT ON COLUMN task_states.since_t IS 'Time of the last change of state, in seconds since the epoch.';
-COMMENT ON COLUMN task_states.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN task_states.trace_id IS 'ID of the trace.';

@@ -28,7 +28,7 @@ COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one graph layer.
 COMMENT ON COLUMN tasks.span_id IS 'Span of the task: that of its group, which Dask files under the span of its first task.';
 COMMENT ON COLUMN tasks.is_other_span IS 'Whether the task was submitted in another span, as an earlier task of its group was submitted in span_id. Known for tasks that were submitted during the recording, from trace format 2.3 on.';
 COMMENT ON COLUMN tasks.submitted_span_path IS 'Names of the span in which it was submitted, from the outermost one; default outside of spans. Null unless is_other_span.';
-COMMENT ON COLUMN tasks.submitted_span_id IS 'Identity of that span. Null outside of spans and unless is_other_span.';
+COMMENT ON COLUMN tasks.submitted_span_id IS 'ID of that span. Null outside of spans and unless is_other_span.';
 COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it needs.';
 COMMENT ON COLUMN tasks.n_dependencies IS 'Number of dependencies.';
 COMMENT ON COLUMN tasks.priority IS 'Dask priority. Lower values run first.';
@@ -37,4 +37,4 @@ COMMENT ON COLUMN tasks.submitted_t IS 'First submission, in seconds since the e
 COMMENT ON COLUMN tasks.client IS 'Client that submitted it.';
 COMMENT ON COLUMN tasks.submissions IS 'Number of times the key was submitted.';
 COMMENT ON COLUMN tasks.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
-COMMENT ON COLUMN tasks.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN tasks.trace_id IS 'ID of the trace.';

@@ -26,7 +26,7 @@ COMMENT ON COLUMN transitions.t IS 'Time, in seconds since the epoch.';
 COMMENT ON COLUMN transitions.key IS 'Task key.';
 COMMENT ON COLUMN transitions.start IS 'State before.';
 COMMENT ON COLUMN transitions.finish IS 'State after.';
-COMMENT ON COLUMN transitions.stimulus_id IS 'Stimulus: Dask''s identity of what caused the transition.';
+COMMENT ON COLUMN transitions.stimulus_id IS 'Stimulus: Dask''s ID of what caused the transition.';
 COMMENT ON COLUMN transitions.worker IS 'Worker that the task was sent to, or that reported its end.';
 COMMENT ON COLUMN transitions.run_id IS 'Dask''s run id of the attempt.';
 COMMENT ON COLUMN transitions.thread IS 'Thread id on the worker.';
@@ -37,4 +37,4 @@ COMMENT ON COLUMN transitions.cause IS 'Key of the task whose failure caused thi
 COMMENT ON COLUMN transitions.exception IS 'Exception text.';
 COMMENT ON COLUMN transitions.traceback IS 'Traceback text.';
 COMMENT ON COLUMN transitions.seq IS 'Position in the scheduler''s order within the trace.';
-COMMENT ON COLUMN transitions.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN transitions.trace_id IS 'ID of the trace.';

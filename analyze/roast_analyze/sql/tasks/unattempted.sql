@@ -37,4 +37,4 @@ COMMENT ON COLUMN unattempted.key IS 'Task key.';
 COMMENT ON COLUMN unattempted.prefix IS 'Key prefix.';
 COMMENT ON COLUMN unattempted.reason IS 'a dependency failed (so that the task erred, too), waiting at the end (of the recording), result known before (computed before the recording, or scattered), failed before the recording, cancelled (released before it was dispatched) or not needed (no transition: no requested result depends on it).';
 COMMENT ON COLUMN unattempted.last_state IS 'Last recorded state of the task.';
-COMMENT ON COLUMN unattempted.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN unattempted.trace_id IS 'ID of the trace.';

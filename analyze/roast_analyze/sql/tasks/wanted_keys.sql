@@ -54,11 +54,11 @@ FROM wanted
 LEFT JOIN _tasks AS task USING (trace_id, key)
 ORDER BY wanted.trace_id, wanted.start_t, wanted.client, wanted.key;
 
-COMMENT ON VIEW wanted_keys IS 'Times during which a client wanted a key: Dask keeps the result of a key that any client wants. One row per client, key and time. Futures are wanted until they are released. A client is also a queue-…, variable-… or published-… dataset of Dask, or fire-and-forget, whose tasks are wanted until they end.';
+COMMENT ON VIEW wanted_keys IS 'Times during which a client wanted a key: Dask keeps the result of a key that any client wants. One row per client, key and time. Futures are wanted until they are released. It can also be a queue (queue-…), a variable (variable-…) or a published dataset (published-…) of Dask, or fire-and-forget, whose tasks are wanted until they end.';
 COMMENT ON COLUMN wanted_keys.key IS 'Task key.';
 COMMENT ON COLUMN wanted_keys.prefix IS 'Key prefix. Null if the task was not recorded, as of scattered data.';
 COMMENT ON COLUMN wanted_keys.client IS 'Client.';
-COMMENT ON COLUMN wanted_keys.start_t IS 'Time from which it wanted the key, in seconds since the epoch. Keys that were wanted before begin with the recording.';
+COMMENT ON COLUMN wanted_keys.start_t IS 'Time from which it wanted the key, in seconds since the epoch. For keys that were wanted before the recording, its start.';
 COMMENT ON COLUMN wanted_keys.stop_t IS 'Time at which it released the key, or at which Dask forgot the task, in seconds since the epoch. Null if the trace ends first.';
 COMMENT ON COLUMN wanted_keys.seconds IS 'Duration.';
-COMMENT ON COLUMN wanted_keys.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN wanted_keys.trace_id IS 'ID of the trace.';

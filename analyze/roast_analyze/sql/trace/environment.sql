@@ -85,4 +85,4 @@ COMMENT ON COLUMN environment.section IS 'Topic of the fact.';
 COMMENT ON COLUMN environment.name IS 'Name of the fact.';
 COMMENT ON COLUMN environment.value IS 'Text unchanged; any other value as JSON.';
 COMMENT ON COLUMN environment.t IS 'Time of recording, in seconds since the epoch.';
-COMMENT ON COLUMN environment.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN environment.trace_id IS 'ID of the trace.';

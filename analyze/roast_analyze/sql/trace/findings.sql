@@ -19,4 +19,4 @@ COMMENT ON COLUMN findings.wall_share IS 'Mean of both ends / run.wall_seconds, 
 COMMENT ON COLUMN findings.change IS 'Recommended change.';
 COMMENT ON COLUMN findings.evidence IS 'Query that returns the data behind it.';
 COMMENT ON COLUMN findings.documentation IS 'Page about the subject.';
-COMMENT ON COLUMN findings.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN findings.trace_id IS 'ID of the trace.';

@@ -28,6 +28,6 @@ COMMENT ON COLUMN imports.worker IS 'Worker that was measured, if given at impor
 COMMENT ON COLUMN imports.pid IS 'Process that was measured, if it was one and the file contains its id.';
 COMMENT ON COLUMN imports.versions IS 'Versions of the measuring tool and of the reader, by name, as JSON.';
 COMMENT ON COLUMN imports.facts IS 'Other information from the file, as JSON.';
-COMMENT ON COLUMN imports.source IS 'Identity of the file: the first 16 hexadecimal digits of its SHA-256.';
+COMMENT ON COLUMN imports.source IS 'ID of the file: the first 16 hexadecimal digits of its SHA-256.';
 COMMENT ON COLUMN imports.segment IS 'Segment that contains the imported records.';
-COMMENT ON COLUMN imports.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN imports.trace_id IS 'ID of the trace.';

@@ -56,4 +56,4 @@ COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worke
 COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
 COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
 COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';
-COMMENT ON COLUMN run.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN run.trace_id IS 'ID of the trace.';

@@ -50,4 +50,4 @@ COMMENT ON COLUMN trace_info.records IS 'Records of known kinds in the segment.'
 COMMENT ON COLUMN trace_info.redacted_values IS 'Number of secrets replaced by <redacted> up to the end of this segment. Null if it did not end cleanly.';
 COMMENT ON COLUMN trace_info.path IS 'File name.';
 COMMENT ON COLUMN trace_info.label IS 'Name of the run, given when it was recorded.';
-COMMENT ON COLUMN trace_info.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN trace_info.trace_id IS 'ID of the trace.';

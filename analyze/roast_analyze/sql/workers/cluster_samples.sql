@@ -33,4 +33,4 @@ COMMENT ON COLUMN cluster_samples.executing IS 'Tasks computing.';
 COMMENT ON COLUMN cluster_samples.ready IS 'Tasks waiting for a thread.';
 COMMENT ON COLUMN cluster_samples.occupancy_seconds IS 'Dask''s estimate of the remaining work assigned to workers.';
 COMMENT ON COLUMN cluster_samples.stored_bytes IS 'Results held by workers, as counted by the scheduler.';
-COMMENT ON COLUMN cluster_samples.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN cluster_samples.trace_id IS 'ID of the trace.';

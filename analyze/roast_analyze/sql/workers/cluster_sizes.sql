@@ -33,4 +33,4 @@ COMMENT ON COLUMN cluster_sizes.planned IS 'Workers that the cluster should have
 COMMENT ON COLUMN cluster_sizes.requested IS 'Workers that the cluster object has requested, as by submitting jobs.';
 COMMENT ON COLUMN cluster_sizes.joined IS 'Workers connected to the scheduler at that time.';
 COMMENT ON COLUMN cluster_sizes.client IS 'Recording client.';
-COMMENT ON COLUMN cluster_sizes.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN cluster_sizes.trace_id IS 'ID of the trace.';

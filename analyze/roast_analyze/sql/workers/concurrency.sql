@@ -14,4 +14,4 @@ COMMENT ON COLUMN concurrency.workers IS 'Number of workers.';
 COMMENT ON COLUMN concurrency.nthreads IS 'Number of threads. Workers with an unknown number of threads count 0; null if it is unknown for all.';
 COMMENT ON COLUMN concurrency.compute_seconds IS 'Compute time in the bucket. The sum over all buckets is that of task_runs.';
 COMMENT ON COLUMN concurrency.thread_seconds IS 'Available thread time. The sum over all buckets is core_seconds of run.';
-COMMENT ON COLUMN concurrency.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN concurrency.trace_id IS 'ID of the trace.';

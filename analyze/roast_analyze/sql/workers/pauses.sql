@@ -10,4 +10,4 @@ COMMENT ON COLUMN pauses.worker IS 'Worker address.';
 COMMENT ON COLUMN pauses.start_t IS 'Start of the pause on the scheduler, in seconds since the epoch.';
 COMMENT ON COLUMN pauses.stop_t IS 'End of the pause, or departure of the worker, in seconds since the epoch. Null if the trace ends first.';
 COMMENT ON COLUMN pauses.seconds IS 'Duration.';
-COMMENT ON COLUMN pauses.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN pauses.trace_id IS 'ID of the trace.';

@@ -36,5 +36,5 @@ COMMENT ON COLUMN scheduler_samples.host_net_read_bps IS 'Incoming network traff
 COMMENT ON COLUMN scheduler_samples.host_net_write_bps IS 'Outgoing network traffic of the host, in bytes per second.';
 COMMENT ON COLUMN scheduler_samples.host_disk_read_bps IS 'Disk reads of the host, in bytes per second.';
 COMMENT ON COLUMN scheduler_samples.host_disk_write_bps IS 'Disk writes of the host, in bytes per second.';
-COMMENT ON COLUMN scheduler_samples.server_id IS 'Identity of the scheduler process.';
-COMMENT ON COLUMN scheduler_samples.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN scheduler_samples.server_id IS 'ID of the scheduler process.';
+COMMENT ON COLUMN scheduler_samples.trace_id IS 'ID of the trace.';

@@ -20,4 +20,4 @@ COMMENT ON COLUMN spills.start IS 'From: memory or disk.';
 COMMENT ON COLUMN spills.finish IS 'To: disk or memory.';
 COMMENT ON COLUMN spills.bytes IS 'Size in memory, measured by Dask''s sizeof. Null if the result did not stay in memory.';
 COMMENT ON COLUMN spills.disk_bytes IS 'Size on disk, serialized and compressed. Null for a result that was read back.';
-COMMENT ON COLUMN spills.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN spills.trace_id IS 'ID of the trace.';

@@ -17,5 +17,5 @@ COMMENT ON COLUMN stalls.worker IS 'Worker address. Null for the scheduler.';
 COMMENT ON COLUMN stalls.start_t IS 'Time at which the event loop was due to continue, in seconds since the epoch. The stall may have begun up to 0.02 s before.';
 COMMENT ON COLUMN stalls.stop_t IS 'Time at which it continued, in seconds since the epoch.';
 COMMENT ON COLUMN stalls.seconds IS 'Duration.';
-COMMENT ON COLUMN stalls.server_id IS 'Identity of the process.';
-COMMENT ON COLUMN stalls.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN stalls.server_id IS 'ID of the process.';
+COMMENT ON COLUMN stalls.trace_id IS 'ID of the trace.';

@@ -74,4 +74,4 @@ COMMENT ON COLUMN transfers.sizes_agree IS 'True if both ends report the same si
 COMMENT ON COLUMN transfers.source_start_t IS 'Start of sending, in seconds since the epoch. Null if not reported.';
 COMMENT ON COLUMN transfers.source_stop_t IS 'End of sending, in seconds since the epoch. Null if not reported.';
 COMMENT ON COLUMN transfers.source_bytes IS 'Size of the data as reported by the sender. Null if not reported.';
-COMMENT ON COLUMN transfers.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN transfers.trace_id IS 'ID of the trace.';

@@ -55,5 +55,5 @@ COMMENT ON COLUMN worker_samples.host_net_read_bps IS 'Incoming network traffic 
 COMMENT ON COLUMN worker_samples.host_net_write_bps IS 'Outgoing network traffic of the host, in bytes per second.';
 COMMENT ON COLUMN worker_samples.host_disk_read_bps IS 'Disk reads of the host, in bytes per second.';
 COMMENT ON COLUMN worker_samples.host_disk_write_bps IS 'Disk writes of the host, in bytes per second.';
-COMMENT ON COLUMN worker_samples.server_id IS 'Identity of the worker process.';
-COMMENT ON COLUMN worker_samples.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN worker_samples.server_id IS 'ID of the worker process.';
+COMMENT ON COLUMN worker_samples.trace_id IS 'ID of the trace.';

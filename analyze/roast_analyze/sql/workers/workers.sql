@@ -114,7 +114,7 @@ COMMENT ON COLUMN workers.peak_memory_bytes IS 'Peak process memory, at a sampli
 COMMENT ON COLUMN workers.chunks IS 'Chunks processed successfully.';
 COMMENT ON COLUMN workers.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
 COMMENT ON COLUMN workers.bytes_read IS 'Bytes read by chunks. Null if not measured.';
-COMMENT ON COLUMN workers.server_id IS 'Process identity.';
+COMMENT ON COLUMN workers.server_id IS 'ID of the process.';
 COMMENT ON COLUMN workers.failed_chunks IS 'Chunk attempts that erred, were retried, were lost, or were skipped.';
 COMMENT ON COLUMN workers.chunk_seconds IS 'Compute time of all its chunk attempts.';
 COMMENT ON COLUMN workers.chunk_share IS 'Share of the compute time of all chunk attempts.';
@@ -131,4 +131,4 @@ COMMENT ON COLUMN workers.pid IS 'Process id on its host.';
 COMMENT ON COLUMN workers.nanny IS 'Address of its nanny. Null if it has none.';
 COMMENT ON COLUMN workers.resources IS 'Dask resources that it offers, as JSON.';
 COMMENT ON COLUMN workers.local_directory IS 'Folder for spilled results.';
-COMMENT ON COLUMN workers.trace_id IS 'Trace identity.';
+COMMENT ON COLUMN workers.trace_id IS 'ID of the trace.';

@@ -101,7 +101,7 @@ FIT = run(50.0, fit=(100, 2.0))
         ),
         (
             FIT, run(55.0, {"between graphs": 20.0}, fit=(100, 2.0)),
-            ("Each thread waited 5 s longer for the client between graphs "
+            ("On average, a thread waited 5 s longer for the client between graphs "
              "(5 s instead of 0 s): +5 s of wall time."),
         ),
         (

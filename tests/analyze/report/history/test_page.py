@@ -24,9 +24,9 @@ def table(section, name):
 
 def test_changes_are_described_and_listed(section):
     sentence = section("changes").sentences[0].replace("\N{NO-BREAK SPACE}", " ")
-    assert sentence.startswith("p0.py became worse from run 61 of 120")
+    assert sentence.startswith("p0.py became worse at run 61 of 120")
     assert re.search(r"wall time \+1\d %", sentence)
-    assert sentence.endswith("Changed at that moment: commit aaaaaaaaa → bbbbbbbbb.")
+    assert sentence.endswith("Changed at this point: commit aaaaaaaaa → bbbbbbbbb.")
 
     rows = table(section("changes"), "changes")
     assert {(row["program"], row["run_number"], row["trace_id"]) for row in rows} == {

@@ -83,7 +83,8 @@ BRANCHES = [{"branch": "x", "compressed_bytes": 3}, {"branch": "y", "compressed_
         ),
         (
             [ONE], {"exception": "E()"},
-            "1 chunk attempt failed. 1 of them was skipped without an exception.",
+            ("1 chunk attempt failed. "
+             "1 of them was skipped: the exception was suppressed (skipbadfiles)."),
         ),
         (
             [ONE], {"from_checkpoint": True},

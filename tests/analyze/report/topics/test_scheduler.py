@@ -88,7 +88,7 @@ def test_sentences(sentences, worker, task, move):
     assert sentences("scheduler", worker("w1"), *moves, tick(3.0, 0.5), stop_t=20.0) == (
         "The scheduler made 12 transitions, at most 80 transitions/s within 50 ms. Up to 4 "
         "ready tasks waited. While tasks were ready, 100 % of the threads computed nothing: "
-        "the tasks waited for the scheduler or for their inputs, not for a free thread. The "
+        "a lack of threads does not explain the wait. The "
         "slowest event loop of a worker took 500 ms per iteration (20 ms when idle). 4 tasks "
         "were submitted in one batch."
     )

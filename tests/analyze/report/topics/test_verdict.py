@@ -88,7 +88,7 @@ def test_what_failed(run, text):
     ("reason", "text"),
     [
         ("the recorded block raised ValueError", "The recorded block raised ValueError."),
-        ("the client has gone", "The recording ended because the client has gone."),
+        ("the client disconnected", "The recording ended because the client disconnected."),
         ("recording was stopped", "Nothing failed."),
         ("the scheduler closed", "Nothing failed."),
     ],

@@ -23,7 +23,7 @@ def test_spilling(apply, worker, task, run, sample, seconds, found):
             (
                 pytest.approx(4.0),
                 (
-                    "Writing results to disk and reading them back took 4.0 s of thread time;"
+                    "Writing results to disk and reading them back took 4.0 core-seconds;"
                     " results of up to 286 MiB were on disk."
                 ),
                 (
@@ -42,7 +42,7 @@ def test_spilling_that_no_sample_shows(apply, worker, task, run, sample):
     records = [worker("w1"), task("a-1"), *run("a-1", 1.0, 8.0, phases=phases), heartbeat]
 
     [(sentence,)] = apply("spilling", *records, columns="sentence")
-    assert sentence.endswith("took 4.0 s of thread time.")
+    assert sentence.endswith("took 4.0 core-seconds.")
 
 
 @pytest.mark.parametrize(("activity", "found"), [("disk-write", True), ("thread-cpu", False)])
@@ -158,7 +158,7 @@ def test_worker_killed_for_its_memory(apply, worker, task, run, gone):
     assert entity == "A"
     # Five seconds of computing, and two without a worker.
     assert core_seconds == pytest.approx(7.0)
-    assert change.startswith("Give each worker about 1.4 GiB (now 954 MiB)")
+    assert change.startswith("Give each worker about 1.4 GiB of memory (now 954 MiB)")
 
 
 @pytest.mark.parametrize(("workers", "entity"), [(3, "w1, w2, w3"), (4, None)])
@@ -192,8 +192,8 @@ def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
     )
 
     assert sentence.partition(": ")[2] == (
-        "0.0 s of running attempts and 2.0 s of results not used yet were lost, and threads "
-        "were missing for 0.0 s."
+        "0.0 s of running attempts and 2.0 s of results that had not been used yet were lost, "
+        "and threads were missing for 0.0 s."
     )
 
 

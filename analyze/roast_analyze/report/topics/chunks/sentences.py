@@ -39,7 +39,7 @@ def durations(found: Chunks, run: Run) -> str:
         text += f" {q.counted(run.failed_chunks, 'chunk attempt')} failed."
         if run.skipped:
             chunks = q.counted(run.skipped, "of them was", "of them were")
-            text += f" {chunks} skipped without an exception."
+            text += f" {chunks} skipped: the exception was suppressed (skipbadfiles)."
     if run.checkpointed_chunks:
         text += (
             f" The results of {q.counted(run.checkpointed_chunks, 'chunk')} came from a "

@@ -31,16 +31,16 @@ _COMPUTED_TASKS: Final = (
     "WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
 )
 _COMPUTED_CHUNKS: Final = "(FROM _chunks WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
-#: The view `utilisation` by rows of the map.
+#: The view `utilization` by rows of the map.
 _UTILIZATION: Final = (
     "WITH rowed AS (SELECT unnest($rows::BIGINT[]) AS row, "
     "unnest($workers::VARCHAR[]) AS worker, unnest($server_ids::VARCHAR[]) AS server_id, "
     "unnest($trace_ids::VARCHAR[]) AS trace_id) "
-    "SELECT row, round((utilisation.t - $begin_t) / $width)::BIGINT AS bucket, "
+    "SELECT row, round((utilization.t - $begin_t) / $width)::BIGINT AS bucket, "
     "sum(compute_seconds) / nullif(sum(thread_seconds), 0) AS share "
-    "FROM utilisation INNER JOIN rowed "
-    "ON utilisation.trace_id = rowed.trace_id AND utilisation.worker = rowed.worker "
-    "AND utilisation.server_id IS NOT DISTINCT FROM rowed.server_id "
+    "FROM utilization INNER JOIN rowed "
+    "ON utilization.trace_id = rowed.trace_id AND utilization.worker = rowed.worker "
+    "AND utilization.server_id IS NOT DISTINCT FROM rowed.server_id "
     "GROUP BY ALL HAVING share IS NOT NULL ORDER BY row, bucket"
 )
 
@@ -54,7 +54,7 @@ class Timeline:
     """The computations of a run."""
 
     stream: TaskStream
-    #: View ``utilisation`` by row and bucket, as :func:`.lanes.build` expects it.
+    #: View ``utilization`` by row and bucket, as :func:`.lanes.build` expects it.
     utilization: pl.DataFrame
     #: Attempts on the critical path: key, attempt.
     path: pl.DataFrame

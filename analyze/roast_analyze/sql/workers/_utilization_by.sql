@@ -1,5 +1,5 @@
 -- Needs: _clip_negative, _process_buckets, _worker_presence, _workers
-CREATE MACRO utilisation_by(bucket_seconds) AS TABLE
+CREATE MACRO utilization_by(bucket_seconds) AS TABLE
 WITH totals AS (
     SELECT
         process,
@@ -24,7 +24,7 @@ SELECT
     totals.transfer_seconds,
     CASE WHEN presence.nthreads IS NOT NULL THEN totals.threads END AS thread_seconds,
     _clip_negative(thread_seconds - totals.compute_seconds) AS idle_seconds,
-    totals.compute_seconds / nullif(thread_seconds, 0) AS utilisation,
+    totals.compute_seconds / nullif(thread_seconds, 0) AS utilization,
     workers.server_id,
     workers.trace_id
 FROM totals
@@ -32,4 +32,4 @@ INNER JOIN _workers AS workers USING (process)
 INNER JOIN _worker_presence AS presence USING (process)
 ORDER BY workers.trace_id, totals.t, process;
 
-COMMENT ON MACRO TABLE utilisation_by IS 'The view utilisation with buckets of a given length in seconds.';
+COMMENT ON MACRO TABLE utilization_by IS 'The view utilization with buckets of a given length in seconds.';

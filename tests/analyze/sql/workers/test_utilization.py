@@ -1,4 +1,4 @@
-"""View utilisation. Recordings begin at 0 s."""
+"""View utilization. Recordings begin at 0 s."""
 
 SECONDS = "compute_seconds, failed_seconds, transfer_seconds, thread_seconds, idle_seconds"
 
@@ -13,7 +13,7 @@ def test_compute_failed_transfer_and_idle_seconds(rows, worker, gone, run):
     ]
 
     assert rows(
-        f"SELECT t, seconds, worker, name, {SECONDS}, utilisation FROM utilisation_by(5)",
+        f"SELECT t, seconds, worker, name, {SECONDS}, utilization FROM utilization_by(5)",
         worker("w1", 2.0, nthreads=2, name="one"),
         *run("a", 2.0, 8.0, phases=succeeded),
         *run("b", 2.0, 6.0, outcome="erred", phases=[("compute", 4.0, 6.0)]),
@@ -29,5 +29,5 @@ def test_compute_failed_transfer_and_idle_seconds(rows, worker, gone, run):
 def test_default_buckets(ask, worker, run):
     found = ask(worker("w1"), *run("a", 1.0, 3.0), stop_t=100.0)
 
-    for view in ("concurrency", "utilisation"):
+    for view in ("concurrency", "utilization"):
         assert found(f"FROM {view}") == found(f"FROM {view}_by(0.5)")

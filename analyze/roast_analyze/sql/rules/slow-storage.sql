@@ -118,7 +118,11 @@ slow AS (
 )
 SELECT
     place AS entity,
-    CASE WHEN is_slower THEN 'high' ELSE 'low' END AS confidence,
+    CASE
+        WHEN is_slower THEN 'high'
+        WHEN request_seconds >= $min_request_seconds THEN 'medium'
+        ELSE 'low'
+    END AS confidence,
     CASE
         WHEN is_server THEN format('Files of {} are read at {}/s per thread', place, _byte_size(rate))
         ELSE concat(
@@ -138,6 +142,8 @@ SELECT
                 END,
                 _byte_size(best_rate)
             )
+        WHEN request_seconds >= $min_request_seconds
+            THEN format(', with {:.2g} s for each request', request_seconds)
         ELSE ''
     END
     || format('; opening and reading take {:.0f} % of the time of their chunks.', 100 * io_seconds / slow.compute_seconds)

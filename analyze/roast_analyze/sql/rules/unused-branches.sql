@@ -1,11 +1,16 @@
--- Branches that are read but not used.
+-- Branches that may be unneeded.
 -- coffea reads a branch when the processor uses it, except for branches that the fileset lists to
--- preload. Reading a preloaded branch is unnecessary if none of its columns is used.
+-- preload. Reading a preloaded branch is unnecessary if none of its columns is used. A processor that
+-- uses all branches of wide files, in a loop over all fields for example, may not need all of
+-- them. How many it needs is not recorded.
 -- Records: chunk
 -- Source: branches that were read against columns that were used, in the records of chunks
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
 -- $max_chunks = 1000: chunks whose branches are compared
 -- $min_share = 0.05: share of the bytes of branches that is not used
+-- $min_branches = 100: branches of wide files
+-- $all_share = 0.95: share of these branches that counts as all
+-- $min_read_share = 0.05: time of reading relative to that of chunks, if all are used
 WITH reads AS (
     SELECT
         chunk.trace_id,
@@ -54,6 +59,20 @@ totals AS (
         sum(open_seconds * least(compressed_bytes / nullif(bytes_read, 0), 1)) AS seconds
     FROM _chunks
     GROUP BY trace_id
+),
+complete AS (
+    SELECT
+        chunk.trace_id,
+        max(branches_read) AS branches_read,
+        max(file_branches) AS file_branches,
+        sum(compressed_bytes) AS nbytes,
+        sum(read_seconds) AS read_seconds
+    FROM _chunks AS chunk
+    INNER JOIN _chunk_threads AS run USING (trace_id)
+    WHERE branches_read >= greatest($min_branches, $all_share * file_branches)
+        AND NOT _is_preloaded(read_seconds / branches_read)
+    GROUP BY chunk.trace_id
+    HAVING sum(read_seconds) >= $min_read_share * any_value(run.seconds)
 )
 SELECT
     NULL::VARCHAR AS entity,
@@ -77,4 +96,22 @@ SELECT
 FROM shares
 INNER JOIN totals USING (trace_id)
 INNER JOIN _chunk_threads AS run USING (trace_id)
-WHERE totals.seconds > 0;
+WHERE totals.seconds > 0
+UNION ALL
+SELECT
+    NULL::VARCHAR AS entity,
+    'low' AS confidence,
+    format(
+        'The processor reads {} of {} branches: {} in {:.1f} core-seconds. It is not recorded whether it'
+        ' needs all of them.',
+        branches_read, file_branches, _byte_size(nbytes), read_seconds
+    ) AS sentence,
+    read_seconds AS core_seconds,
+    0.0::DOUBLE AS wall_seconds_min,
+    least(1.2 * read_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    'Use only the branches that the result depends on: a loop over all fields, or a copy of the events,'
+    ' reads every branch.' AS change,
+    'SELECT branch, compressed_bytes, read_seconds FROM branches ORDER BY read_seconds DESC' AS evidence,
+    complete.trace_id
+FROM complete
+INNER JOIN _chunk_threads AS run USING (trace_id);

@@ -52,6 +52,45 @@ def test_all_branches_are_used(apply, process, worker):
 
 
 @pytest.mark.parametrize(
+    ("read", "in_file", "seconds", "found"),
+    [
+        (100, 105, 0.1, True),
+        (99, 99, 0.1, False),
+        (100, 106, 0.1, False),
+        (100, 105, 0.04, False),
+    ],
+)
+def test_nearly_all_of_many_branches_are_read(
+    apply, process, worker, read, in_file, seconds, found
+):
+    names = [f"b{number}" for number in range(read)]
+    chunk = {
+        "seconds": 1.0,
+        "branches": branches(**dict.fromkeys(names, seconds / read)),
+        "columns": [f"{name}-data" for name in names],
+        "file_branches": in_file,
+        "read_seconds": seconds,
+    }
+
+    assert apply(
+        "unused-branches",
+        worker("w1"),
+        *process(*[chunk] * 4),
+        columns="confidence, core_seconds, wall_seconds_min, sentence",
+    ) == (
+        [
+            (
+                "low", pytest.approx(0.4), 0.0,
+                ("The processor reads 100 of 105 branches: 381 MiB in 0.4 core-seconds. "
+                 "It is not recorded whether it needs all of them."),
+            )
+        ]
+        if found
+        else []
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
     ("algorithm", "seconds", "found"),
     [
         ("LZMA", 1.0, [("LZMA", pytest.approx(0.9 * 4.0))]),

@@ -171,8 +171,10 @@ def test_single_server_with_slow_requests(
     chunk = {"file": "https://far/1.root", "seconds": 10.0, "bytes_read": 10**5}
     chunk |= {"open_seconds": 4.0, "read_seconds": read_seconds, "requests": requests}
 
-    rows = apply("slow-storage", worker("w1"), *process(*[chunk] * 3), columns="entity")
-    assert rows == ([("far",)] if found else [])
+    rows = apply(
+        "slow-storage", worker("w1"), *process(*[chunk] * 3), columns="entity, confidence"
+    )
+    assert rows == ([("far", "medium")] if found else [])
 
 
 @pytest.mark.parametrize(("times", "core_seconds"), [(4, 12.0 / 4), (2, 12.0)])

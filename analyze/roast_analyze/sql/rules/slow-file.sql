@@ -134,8 +134,11 @@ SELECT
         slow.workers
     ) || CASE
         WHEN is_read_slowly
-            THEN format(
-                'It is read at {}/s per thread, others at {}/s.', _byte_size(rate), _byte_size(usual_rate)
+            THEN coalesce(
+                format(
+                    'It is read at {}/s per thread, others at {}/s.', _byte_size(rate), _byte_size(usual_rate)
+                ),
+                'Opening and reading it take longer.'
             )
         ELSE 'Reading does not explain it: its events cost more.'
     END AS sentence,

@@ -13,6 +13,7 @@ def apply(open_trace):
         [rule] = [rule for rule in rules() if rule.id == rule_id]
         found = open_trace(*records, stop_t=stop_t).sql(rule.sql, rule.parameters).pl()
         assert set(COLUMNS) <= set(found.columns)
+        assert found["sentence"].null_count() == found["change"].null_count() == 0
         if rule.records is not None and not found.is_empty():
             assert rule.records in {record["kind"] for record in records}
         return found.select(columns.split(", ")).rows()

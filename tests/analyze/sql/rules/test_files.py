@@ -58,15 +58,16 @@ def test_a_slow_file_that_is_submitted_first(apply, process, workers):
 
 @pytest.mark.parametrize(("read_seconds", "found"), [(1.2, ["c.root"]), (0.2, [])])
 def test_slow_input_of_few_chunks(apply, process, workers, read_seconds, found):
+    """How many bytes were read is not known."""
     files = {"a.root": 1.0, "b.root": 1.0, "c.root": 2.0, "d.root": 1.0, "e.root": 1.0}
     chunks = [
         {**chunk, "read_seconds": read_seconds if chunk["file"] == "c.root" else 0.2}
         for chunk in chunks_of_files(files)[:20]
     ]
 
-    assert apply("slow-file", *workers, *process(*chunks), columns="entity") == [
-        (file,) for file in found
-    ]
+    rows = apply("slow-file", *workers, *process(*chunks), columns="entity, sentence")
+    assert [file for file, _ in rows] == found
+    assert all(text.endswith("Opening and reading it take longer.") for _, text in rows)
 
 
 def test_reading_explains_a_slow_file(apply, process, workers):

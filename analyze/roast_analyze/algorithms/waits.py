@@ -266,16 +266,18 @@ def _submissions(attempts: pl.DataFrame, previous: _Ints, awaited: _Ints) -> Con
 
 def _threads(attempts: pl.DataFrame, binding: Binding) -> Thread:
     """Return the previous attempt on each thread, or on the worker if the thread is unknown."""
-    frame = (
-        attempts.with_row_index("row")
-        .drop_nulls("process")
-        .with_columns(computes=pl.col("compute_start_t").is_not_null())
-    )
-    on_thread = pl.col("computes") & pl.col("thread").is_not_null()
     # Select only the columns needed, because sorting copies them.
+    frame = (
+        attempts.select(
+            "process", "thread", "rank", "begin_t", "stop_t",
+            computes=pl.col("compute_start_t").is_not_null(),
+        )
+        .with_row_index("row")
+        .drop_nulls("process")
+    )  # fmt: skip
+    on_thread = pl.col("computes") & pl.col("thread").is_not_null()
     threads = (
         frame.filter(on_thread)
-        .select("process", "thread", "rank", "row")
         .sort("rank")
         .select("row", before=pl.col("row").shift(1).over("process", "thread"))
     )

@@ -1,5 +1,6 @@
 """Failed attempts and lost workers."""
 
+import math
 import re
 
 from nightly.chunks import chunk_attempts
@@ -55,7 +56,13 @@ def failures(recording: Recording) -> list[Row]:
                     "detail": ", ".join([chunk["dataset"], chunk["filename"], entries]),
                 }
             )
-    rows += [_lost_worker(process) for process in processes(recording) if process.is_lost]
+    last_t = max((math.inf if run["end_t"] is None else run["end_t"]
+                  for run in task_runs(recording)), default=math.inf)  # fmt: skip
+    rows += [
+        _lost_worker(process)
+        for process in processes(recording)
+        if process.is_lost and not _was_needless(process, last_t)
+    ]
     return [row | {"cause": cause(row["exception"])} for row in rows]
 
 
@@ -70,6 +77,17 @@ def cause(text: str | None) -> str | None:
     for ending in (")", '"', "'", "."):
         quote = quote.removesuffix(ending)
     return re.sub(r"\\([\\'])", r"\1", quote)
+
+
+def _was_needless(process: Process, last_t: float) -> bool:
+    """Return whether a worker left after the last task, and nothing was lost with it."""
+    said = process.said or {}
+    lost = [
+        said.get(f"{name}-tasks") for name in ("processing", "lost-computed", "lost-scattered")
+    ]
+    return (
+        all(keys == [] for keys in lost) and not process.kill and process.removed["t"] > last_t
+    )
 
 
 def _lost_worker(process: Process) -> Row:

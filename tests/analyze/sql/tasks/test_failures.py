@@ -50,6 +50,27 @@ def test_worker_removals_that_are_failures(rows, worker, gone):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("last_t", "results", "lost"),
+    [(10.0, [], []), (30.0, [], ["worker lost"]), (10.0, ["a"], ["worker lost"])],
+)
+def test_a_worker_that_is_no_longer_needed(rows, worker, run, gone, last_t, results, lost):
+    """It leaves after the last task, and no result has to be computed again."""
+    stimulus_id = "handle-worker-cleanup-20.0"
+    payload = {
+        "action": "remove-worker", "stimulus_id": stimulus_id, "expected": False,
+        "processing-tasks": [], "lost-computed-tasks": results, "lost-scattered-tasks": [],
+    }  # fmt: skip
+    assert rows(
+        "SELECT what FROM failures",
+        worker("w1"),
+        worker("w2"),
+        *run("a", 1.0, last_t, worker="w2"),
+        {"kind": "event", "t": 20.0, "topic": "all", "worker": "w1", "payload": payload},
+        gone("w1", 20.0, stimulus_id),
+    ) == [(what,) for what in lost]
+
+
 def test_worker_killed_for_memory(rows, worker, run, move, gone):
     killed = {"worker": "w1", "pid": 7, "rss": 2_040_109_466}
     stimulus_id = "handle-worker-cleanup-5.0"

@@ -24,7 +24,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from roast_analyze.commands.whole_numbers import whole_number
 from roast_analyze.errors import NotWritable
 from roast_analyze.output_paths import refuse_to_overwrite, writing
-from roast_analyze.safe_text import visible
+from roast_analyze.safe_text import one_line, visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -196,8 +196,9 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
 
     shown = list(rows)
     # All rows are needed for the widths of the columns.
-    texts = [[terminal.cell(_text(value)).plain for value in row] for row in shown]
-    names = [terminal.cell(column).plain for column in columns]
+    limit = terminal.CELL_LIMIT
+    texts = [[one_line(_text(value), limit) for value in row] for row in shown]
+    names = [one_line(column, limit) for column in columns]
     widths = [max([len(name), *(len(row[i]) for row in texts)]) for i, name in enumerate(names)]
     room = terminal.width() if file.isatty() else math.inf
     lines: list[str] = []

@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 #: Length limit of the text of a cell, which can have several lines.
 CELL_LIMIT: Final = 400
 
+#: Stands for a no-break space until lines are wrapped, because rich wraps at all spaces.
+_NO_BREAK: Final = "\ue000"
+
 
 def cell(value: object, limit: int = CELL_LIMIT) -> Text:
     """Return any value as text of one line, with the middle left out if it is long."""
-    return Text(one_line("" if value is None else str(value), limit), overflow="fold")
+    text = "" if value is None else str(value).replace("\N{NO-BREAK SPACE}", _NO_BREAK)
+    return Text(one_line(text, limit), overflow="fold")
 
 
 def table(
@@ -114,4 +118,4 @@ def print_out(*parts: RenderableType) -> None:
         for part in parts:
             console.print(part)
     for line in capture.get().splitlines():
-        sys.stdout.write(line.rstrip() + "\n")
+        sys.stdout.write(line.rstrip().replace(_NO_BREAK, " ") + "\n")

@@ -224,6 +224,14 @@ def test_words_of_headers_and_numbers_are_whole(monkeypatch, capsys, width, line
     assert ("2  16 %" in body) == (width >= 80)
 
 
+def test_a_number_is_not_separated_from_its_unit(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "28")
+
+    terminal.print_out(terminal.cell("possible saving: 3 s of 12 (28\N{NO-BREAK SPACE}%)"))
+
+    assert capsys.readouterr().out == "possible saving: 3 s of 12\n(28 %)\n"
+
+
 def test_long_names_are_wrapped(summarize, task, run):
     key = "('read-parquet-and-apply-something-with-a-long-name-0123456789abcdef', 12, 3456)"
 

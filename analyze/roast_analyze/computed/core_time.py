@@ -123,15 +123,7 @@ FROM (
             ORDER BY rowid DESC
         )
         UNION ALL
-        SELECT key, finish, t
-        FROM raw.transition
-        -- If no transition is missing, the others begin and end none of these states.
-        WHERE (
-                $has_loss
-                OR finish IN ('waiting', 'queued', 'no-worker', 'processing')
-                OR "start" IN ('waiting', 'queued', 'no-worker', 'processing')
-            )
-            AND trace_id = $trace_id
+        SELECT key, finish, t FROM raw.transition WHERE trace_id = $trace_id
     )
 )
 WHERE key % $parts::UBIGINT = $part::UBIGINT
@@ -163,8 +155,6 @@ WHERE trace_id = $trace_id
 """
 
 _TRANSITIONS: Final = "SELECT count(*) FROM raw.transition WHERE trace_id = $trace_id"
-
-_HAS_LOSS: Final = "SELECT count(*) > 0 FROM loss WHERE trace_id = $trace_id"
 
 
 def query(trace: Session) -> pl.DataFrame:
@@ -234,13 +224,12 @@ def _states(trace: Session, trace_id: str, start_t: float, extent: float) -> pl.
             break
     # All changes of a key are in the same part.
     [(transitions,)] = trace.rows(_TRANSITIONS, {"trace_id": trace_id})
-    [(has_loss,)] = trace.rows(_HAS_LOSS, {"trace_id": trace_id})
     parts = 1 + transitions // _TRANSITIONS_PER_QUERY
     chunks = {"trace_id": trace_id, "start_t": start_t, "states": STATES}
     states: list[pl.DataFrame] = [trace.sql(_CHUNK_STATES, chunks).pl()]
     for number in range(parts):
         part = {**keys, "parts": parts, "part": number}
-        changes = {**part, "start_t": start_t, "states": STATES, "has_loss": has_loss}
+        changes = {**part, "start_t": start_t, "states": STATES}
         states.append(
             task_states(
                 trace.sql(_CHANGES, changes).pl(), trace.sql(_DURATIONS, part).pl(), extent

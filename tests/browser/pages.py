@@ -29,6 +29,8 @@ def downloaded(page, block: str) -> list[dict]:
 
 def drag(page, selector: str, start: float, stop: float) -> None:
     """Drag from one share of the width of an element to another."""
+    # This waits until the element no longer moves.
+    page.locator(selector).hover()
     box = page.locator(selector).bounding_box()
     y = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + start * box["width"], y)

@@ -6,7 +6,6 @@ theme of the notebook applies. Nothing is loaded from the network.
 
 from __future__ import annotations
 
-import re
 from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -88,8 +87,7 @@ def to_html(trace: Session) -> str:
         for topic, views in groupby(trace.views(), key=lambda view: view.topic):
             names = []
             for view in views:
-                first_clause = re.split(r"[.:;](?=\s|$)", view.comment, maxsplit=1)[0]
-                title = escape(visible(first_clause))
+                title = escape(visible(view.summary))
                 names.append(f'<code title="{title}">{_text(view.name)}</code>')
             lines.append(f"{_text(topic)}: {', '.join(names)}")
         folded = f"<details><summary>Views, by topic</summary>{_list(lines)}</details>"
@@ -175,13 +173,9 @@ def predictions_to_html(predictions: pl.DataFrame) -> str:
 def reasons_to_html(found: Reasons) -> str:
     """Return the HTML representation of why a run took longer or less time than others."""
     sentences = (reasons.overview(found), *reasons.sentences(found), reasons.noise(found))
-    rows = (
-        (name, base, new, *map(reasons.signed, changes), seconds(noise), significant)
-        for name, base, new, *changes, noise, significant in reasons.frame(found).rows()
-    )
     headings = ("term", "base", "new", "wall time", "core time", "noise", "significant")
     texts = "".join(f"<p>{_text(sentence, limit=1000)}</p>" for sentence in sentences)
-    return texts + _table(headings, rows)
+    return texts + _table(headings, reasons.term_rows(found))
 
 
 def figure_bundle(figure: Figure, text: str) -> dict[str, Any]:

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
-#: End of the first clause of a comment.
-_CLAUSE_END: Final = re.compile(r"[.:;](?=\s|$)")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -109,7 +106,7 @@ def _print_list(views: list[View]) -> None:
     for topic, members in groupby(views, key=lambda view: view.topic):
         print_out(topic)
         for view in members:
-            clause = one_line(_CLAUSE_END.split(view.comment, maxsplit=1)[0], 1000)
+            clause = one_line(view.summary, 1000)
             short = clause if len(clause) <= room else f"{clause[: room - 1].rstrip()}…"
             print_out(f"  {view.name.ljust(margin)}  {short}")
         print_out("")

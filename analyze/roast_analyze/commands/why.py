@@ -81,11 +81,9 @@ def _print(reasons: Reasons, comparison: Comparison, *, details: bool) -> None:
     for sentence in (*why.sentences(reasons), why.noise(reasons)):
         print_out(cell(sentence, limit=1000))
     columns = ["term", ">base", ">new", ">wall time", ">core time", ">noise", "significant"]
-    terms = [
-        (name, base, new, *map(why.signed, changes), q.seconds(noise), significant)
-        for name, base, new, *changes, noise, significant in why.frame(reasons).rows()
-    ]
-    print_out("", table(columns, terms, "Terms, which add up to the difference"))
+    print_out(
+        "", table(columns, why.term_rows(reasons), "Terms, which add up to the difference")
+    )
     path = [
         (step, q.seconds(base), q.seconds(new), why.signed(change))
         for step, base, new, change in why.path_frame(reasons).rows()

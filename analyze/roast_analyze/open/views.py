@@ -94,6 +94,11 @@ class View:
     comment: str
     columns: tuple[Column, ...]
 
+    @property
+    def summary(self) -> str:
+        """The first clause of the comment."""
+        return re.split(r"[.:;](?=\s|$)", self.comment, maxsplit=1)[0]
+
 
 class _Definition(NamedTuple):
     """A file below ``sql/``."""

@@ -219,6 +219,14 @@ def frame(reasons: Reasons) -> pl.DataFrame:
     return pl.DataFrame(rows, schema | {"significant": text}, orient="row")
 
 
+def term_rows(reasons: Reasons) -> list[tuple[str, ...]]:
+    """Return the rows of :func:`frame` as texts."""
+    return [
+        (name, base, new, *map(signed, changes), q.seconds(noise), significant)
+        for name, base, new, *changes, noise, significant in frame(reasons).rows()
+    ]
+
+
 def path_frame(reasons: Reasons) -> pl.DataFrame:
     """Return the rows of a table of the critical path, as those of :func:`frame`."""
     is_large = pl.col("wall_seconds").abs() >= reasons.smallest_seconds

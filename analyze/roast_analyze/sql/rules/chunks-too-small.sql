@@ -12,7 +12,7 @@
 -- $short_seconds = 0.4: median time of chunks that are short, if the model is not known
 -- $few_events = 2000: largest size of such chunks, in events: calls of numpy and awkward cost more than data
 -- $min_share = 0.05: known fixed time relative to the time of a chunk, if the model is not known
--- $slow_event_seconds = 0.001: time of the processor per event, longer than columnar code needs
+-- $slow_event_seconds = 0.0001: time of the processor per event, longer than columnar code needs
 -- $min_chunks_per_thread = 8: chunks per thread, if the model is not known
 -- $certain_share = 0.2: known fixed time relative to the time of all chunks, from which the confidence is medium
 -- $events_factor = 20: ratio of the recommended to the present chunk size, if the model is not known

@@ -57,9 +57,9 @@ def test_confidence_depends_on_the_known_fixed_time(
 @pytest.mark.parametrize(("read_seconds", "found"), [(0.01, True), (0.0001, False)])
 def test_opening_that_includes_preloading(apply, process, worker, read_seconds, found):
     """A branch is read from the file, or from memory after it was preloaded."""
-    measured = {"open_seconds": 0.1, "process_seconds": 0.2, "read_seconds": read_seconds}
+    measured = {"open_seconds": 0.1, "process_seconds": 0.095, "read_seconds": read_seconds}
     branches = [{"branch": "x", "compressed_bytes": 9}]
-    chunks = [{"seconds": 0.3, "branches": branches, **measured}] * 20
+    chunks = [{"seconds": 0.2, "branches": branches, **measured}] * 20
     assert (
         apply("chunks-too-small", worker("w1"), *process(*chunks), columns="entity")
         == [(None,)] * found
@@ -68,17 +68,17 @@ def test_opening_that_includes_preloading(apply, process, worker, read_seconds, 
 
 @pytest.mark.parametrize(("dispatch_seconds", "found"), [(0.05, True), (0.0, False)])
 def test_the_way_of_short_chunks_to_a_thread(apply, process, worker, dispatch_seconds, found):
-    measured = {"open_seconds": 0.0, "process_seconds": 0.3}
-    chunks = [{"seconds": 0.3, "dispatch_seconds": dispatch_seconds, **measured}] * 20
+    measured = {"open_seconds": 0.0, "process_seconds": 0.09}
+    chunks = [{"seconds": 0.09, "dispatch_seconds": dispatch_seconds, **measured}] * 20
 
     records = apply("chunks-too-small", worker("w1"), *process(*chunks), columns="core_seconds")
     assert records == [(pytest.approx(19 * 0.05, rel=0.1),)] * found
 
 
-@pytest.mark.parametrize(("events", "found"), [(200, True), (400, False)])
-def test_events_that_take_longer_than_columnar_code(apply, process, worker, events, found):
-    """A processor that takes 0.3 s for a chunk takes 1.5 ms or 0.75 ms for an event."""
-    chunks = [{"seconds": 0.3, "events": events, "process_seconds": 0.3}] * 20
+@pytest.mark.parametrize(("seconds", "found"), [(0.11, True), (0.09, False)])
+def test_events_that_take_longer_than_columnar_code(apply, process, worker, seconds, found):
+    """A chunk has 1,000 events."""
+    chunks = [{"seconds": seconds, "process_seconds": seconds}] * 20
 
     records = apply("chunks-too-small", worker("w1"), *process(*chunks), columns="entity")
     assert records == [(None,)] * found

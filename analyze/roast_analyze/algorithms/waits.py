@@ -194,10 +194,10 @@ def _rows_of(ids: _Ints, wanted: _Ints) -> _Ints:
         rows = np.searchsorted(ids, wanted).clip(max=len(ids) - 1)
         return np.where(ids[rows] == wanted, rows, -1)
     # A table of all ids is ten times faster than a search.
-    table = np.full(span + 1, -1)
+    table = np.full(span + 1, -1, np.int32)
     table[ids - ids[0]] = np.arange(len(ids))
     place = wanted - ids[0]
-    return table[np.where((place >= 0) & (place < span), place, span)]
+    return table[np.where((place >= 0) & (place < span), place, span)].astype(np.int64)
 
 
 def _ordered(rank: _Ints, kind: str, before: _Ints, after: _Ints, t: _Floats) -> Constraints:

@@ -70,7 +70,7 @@ def query(trace: Session) -> pl.DataFrame:
         "SELECT trace_id, stop_t - start_t AS wall_seconds, core_seconds AS all_core_seconds, "
         "coalesce(kept_seconds / peak_nthreads, 0) AS kept_seconds, peak_nthreads "
         "FROM _cluster_size LEFT JOIN (SELECT trace_id, sum(seconds) AS kept_seconds "
-        "FROM core_time WHERE use = 'kept result' GROUP BY trace_id) USING (trace_id)"
+        "FROM _core_time WHERE use = 'kept result' GROUP BY trace_id) USING (trace_id)"
     ).pl()
     saving = pl.max_horizontal(
         "wall_share",

@@ -132,7 +132,7 @@ def build(
     users: pl.DataFrame,
     comments: dict[str, dict[str, str]],
 ) -> History:
-    """Analyze the rows of the view ``runs`` and of the queries :data:`FILES` to `USERS`."""
+    """Analyze the rows of the view ``runs`` and of the other queries."""
     found, series = changes.find(runs)
     runs = changes.with_metrics(runs).sort("start_t", "trace_id")
     return History(

@@ -1,7 +1,7 @@
 -- Idle threads, cause not identified.
--- The reason is the largest idle or assigned use in core_time, apart from the time before the first graph and
--- after the last one. The prefix is that of tasks that computed during more than half of this time.
--- It is reported only for runs in which no other finding is more than minor.
+-- The reason is the largest idle or assigned use in core_time, apart from the time before the first
+-- graph and after the last one. The prefix is that of tasks that computed during more than half of
+-- this time. It is reported only for runs in which no other finding is more than minor.
 -- Source: view core_time
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.25: share of the core time

@@ -1,10 +1,11 @@
 -- Long tasks that left other threads idle.
--- A task counts only if it takes at least twice as long as tasks that have a fifth of the compute time. If it was ready long before it started,
--- shorter tasks could have been computed while it ran; otherwise it can only be split. A task with
--- a single dependency would have been ready earlier if the dependency had started earlier. A chain
--- of tasks that ran alone belongs to rule low-parallelism. Retried tasks, and tasks of slow files,
--- of slow workers and of workers without heartbeats, and tasks that need certain workers or resources,
--- are left out, because their cause is a different one. Idle time is that of core_time.
+-- A task counts only if it takes at least twice as long as tasks that have a fifth of the compute
+-- time. If it was ready long before it started, shorter tasks could have been computed while it ran;
+-- otherwise it can only be split. A task with a single dependency would have been ready earlier if the
+-- dependency had started earlier. A chain of tasks that ran alone belongs to rule low-parallelism.
+-- Retried tasks, and tasks of slow files, of slow workers and of workers without heartbeats, and tasks
+-- that need certain workers or resources, are left out, because their cause is a different one. Idle
+-- time is that of core_time.
 -- Records: transition
 -- Source: list scheduling, longest processing time first (Graham 1969); stragglers
 -- Documentation: https://distributed.dask.org/en/stable/priority.html

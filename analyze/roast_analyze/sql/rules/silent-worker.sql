@@ -1,6 +1,6 @@
 -- Unresponsive workers.
--- The threads of a worker are lost while it is silent. The upper end of the
--- saving assumes that the whole run waits while any worker is silent.
+-- The threads of a worker are lost while it is silent. The upper end of the saving
+-- assumes that the whole run waits while any worker is silent.
 -- Records: worker_sample
 -- Source: distributed, worker-ttl; Spark's executor heartbeats
 -- Documentation: https://distributed.dask.org/en/stable/worker-state.html

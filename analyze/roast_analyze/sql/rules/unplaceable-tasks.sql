@@ -1,7 +1,7 @@
 -- Tasks that no worker may run.
 -- Dask holds a task in the state no-worker if no worker has the resources that it needs, or is one of
--- those that it is restricted to. Waits of a second count. The saving is at most the time of the longest wait. If the tasks were
--- never attempted, the result is incomplete: there is no saving.
+-- those that it is restricted to. Waits of a second count. The saving is at most the time of the longest
+-- wait. If the tasks were never attempted, the result is incomplete: there is no saving.
 -- Records: transition
 -- Source: states of tasks on the scheduler of distributed
 -- Documentation: https://distributed.dask.org/en/stable/resources.html

@@ -1,8 +1,8 @@
 -- Branches that may be unneeded.
 -- coffea reads a branch when the processor uses it, except for branches that the fileset lists to
 -- preload. Reading a preloaded branch is unnecessary if none of its columns is used. A processor that
--- uses all branches of wide files, in a loop over all fields for example, may not need all of
--- them. How many it needs is not recorded.
+-- uses all branches of wide files, in a loop over all fields for example, may not need all of them.
+-- How many it needs is not recorded.
 -- Records: chunk
 -- Source: branches that were read against columns that were used, in the records of chunks
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
@@ -62,17 +62,15 @@ totals AS (
 ),
 complete AS (
     SELECT
-        chunk.trace_id,
+        trace_id,
         max(branches_read) AS branches_read,
         max(file_branches) AS file_branches,
         sum(compressed_bytes) AS nbytes,
         sum(read_seconds) AS read_seconds
-    FROM _chunks AS chunk
-    INNER JOIN _chunk_threads AS run USING (trace_id)
+    FROM _chunks
     WHERE branches_read >= greatest($min_branches, $all_share * file_branches)
         AND NOT _is_preloaded(read_seconds / branches_read)
-    GROUP BY chunk.trace_id
-    HAVING sum(read_seconds) >= $min_read_share * any_value(run.seconds)
+    GROUP BY trace_id
 )
 SELECT
     NULL::VARCHAR AS entity,
@@ -114,4 +112,5 @@ SELECT
     'SELECT branch, compressed_bytes, read_seconds FROM branches ORDER BY read_seconds DESC' AS evidence,
     complete.trace_id
 FROM complete
-INNER JOIN _chunk_threads AS run USING (trace_id);
+INNER JOIN _chunk_threads AS run USING (trace_id)
+WHERE read_seconds >= $min_read_share * run.seconds;

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections import Counter
 from pathlib import Path
@@ -22,7 +23,7 @@ TRACES = 40
 
 @pytest.fixture
 def traces(tmp_path) -> list[Path]:
-    """Write copies of a trace with other identities."""
+    """Write copies of a trace with other IDs."""
     with SAMPLE.open("rb") as file:
         text = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True).read()
     known = re.search(rb'"trace_id":"(\w+)"', text)[1]
@@ -48,12 +49,14 @@ def test_killed_clients_and_workers(traces, tmp_path, seed):
     command = [*add, "--to", str(tmp_path / "store"), "--workers", "2"]
     for _ in range(3):
         client = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            client.wait(draw.uniform(10, 25))
-        except subprocess.TimeoutExpired:
-            os.kill(draw.choice(workers_of(client.pid)), signal.SIGKILL)
-            client.kill()
-            client.wait()
+        while not (workers := workers_of(client.pid)):
+            assert client.poll() is None
+            time.sleep(0.05)
+        # All traces take at least four seconds from here, on an idle machine.
+        time.sleep(draw.uniform(0, 3))
+        os.kill(draw.choice(workers), signal.SIGKILL)
+        client.kill()
+        assert client.wait() == -signal.SIGKILL
 
     # Two clients at once finish what the killed ones began.
     last = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]

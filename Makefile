@@ -19,18 +19,18 @@ unexport VIRTUAL_ENV
 
 .PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-store illnesses dask-suite wheel-matrix clean
 
-help:  ## this list
+help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
 
-demo: $(VENV)/installed-all  ## a small real coffea run on this machine, recorded, and its report
+demo: $(VENV)/installed-all  ## record a small real coffea run on this machine, and write its report
 	$(BIN)/roast-record demo -o $(DEMO_DIR)
 
-test: $(VENV)/installed-test  ## what guards behavior, in a real browser too (7 minutes)
+test: $(VENV)/installed-test  ## run the tests, including those in a browser (7 minutes)
 	@# Two processes: tests of clusters go one after the other, all others beside them.
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-test-all: $(VENV)/installed-test  ## all tests: also the oldest distributed, an independent computation of all views, damage (30 minutes)
+test-all: $(VENV)/installed-test  ## run all tests: also the oldest distributed, the independent computation of all views, and damage (30 minutes)
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then \
 		$(MAKE) --no-print-directory test-oldest; \
 	else \
@@ -40,7 +40,7 @@ test-all: $(VENV)/installed-test  ## all tests: also the oldest distributed, an 
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 $(EXHAUSTIVE) $(PYTEST_ARGS)
 
-test-newest:  ## the recorder's tests on the newest Python there is, if it is not that of .venv
+test-newest:  ## run the recorder's tests on the newest installed Python, if .venv has another
 	@if [ -z "$(NEWEST)" ]; then \
 		echo "test-newest skipped: no $(NEWER_PYTHONS) on this machine"; \
 	else \
@@ -48,91 +48,91 @@ test-newest:  ## the recorder's tests on the newest Python there is, if it is no
 		$(VENV)-newest/bin/python -m pytest -n 2 $(EXHAUSTIVE) tests/recorder $(PYTEST_ARGS); \
 	fi
 
-test-oldest: $(VENV)-floor/installed  ## the recorder's tests on the oldest distributed it supports, and the example with dask-awkward
+test-oldest: $(VENV)-floor/installed  ## run the recorder's tests on the oldest supported distributed, and the dask-awkward example
 	$(VENV)-floor/bin/python -m pytest -n 2 $(EXHAUSTIVE) tests/recorder $(PYTEST_ARGS)
 	@# Other environments have a Dask that is too new for dask-awkward.
 	$(VENV)-floor/bin/python -m pytest $(EXHAUSTIVE) tests/nightly/test_examples.py -k dask_awkward
 
-lint: $(VENV)/installed-test  ## formatting, lint and types
+lint: $(VENV)/installed-test  ## check formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-generate: $(VENV)/installed-test  ## renew what follows from declarations: docs/reference, schemas/roast.sql, schemas/trace.schema.json
+generate: $(VENV)/installed-test  ## write the generated files: docs/reference, schemas/roast.sql, schemas/trace.schema.json
 	$(BIN)/python schemas/generate.py
 
-docs: $(VENV)/installed-docs  ## build the documentation site in docs/_build, and check its links
+docs: $(VENV)/installed-docs  ## build the documentation in docs/_build and check its links
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build
 	@echo "docs/_build/index.html"
 
-samples: $(VENV)/installed-test  ## record the sample traces anew
+samples: $(VENV)/installed-test  ## record the sample traces again
 	$(BIN)/python sample_traces/record_samples.py
 
-experiment: $(VENV)/installed-all  ## does the size of a result tell what was read? [FILES="a.root b.root" NAME=mine]
+experiment: $(VENV)/installed-all  ## compare the size of results with the branches read [FILES="a.root b.root" NAME=mine]
 	$(BIN)/python sample_traces/branches_experiment.py $(if $(FILES),--files $(FILES) --chunksize 50 --name $(NAME))
 
-plotly:  ## renew plotly.js of the report [PLOTLY_JS=4.1.1; needs npm]
+plotly:  ## update plotly.js in the report [PLOTLY_JS=4.1.1; requires npm]
 	work=$$(mktemp -d) && (cd $$work && npm pack --silent plotly.js-cartesian-dist-min@$(PLOTLY_JS) && tar xzf *.tgz) && \
 	gzip -9nc $$work/package/plotly-cartesian.min.js > analyze/roast_analyze/report/assets/plotly-cartesian.min.js.gz && rm -r $$work
 
-screenshots: $(VENV)/installed-test  ## renew the pictures of the report in docs/images
+screenshots: $(VENV)/installed-test  ## update the screenshots of the report in docs/images
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/browser/screenshots.py
 
-benchmark-recorder: $(VENV)/installed-benchmark  ## what recording costs: CPU, memory, bytes (10 minutes)
+benchmark-recorder: $(VENV)/installed-benchmark  ## measure the cost of recording: CPU, memory, trace size (10 minutes)
 	$(BIN)/python benchmarks/recorder_cost.py
 	$(BIN)/python benchmarks/recorder_memory.py
 	$(BIN)/python benchmarks/trace_size.py
 
-benchmark-chunks: $(VENV)/installed-all  ## what measuring a coffea chunk costs (5 minutes)
+benchmark-chunks: $(VENV)/installed-all  ## measure the cost of recording a coffea chunk (5 minutes)
 	$(BIN)/python benchmarks/chunk_cost.py
 
-benchmark-worker: $(VENV)/installed-benchmark  ## what transfers and worker_transitions cost the workers (5 minutes)
+benchmark-worker: $(VENV)/installed-benchmark  ## measure the cost of transfers and worker_transitions on workers (5 minutes)
 	$(BIN)/python benchmarks/worker_cost.py
 
-benchmark-analyze: $(VENV)/installed-benchmark  ## what the analysis costs beside other readers, and how it grows (15 minutes) [TASKS="10_000 … 10_000_000" HTA=python]
+benchmark-analyze: $(VENV)/installed-benchmark  ## compare the analysis with other readers, by number of tasks (15 minutes) [TASKS="10_000 … 10_000_000" HTA=python]
 	$(BIN)/python benchmarks/analyze_speed.py $(if $(TASKS),--tasks $(TASKS)) $(if $(HTA),--hta-python $(HTA))
 
-benchmark-report: $(VENV)/installed-benchmark  ## what a report costs its maker and its reader, in a real browser (10 minutes) [TASKS="1_000 100_000 1_000_000"]
+benchmark-report: $(VENV)/installed-benchmark  ## measure how long a report takes to write, and to open in a browser (10 minutes) [TASKS="1_000 100_000 1_000_000"]
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python benchmarks/report_speed.py $(if $(TASKS),--tasks $(TASKS))
 
-benchmark-what-if: $(VENV)/installed-benchmark  ## errors of what-if predictions against real runs (10 minutes) [RUNS=folder]
+benchmark-what-if: $(VENV)/installed-benchmark  ## compare what-if predictions with real runs (10 minutes) [RUNS=folder]
 	$(BIN)/python benchmarks/what_if.py $(RUNS)
 
-benchmark-performance-report: $(VENV)/installed-benchmark  ## our report beside Dask's performance_report, of one run (2 minutes) [TASKS=20_000]
+benchmark-performance-report: $(VENV)/installed-benchmark  ## compare the report with Dask's performance_report of the same run (2 minutes) [TASKS=20_000]
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python benchmarks/performance_report.py $(if $(TASKS),--tasks $(TASKS))
 
-benchmark-why: $(VENV)/installed-test  ## are planted changes of real runs found, with their amounts? (5 minutes)
+benchmark-why: $(VENV)/installed-test  ## compare the terms of `why` with planted changes of real runs (5 minutes)
 	$(BIN)/python benchmarks/why.py
 
-benchmark-gate: $(VENV)/installed-test  ## false alarms and misses of the regression gate on real runs (10 minutes)
+benchmark-gate: $(VENV)/installed-test  ## measure false alarms and misses of the regression gate on real runs (10 minutes)
 	$(BIN)/python benchmarks/gate.py
 
-benchmark-store: $(VENV)/installed-benchmark  ## additions to a store on workers, and queries of it, against single traces (10 minutes)
+benchmark-store: $(VENV)/installed-benchmark  ## compare a store with single traces: additions on workers, and queries (10 minutes)
 	$(BIN)/python benchmarks/store_speed.py $(or $(FOLDER),.benchmark/store)
 
-campaign: $(VENV)/installed-test  ## kill, fill and slow down everything at random (30 minutes)
+campaign: $(VENV)/installed-test  ## kill processes, fill disks and slow down writes at random (30 minutes)
 	$(BIN)/python benchmarks/campaign.py
 
 campaign-damage: $(VENV)/installed-test  ## cut a trace at every byte, and corrupt it 10,000 times (1 hour)
 	$(BIN)/python benchmarks/damage_campaign.py
 
-campaign-store: $(VENV)/installed-benchmark  ## kill workers and clients that add 1,000 traces to a store (40 minutes)
+campaign-store: $(VENV)/installed-benchmark  ## kill workers and clients while they add 1,000 traces to a store (40 minutes)
 	$(BIN)/python benchmarks/store_campaign.py $(or $(FOLDER),.benchmark/store)
 
-illnesses: $(VENV)/installed-test  ## compare the findings of ill and healthy runs with what is wrong in them (45 minutes) [ILLNESS_DIR=roast-illnesses]
+illnesses: $(VENV)/installed-test  ## compare the findings of slow and healthy runs with their known problems (45 minutes) [ILLNESS_DIR=roast-illnesses]
 	$(BIN)/python benchmarks/illnesses/record.py $(ILLNESS_DIR)
 	$(BIN)/python benchmarks/illnesses/examine.py $(ILLNESS_DIR)
 
-dask-suite: $(VENV)/installed-benchmark  ## distributed's own tests with and without the recorder (2 hours) [SOURCE=tree of distributed]
+dask-suite: $(VENV)/installed-benchmark  ## run distributed's own tests with and without the recorder (2 hours) [SOURCE=tree of distributed]
 	$(BIN)/python benchmarks/dask_suite.py $(SOURCE)
 
-wheel-matrix: $(VENV)/installed-test  ## check wheel and sdist, install and use them on every Python there is (15 minutes) [PYTHONS="python3.11 …"]
+wheel-matrix: $(VENV)/installed-test  ## build wheel and sdist, and test them on every installed Python (15 minutes) [PYTHONS="python3.11 …"]
 	$(BIN)/python benchmarks/wheel_matrix.py $(PYTHONS)
 
-clean:  ## take away the environment and what the demo wrote
+clean:  ## remove the environments and the files of the demo
 	rm -rf $(VENV) $(VENV)-floor $(VENV)-newest $(DEMO_DIR) $(ILLNESS_DIR) .mypy_cache .ruff_cache .pytest_cache docs/_build
 
 $(VENV)/created:

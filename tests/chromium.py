@@ -1,4 +1,4 @@
-"""Start of Chromium for tests and benchmarks of pages, without requests of its own."""
+"""Launch of Chromium for tests and benchmarks of pages, without background requests."""
 
 import os
 import shutil
@@ -19,11 +19,11 @@ def launched(playwright):
     Raises
     ------
     playwright.sync_api.Error
-        If there is none, or it does not start.
+        If no Chromium is found or it does not start.
     """
     path = os.environ.get("ROAST_CHROMIUM") or next(
         filter(None, map(shutil.which, NAMES)), None
     )
-    # The sandbox of Chromium does not start as root, the usual user in containers.
+    # Chromium's sandbox does not work as root, the usual user in containers.
     arguments = [*ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else ARGUMENTS
     return playwright.chromium.launch(executable_path=path, args=arguments)

@@ -1,4 +1,4 @@
-"""A coffea analysis to be recorded on a cluster: its files, and independent counts of them."""
+"""A coffea analysis to be recorded on a cluster: its input files and their expected sizes."""
 
 import sys
 from types import SimpleNamespace
@@ -28,7 +28,7 @@ FLAT = {"weight": "f4", "run": "u4", "luminosityBlock": "u4", "event": "u8"}
 #: File of each storage format.
 SOURCES = {"TTree": "a.root", "RNTuple": "ntuple.root", "Parquet": "a.parquet"}
 
-#: Branches and columns that `process` reads, of 9.
+#: The 4 of 9 branches and columns that `process` reads.
 READ = ["Jet_eta", "Jet_pt", "nJet", "weight"]
 COLUMNS = ["Jet_eta-data", "Jet_pt-data", "nJet-offsets", "weight-data"]
 
@@ -55,7 +55,7 @@ def write_ttree(path, seed=0):
 
 
 def write_files(folder):
-    """Write ``a.root`` and ``b.root`` with trees, and the events of the first as others."""
+    """Write two TTrees, and the events of the first also as an RNTuple and as Parquet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -93,7 +93,7 @@ def run(cluster, fileset, analysis=process, trace=None, of_executor=None, **of_r
     """Run an analysis, recorded if there is a trace."""
     with Client(cluster) as client:
         executor = processor.DaskExecutor(client=client, status=False, **(of_executor or {}))
-        # coffea's default cache would keep what it knows of a file between the tests.
+        # coffea's default cache would keep metadata of files between tests.
         defaults = {"schema": NanoAODSchema, "savemetrics": True, "metadata_cache": {}}
         runner = processor.Runner(
             executor=executor, **{**defaults, "chunksize": 100, **of_runner}
@@ -118,7 +118,7 @@ def bins(result):
 
 
 def measured_chunks(lines):
-    """Return what workers measured: a flat dict of each chunk."""
+    """Return the measured attempts at chunks, each as a flat dict."""
     chunks = [line for line in lines if line["kind"] == "chunk" and "run_id" in line]
     return [{**chunk, **chunk["measured"]} for chunk in chunks]
 
@@ -148,7 +148,7 @@ def measured_sizes(chunk):
     }
 
 
-#: Attempts at the chunks of the dataset TT.
+#: Query for the attempts at the chunks of the dataset TT.
 ATTEMPTS = (
     "SELECT attempt, outcome, entry_start, worker IS NOT NULL, events, exception FROM chunks "
     "WHERE dataset = 'TT' ORDER BY entry_start, attempt"

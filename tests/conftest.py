@@ -1,4 +1,4 @@
-"""Fixtures of all tests: clusters of real processes, a browser, and plain reading of traces."""
+"""Fixtures of all tests: clusters of real processes, a browser, and a plain trace reader."""
 
 import contextlib
 import functools
@@ -18,13 +18,13 @@ import zstandard
 
 from chromium import launched
 
-# A shell that starts pytest in the background ignores SIGINT for all programs of the tests.
+# Without this, child processes ignore SIGINT if a shell starts pytest in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Run the tests of a file in one process, and all files that start clusters in one, too."""
+    """Run each file in one process, and all files that start clusters in the same one."""
     from xdist.scheduler import LoadScopeScheduling
 
     @functools.cache
@@ -41,7 +41,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.fixture(scope="session", autouse=True)
 def temporary_cache(tmp_path_factory) -> Iterator[Path]:
-    """Use neither the cache of traces nor the views of the user who runs the tests."""
+    """Isolate the tests from the user's trace cache and views."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROAST_CACHE_DIR", str(folder))
@@ -66,7 +66,7 @@ def read_lines():
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator:
-    """A LocalCluster of two worker processes of one thread."""
+    """A LocalCluster of two single-threaded worker processes."""
     from distributed import LocalCluster
 
     sizes = {"n_workers": 2, "threads_per_worker": 1}
@@ -94,10 +94,10 @@ run_cli()
 
 @pytest.fixture
 def in_another_process() -> Callable:
-    """Call a function in a new process, for example one that starts a cluster in it.
+    """Call a function in a new process, for example one that starts an in-process cluster.
 
     Such a cluster unpickles the recorder's plugins by value. That replaces the methods of the
-    recorder's classes, so that later tests could not patch what they refer to.
+    recorder's classes, and patches in later tests would have no effect.
     """
 
     def call(function: Callable, *arguments) -> None:
@@ -168,8 +168,8 @@ def scheduler_process(start_scheduler) -> tuple[subprocess.Popen, str]:
 def chromium() -> Iterator:
     """A running Chromium.
 
-    It ends with the module, because Playwright runs an event loop, which tests of
-    asynchronous clients need for themselves.
+    It is closed after the module, because Playwright's running event loop would break tests
+    of asynchronous clients.
     """
     from playwright.sync_api import Error, sync_playwright
 

@@ -1,4 +1,4 @@
-"""Real files of Yappi and Darshan for the tests of imports."""
+"""Real Yappi and Darshan files for the tests of imports."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import darshan
 
-#: Program that Yappi profiles: threads, coroutines, recursion of one and of two functions.
+#: Program profiled by Yappi: threads, coroutines, direct and mutual recursion.
 WORKLOAD = """
 import sys, threading, time
 import yappi
@@ -89,12 +89,12 @@ def yappi_files(folder: Path, clock: str = "cpu") -> tuple[float, list[tuple]]:
 
 
 def darshan_log(name: str) -> Path:
-    """Return a log that is part of PyDarshan."""
+    """Return a log that is shipped with PyDarshan."""
     [path, *_] = sorted(Path(darshan.__file__).parent.rglob(name))
     return path
 
 
 def darshan_logs() -> list[Path]:
-    """Return all different logs that are part of PyDarshan."""
+    """Return all distinct logs that are shipped with PyDarshan."""
     found = sorted(Path(darshan.__file__).parent.rglob("*.darshan"))
     return list({path.read_bytes(): path for path in found}.values())

@@ -5,6 +5,6 @@ import zlib
 
 
 def sealed(segment: bytes) -> bytes:
-    """Put the right checksum into the trailer, which is the last line."""
+    """Return the segment with a valid checksum in its trailer, the last line."""
     before = re.sub(rb'(, ?"crc32": ?[0-9]+)?\}\n\Z', b"", segment)
     return before + b',"crc32":%d}\n' % zlib.crc32(before)

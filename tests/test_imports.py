@@ -64,7 +64,7 @@ def modules(package: str) -> dict[str, Path]:
 
 @cache
 def imported(path: Path, *, at_run_time: bool = True) -> frozenset[str]:
-    """Return the dotted names that a module imports; without TYPE_CHECKING if at run time."""
+    """Return the dotted names that a module imports, at run time or also for type checking."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree) if at_run_time else ():
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -84,7 +84,7 @@ def is_within(name: str, parent: str) -> bool:
 
 
 @pytest.mark.parametrize("package", FOLDERS)
-def test_no_import_circle(package):
+def test_no_import_cycle(package):
     known = modules(package)
     graph = {}
     for name, path in known.items():

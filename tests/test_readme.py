@@ -1,4 +1,4 @@
-"""Queries of the README, and links of all documents, work.
+"""Queries in the README run, and links in all documents exist.
 
 ``tests/nightly/test_documentation.py`` runs the code of ``docs/``.
 """

@@ -1,4 +1,4 @@
-"""The repository passes ruff and mypy, and avoids regular expressions that are unsafe."""
+"""The repository passes ruff and mypy, and avoids unsafe regular expressions."""
 
 import re
 import subprocess
@@ -28,7 +28,7 @@ def test_clean(command):
 
 
 def test_no_group_is_repeated_possessively():
-    """Python 3.11.0 to 3.11.4 can match it wrongly (gh-106052): redaction would differ."""
+    """Python 3.11.0 to 3.11.4 can match these wrongly (gh-106052): redaction would differ."""
     possessive = re.compile(r"[^\\]\)(?:[*+?]|\{[0-9,]*\})\+")
     assert possessive.search(r"(?:a|b)*+")
     found = [

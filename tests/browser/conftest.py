@@ -1,4 +1,4 @@
-"""Pages opened from a file in a real Chromium whose network is off."""
+"""Fixtures that open pages from files in a real Chromium without a network."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ def open_page(chromium) -> Iterator[Callable]:
 
 @pytest.fixture(scope="session")
 def report(tmp_path_factory):
-    """Write the report of a trace: of a file, or of records."""
+    """Return a function that writes the report of a trace file or of records."""
     folder = tmp_path_factory.mktemp("reports")
 
     def report(trace: Path | list[dict], name: str) -> Path:

@@ -1,6 +1,6 @@
 """Print the path of a Chromium: the system's, else Debian's package, else Playwright's own.
 
-It is installed if it is missing; output of that goes to stderr.
+If none is found, one is installed; the installer's output goes to stderr.
 """
 
 import os

@@ -1,16 +1,16 @@
-"""Reading of pages that are open."""
+"""Functions that read and operate open pages."""
 
 import csv
 import io
 from pathlib import Path
 
-#: Counts the distinct colors of a canvas: an empty one has one.
+#: Counts the distinct colors of a canvas; an empty canvas has one.
 COLORS = """canvas => new Set(new Uint32Array(canvas.getContext("2d").getImageData(
     0, 0, canvas.width, canvas.height).data.buffer)).size"""
 IS_PAINTED = """all => all.map(one =>
   one.firstElementChild.checkVisibility({ contentVisibilityAuto: true }))"""
-#: Opens tracebacks. 4 rows of each table suffice. Axe cannot compute the color below text in
-#: front of the shadows at the sides of tables.
+#: Opens tracebacks, and keeps 4 rows of each table. Axe cannot compute the background of text
+#: above the shadows at the sides of tables.
 PREPARE = """() => {
     document.querySelectorAll('details.more').forEach(more => { more.open = true });
     document.querySelectorAll('tbody tr:nth-child(n+5)').forEach(row => row.remove());
@@ -41,7 +41,7 @@ def drag(page, selector: str, start: float, stop: float) -> None:
 
 
 def violations(page, *rules: str, within: str = "body") -> list[str]:
-    """Return what axe finds, of all rules by default: rule, impact and element."""
+    """Return the violations found by axe, by default of all rules: rule, impact, element."""
     from axe_playwright_python.sync_playwright import Axe
 
     options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})

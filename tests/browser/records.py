@@ -1,8 +1,8 @@
-"""Records of small traces for the page."""
+"""Records of small traces for the tests of pages."""
 
 HEADER = {"kind": "header", "t": 0.0, "schema_version": "2.0", "trace_id": "T", "segment": 1}
 
-#: Tries to leave the script element, the attribute, the cell, the JSON and plotly's labels.
+#: Tries to break out of script elements, attributes, cells, JSON and plotly's labels.
 HOSTILE = (
     "</script></style></title><img src=x onerror=window.__pwned=1><svg/onload=window.__pwned=1>"
     "\"'`<a href='javascript:window.__pwned=1'>x</a><b>bold</b>{{7*7}}%{y}${7*7}"

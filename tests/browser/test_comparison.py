@@ -1,4 +1,4 @@
-"""Several traces side by side; `open_page` fails on any complaint."""
+"""The comparison of traces; `open_page` fails on any request, message, error or dialog."""
 
 from pathlib import Path
 

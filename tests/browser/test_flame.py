@@ -20,10 +20,10 @@ def frame(name: str, filename: str = MINE, line: int = 1) -> dict:
 
 
 def profile(chain: list[dict], counts: dict[int, int], leaves: int = 1, **about) -> dict:
-    """Return a profile of one stack, sampled so often in the second that begins at a time.
+    """Return a profile of one stack; `counts` has the number of samples in each second.
 
-    On a worker Dask does not count the innermost function: with two leaves it is not recorded
-    which of them was sampled. On the scheduler it does.
+    On workers, Dask does not count innermost functions: with two leaves, it is not recorded
+    which was sampled. On the scheduler, it counts them.
     """
     inner = len(chain) - leaves
     counted = inner if "worker" in about else len(chain)
@@ -80,7 +80,7 @@ def opened(open_page, report):
 
 @pytest.fixture
 def page(opened):
-    """All samples of the workers, as they were sampled."""
+    """Reset the page to all samples of the workers."""
     opened.locator("figure.flame[data-state=drawn]").scroll_into_view_if_needed()
     opened.locator(".flame [data-choose=worker]").select_option("all workers")
     opened.locator(".flame [data-choose=prefix]").select_option("all prefixes")
@@ -95,7 +95,7 @@ def page(opened):
 
 
 def boxes(page) -> list[tuple[str, float, float]]:
-    """Return names with total and self time in hundredths of seconds, which are samples."""
+    """Return names with total and self time in hundredths of a second, that is, samples."""
     rows = page.evaluate("document.querySelector('figure.flame').shownRows()")[1:]
     return [
         ("/".join(part.split(" (")[0] or part for part in row[0].split(";")),
@@ -180,7 +180,7 @@ def test_a_click_zooms_and_the_breadcrumbs_zoom_out(page):
     page.locator(GRAPH).hover(position=at(page, 0.95, 3))
     assert page.locator(".flame-tip").inner_text().startswith("kernel")
 
-    # The zoom stays when other samples are selected, as far as they have the function.
+    # The zoom is kept when other samples are selected, if they contain the function.
     drag(page, STRIP, 0.05, 0.2)
     assert names(page) == ["execute", "execute/spin_a", "execute/spin_a/kernel"]
     drag(page, STRIP, 0.8, 0.9)

@@ -1,4 +1,4 @@
-"""The page of a store; `open_page` fails on any complaint."""
+"""The page of a store; `open_page` fails on any request, message, error or dialog."""
 
 import json
 

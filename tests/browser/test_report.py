@@ -36,7 +36,7 @@ def cells(page, table: str, column: str) -> list[str]:
     )
 
 
-def test_sections_have_content_tiles_the_numbers_of_the_run_and_figures_are_drawn(page, trace):
+def test_sections_tiles_and_figures_have_content(page, trace):
     sections = page.locator("main > section")
     links = page.locator("nav a").evaluate_all("all => all.map(a => a.hash.slice(1))")
     assert sections.evaluate_all("all => all.map(one => one.id)") == links
@@ -102,7 +102,7 @@ def test_more_columns_are_shown_on_demand_and_always_downloaded(page):
     every = list(downloaded(page, "#table-files")[0])
     assert (len(most), len(every)) == (9, 22)
 
-    # Sorting keeps the widths of the columns; others have none before they are shown.
+    # Sorting keeps the widths of columns; hidden columns have none until they are shown.
     page.locator("#table-files th[data-column=events] button").click()
     button.press("Enter")
     assert (headings(), button.get_attribute("aria-pressed")) == (every, "true")
@@ -168,7 +168,7 @@ def test_the_sql_of_a_table_opens_runs_and_closes(page, trace):
     page.keyboard.press("Escape")
     assert box.locator("pre").first.is_hidden()
     assert box.locator("summary").evaluate("summary => summary === document.activeElement")
-    # It closes too when the focus leaves it.
+    # It also closes when it loses the focus.
     page.keyboard.press("Space")
     page.keyboard.press("Tab")
     assert box.locator("pre").first.is_hidden()
@@ -183,7 +183,7 @@ def test_a_traceback_opens(page):
     more.locator("summary").press("Enter")
 
 
-#: Notes the theme whenever it changes.
+#: Records the theme whenever it changes.
 THEMES = """() => {
     window.themes = [];
     document.addEventListener("roast-theme", () => {
@@ -236,7 +236,7 @@ def test_the_link_of_the_visible_section_is_marked(page):
     assert False not in page.locator(".scroll, .canvas").evaluate_all(IS_PAINTED)
 
 
-#: Everything that can be seen and operated, in the order of the page.
+#: All visible interactive elements, in the order of the page.
 STOPS = """() => {
     window.stops = [...document.querySelectorAll(
         'a[href], button, input, select, summary, [tabindex="0"]')]
@@ -247,8 +247,8 @@ STOPS = """() => {
         stop.ariaLabel ?? stop.innerText.trim()}`);
 }"""
 
-#: The focused stop (-1: the page itself), whether its outline shows that, and whether it is
-#: visible and not covered.
+#: The focused stop (-1: the page itself), whether its outline shows the focus, and whether it
+#: is visible and not covered.
 FOCUS = """() => {
     const at = document.activeElement;
     const number = stops.indexOf(at);

@@ -1,4 +1,4 @@
-"""The timeline: what it shows and downloads after each input, beside the views."""
+"""Text and downloads of the timeline after each input, compared with the views."""
 
 from collections import Counter
 
@@ -22,7 +22,7 @@ def opened(open_page, report, coffea_trace):
 
 @pytest.fixture
 def page(opened):
-    """The whole run, without filters."""
+    """Reset the page to the whole run, without filters."""
     opened.locator("#timeline").scroll_into_view_if_needed()
     for name in ("prefix", "dataset", "worker"):
         choose(opened, name, "all")
@@ -227,8 +227,8 @@ def test_the_overview_shows_tasks_computing_and_utilization(page):
         assert text in page.locator(".timeline-tip").inner_text()
 
 
-#: Chooses a prefix before the page's own scripts run, as a browser does that returns to a page;
-#: and notes what is drawn when the overview is.
+#: Selects a prefix before the page's own scripts run, as a browser does that restores a page;
+#: and records what has been drawn when the overview is.
 RESTORED = """new MutationObserver((changes) => {
   const select = document.querySelector("#figure-timeline [data-choose=prefix]");
   const option = select && [...select.options].find((one) => one.text === "reduce");

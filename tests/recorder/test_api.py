@@ -28,7 +28,7 @@ def wait_until(condition, what, seconds=30):
 
 
 def leftovers(dask_scheduler):
-    """Return what recorders have left on a scheduler."""
+    """Return the plugins and handlers of recorders that are left on a scheduler."""
     handlers = {**dask_scheduler.handlers, **dask_scheduler.stream_handlers}
     return [
         *(name for name in (*dask_scheduler.plugins, *handlers) if "roast" in str(name)),
@@ -59,7 +59,7 @@ def test_a_context_manager_records_from_header_to_trailer(
     assert expected <= set(kinds(lines))
     [event] = [line for line in lines if line.get("topic") == "my topic"]
     assert event["payload"] == {"cut": 30, "text": "<b>"}
-    assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600, "others must not read it"
+    assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600, "readable by others"
     assert client.run_on_scheduler(leftovers) == []
 
 
@@ -72,7 +72,7 @@ def test_only_the_kinds_in_the_settings_are_recorded(client, trace, by_kind):
     assert by_kind(trace).keys() == expected
 
 
-def test_a_trace_without_a_path_is_a_new_file_here_and_its_end_is_reported(
+def test_a_trace_without_a_path_is_a_new_file_and_its_end_is_reported(
     client, tmp_path, monkeypatch, capfd, read_lines
 ):
     monkeypatch.chdir(tmp_path)
@@ -127,7 +127,7 @@ def test_an_asynchronous_client(cluster, client, tmp_path, read_lines):
         assert "memory" in {line.get("finish") for line in lines}
 
 
-def test_two_recorders_do_not_disturb_each_other(client, tmp_path, by_kind):
+def test_two_recorders_do_not_interfere(client, tmp_path, by_kind):
     with roast_recorder.record(client, tmp_path / "outer.jsonl"):
         with pytest.raises(ValueError, match="is being recorded to"):
             roast_recorder.record(client, tmp_path / "outer.jsonl").start()

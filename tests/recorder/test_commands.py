@@ -62,7 +62,7 @@ def finished(lines):
 
 
 @pytest.mark.exhaustive
-def test_run_gives_each_scheduler_of_an_unchanged_script_a_trace(tmp_path, read_lines):
+def test_run_writes_a_trace_for_each_scheduler_of_an_unchanged_script(tmp_path, read_lines):
     """The first client is synchronous, the second asynchronous."""
     (tmp_path / "script.py").write_text(SCRIPT)
     program = [sys.executable, "script.py"]
@@ -90,7 +90,7 @@ def only_trace(folder, err):
     return trace
 
 
-def test_run_without_a_path_writes_a_new_file_here(tmp_path, read_lines):
+def test_run_without_a_path_writes_a_new_file(tmp_path, read_lines):
     program = (
         "from distributed import Client; "
         "Client(processes=False, dashboard_address=None).submit(abs, -1, key='of-1').result()"
@@ -112,7 +112,7 @@ def test_run_reports_that_nothing_was_recorded(tmp_path):
 
 
 def test_run_preloads_darshan_with_sufficient_limits(tmp_path, monkeypatch):
-    # Any shared library will do here; tests/nightly/test_darshan_runtime.py has Darshan's.
+    # Any shared library will do; tests/nightly/test_darshan_runtime.py uses Darshan's.
     maps = Path("/proc/self/maps").read_text().split()
     library = next(word for word in maps if Path(word).name.startswith("libc.so"))
     monkeypatch.delenv("DARSHAN_CONFIG_PATH", raising=False)
@@ -146,7 +146,7 @@ def test_attach_records_until_it_ends(tmp_path, read_lines, start_scheduler):
         early.result()
         for how in ("duration", "Ctrl-C", "the scheduler's end"):
             trace = tmp_path / f"{how[0]}.jsonl"
-            # Without a path, it writes a new file here.
+            # Without a path, it writes a new file in the working folder.
             options = ["--duration", "2"] if how == "duration" else ["-o", trace]
             process = roast_record("attach", address, "--label", how, *options, cwd=tmp_path)
             assert "recording tcp://" in process.stderr.readline()

@@ -1,4 +1,4 @@
-"""Every orderly end leaves a trailer that counts the file, and no transition is missing.
+"""Every orderly end writes a trailer with record counts, and no transition is missing.
 
 An independent plugin, loaded by the scheduler itself, writes each transition to a log,
 including those after the scheduler has called the `close` hook of its plugins.
@@ -300,7 +300,7 @@ with Client(sys.argv[1]) as client:
 def test_commands_record_the_transitions_of_an_independent_plugin(
     logged, tmp_path, trace, read_lines, how
 ):
-    """On a cluster without roast."""
+    """The processes of the cluster cannot import roast."""
     (tmp_path / "script.py").write_text(SCRIPT)
     program = [sys.executable, str(tmp_path / "script.py"), logged.address]
     record = [sys.executable, "-m", "roast_recorder", how, "-o", str(trace)]

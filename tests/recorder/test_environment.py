@@ -87,7 +87,7 @@ def test_every_process_is_described(facts):
         differing = of("configuration", facts)[value["configuration"]]
         # Older versions of Dask change this list themselves.
         changed = {"distributed.scheduler.http.routes"}
-        if "dask_awkward" in sys.modules:  # by another test, and it configures Dask
+        if "dask_awkward" in sys.modules:  # imported by another test; it configures Dask
             changed.add("distributed.scheduler.allowed-imports")
             changed |= {name for name in differing if name.startswith("awkward.")}
         assert differing.keys() <= changed
@@ -200,7 +200,7 @@ def test_files_of_machine_control_groups_and_pod(tmp_path):
     assert environment.files({}, tmp_path / "missing") == []
 
 
-def test_only_listed_lines_of_an_ad_are_recorded(tmp_path):
+def test_only_listed_lines_of_a_job_ad_are_recorded(tmp_path):
     ad = tmp_path / "job.ad"
     lines = ["ClusterId = 1", 'GlobalJobId = "s#1"', "JobStartDate = 17"]
     ad.write_text(
@@ -214,7 +214,7 @@ def test_only_listed_lines_of_an_ad_are_recorded(tmp_path):
     assert environment.files({"_CONDOR_JOB_AD": str(ad)}, tmp_path) == []
 
 
-def test_only_hosts_of_a_file_of_nodes_are_recorded(tmp_path):
+def test_only_the_hosts_of_a_node_file_are_recorded(tmp_path):
     nodes = tmp_path / "pe_hostfile"
     nodes.write_text("n1.site 8 all.q@n1 <NULL>\n" * 9 + "n2\nn1.site 1\n$(canary)\nn3")
 

@@ -21,7 +21,7 @@ HAS_LAYERS = Version(dask.__version__) >= Version("2025.4")
 
 @pytest.fixture
 def recorded(client, trace, by_kind):
-    """Return the records, by kind, of single tasks, each a computation, and of two graphs."""
+    """Return a function that records three single tasks and two graphs."""
 
     def recorded(**settings):
         with roast_recorder.record(client, trace, **settings):

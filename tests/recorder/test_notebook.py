@@ -50,8 +50,8 @@ def test_a_failing_cell_keeps_its_exception_and_the_trace(shell, client, capsys,
     assert isinstance(result.error_in_exec, ZeroDivisionError)
     out = capsys.readouterr().out
     assert out.index("Trace('cell.jsonl')") < out.index("ZeroDivisionError")
-    assert "1 / 0" in out, "the line of the cell"
-    assert "notebook.py" not in out, "frames of the recorder"
+    assert "1 / 0" in out, "the line of the cell is missing"
+    assert "notebook.py" not in out, "the traceback has frames of the recorder"
     assert keys_in(read_lines("cell.jsonl")) == {"early"}
 
 

@@ -18,8 +18,8 @@ import roast_recorder
 
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore:.* refused Bearer")]
 
-#: Dask cuts keys at hyphens, so none of these may be in the trace. They are not in the source
-#: as a whole, which is recorded too.
+#: Parts of each secret. Dask cuts keys at hyphens, so no part may be in the trace. The source,
+#: which is recorded too, contains no whole secret.
 FRAGMENTS = ["c4n4ry", "Tr1ll", "9f8e7d6c5b4a"]
 
 #: Secrets that are recognized only by their shape.
@@ -163,7 +163,7 @@ def record_run(path, new):
             client.submit(
                 report, 1, *secrets, key=key, workers=[worker.worker_address]
             ).result()
-        # Of a tuple the whole first part is the group; of a text, what Dask takes for a prefix.
+        # The group of a tuple key is its whole first element, of a string key its prefix.
         client.submit(len, "a", key=(f"load https://u:{new()}@h token={new()}", 3)).result()
         for key in (
             f"get-password={new()}-x",

@@ -71,7 +71,7 @@ def test_values():
         assert Settings.from_keywords({name: value}).as_dict()[name] == value
 
 
-def test_settings_travel_as_plain_values():
+def test_settings_are_sent_as_plain_values():
     settings = Settings(
         sample_interval_seconds=np.float32(0.5),
         buffer_limit_bytes=np.int64(10**6),

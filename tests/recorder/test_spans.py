@@ -1,4 +1,4 @@
-"""Tasks that Dask files under another span than the one in which they were submitted."""
+"""Tasks that Dask assigns to a different span than the one they were submitted in."""
 
 import pytest
 from distributed import span, wait

@@ -23,7 +23,7 @@ class Recorded(NamedTuple):
     killed: str
 
     def ended(self, cause):
-        """Attempts without a result, by the beginning of their stimulus."""
+        """Return attempts without a result whose stimulus ID begins with `cause`."""
         moves = self.records["transition"]
         lost = [m for m in moves if (m["start"], m["finish"]) == ("processing", "released")]
         return [move for move in lost if move["stimulus_id"].startswith(cause)]

@@ -27,9 +27,9 @@ def test_changes_add_up_to_the_state_of_the_scheduler(own_cluster, trace, by_kin
         with roast_recorder.record(client, trace):
             kept, released = client.map(abs, [1, 2], key=[("kept", 0), ("released", 0)])
             wait([kept, released, before])
-            # The client does not want a task between others, nor one twice.
+            # A key that the client already wants is not recorded again.
             again = client.submit(abs, 1, key=("kept", 0))
-            # Dask never forgets a task that ends before the scheduler receives that message.
+            # Dask never forgets a task that ends before its fire-and-forget message arrives.
             fire_and_forget(client.submit(time.sleep, 0.5, key="fired"))
             scattered = client.scatter(list(range(KEYS_PER_PART + 1)))
             variable = Variable("v", client=other)

@@ -1,4 +1,4 @@
-"""Messages refer to pages of the documentation that exist."""
+"""Messages refer to existing pages of the documentation."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ FILES = [
     for ending in ("py", "sql")
     for path in (ROOT / folder).rglob(f"*.{ending}")
 ]
-#: A call of `docs`, or what it returns, which can be broken into two lines of a comment.
+#: A call of `docs`, or its result, which can span two lines of a comment.
 REFERENCE = re.compile(r"""docs\(["']([\w/-]+)|\(docs:(?:\s|--)+([\w/-]+)\)""")
 
 

@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).parents[2] / "schemas" / "generate.py"
 
 @pytest.fixture
 def generate():
-    """The script as a module that generates the texts once."""
+    """Load the script as a module that generates its texts once."""
     spec = importlib.util.spec_from_file_location("generate", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

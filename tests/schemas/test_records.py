@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import sys
 from pathlib import Path
 from typing import get_args, is_typeddict
@@ -34,7 +35,7 @@ UNITS = {
 
 
 def _texts(python_type):
-    """Return whether values of a type contain texts, other than in fields of their own."""
+    """Return whether values of a type contain strings outside of the fields of TypedDicts."""
     parts = get_args(python_type)
     return python_type in (str, Json) or any(map(_texts, parts))
 
@@ -47,7 +48,7 @@ def _with_members(fields):
                 yield from _with_members(fields_of(part))
 
 
-def test_each_field_with_texts_and_no_other_states_their_content():
+def test_exactly_the_fields_with_strings_declare_their_content():
     for field in _with_members(FIELDS):
         assert (field.content is not None) == _texts(field.type), field.name
 
@@ -68,14 +69,14 @@ def test_each_field_has_a_description_a_unit_and_one_type_of_duckdb():
             for ending, unit in UNITS.items():
                 if f"_{field.name}".endswith(ending):
                     assert field.unit == unit, field.name
-            # A name has one type and one unit in all kinds.
+            # A field name has one type and one unit in all kinds.
             same = found.setdefault(field.name, (field.type, field.unit))
             assert same == (field.type, field.unit), field.name
             connection.execute(f"SELECT NULL::{duckdb_type(field.type)}")
 
 
 def test_plain_duckdb_detects_the_columns_of_all_kinds(tmp_path):
-    # DuckDB samples the first lines. A transition has 8 fields, the sample has all fields.
+    # DuckDB samples the first lines: here one with all fields, then transitions with 8.
     names = {field.name for field in FIELDS}
     short = dict.fromkeys(
         ["kind", "t", "key", "start", "finish", "stimulus_id", "worker", "run_id"], 1
@@ -104,8 +105,9 @@ def test_columns_of_all_kinds():
 def test_the_history_ends_with_the_version():
     history = (Path(roast_schemas.__file__).parent / "records.py").read_text()
 
-    assert f"* {SCHEMA_VERSION}: " in history
-    assert history.count("* ", 0, history.index(f"* {SCHEMA_VERSION}: ")) > 0
+    versions = re.findall(r"^\* (\d+\.\d+): ", history, re.MULTILINE)
+    assert versions == sorted(versions, key=float)
+    assert versions[-1] == SCHEMA_VERSION
 
 
 def test_the_json_schema_accepts_only_records():

@@ -1,4 +1,4 @@
-"""Secrets are redacted in all strings of records, and everything else stays as it was."""
+"""Secrets are redacted in all strings of records, and everything else is unchanged."""
 
 import json
 import time
@@ -34,7 +34,7 @@ KeyError: 'abc'"""
 
 # -- texts -----------------------------------------------------------------------------------
 
-#: Text, and the same without its secrets.
+#: Texts, and the same texts with their secrets redacted.
 SECRETS = [
     # URLs
     ("postgres://me:abc@h:5432/x", "postgres://<redacted>@h:5432/x"),
@@ -165,7 +165,7 @@ def test_secrets_in_text_are_replaced_and_other_text_stays():
         found = redactor.text(given), redactor.replaced
         if found != (expected, expected.count(MARK)):
             failures.append((given, found))
-        # What is redacted stays, and is not counted again.
+        # Redacted text is unchanged, and is not counted again.
         if (redactor.text(expected), redactor.replaced) != (expected, found[1]):
             failures.append((expected, redactor.text(expected)))
         if given == expected:
@@ -187,9 +187,9 @@ def test_secrets_in_text_are_replaced_and_other_text_stays():
         "key", "key.", "\\nkey", "%ffkey", "aws key ", "n\\", "abc-key ",
     ],
 )  # fmt: skip
-def test_hostile_text_takes_no_more_than_a_second_a_megabyte(piece):
-    # A quarter of that, so that a busy machine does not matter; a quadratic search of it
-    # would take minutes.
+def test_hostile_text_takes_at_most_a_second_per_megabyte(piece):
+    # A quarter of a megabyte, to allow for a busy machine; a quadratic search would take
+    # minutes.
     for text in (piece * (250_000 // len(piece)), piece * (125_000 // len(piece)) + "'x'=:@"):
         began = time.process_time()
         Redactor().text(text)
@@ -224,7 +224,7 @@ def test_names_of_secrets():
     assert [name for name in OTHER_NAMES if names_a_secret(name)] == []
 
 
-#: Payloads of events, and the same without secrets; None: unchanged.
+#: Payloads of events, and the same with secrets redacted, or None if unchanged.
 PAYLOADS = [
     ({"token": "abc", "host": "h"}, {"token": MARK, "host": "h"}),
     ({"a": [{"b": {"password": "abc"}}]}, {"a": [{"b": {"password": MARK}}]}),
@@ -296,7 +296,7 @@ def test_a_plain_key_is_a_secret_only_in_mappings_of_the_user(field, value, expe
         ("scheduler", "address", "tcp://127.0.0.1:8786", "tcp://127.0.0.1:8786"),
     ],
 )
-def test_facts_of_the_environment_are_judged_by_their_names(section, name, value, expected):
+def test_facts_of_the_environment_are_redacted_by_their_names(section, name, value, expected):
     redactor = Redactor()
     fact = {"kind": "environment", "t": 1.0, "section": section, "name": name, "value": value}
 

@@ -118,7 +118,7 @@ def test_embedded_baskets_count_only_uncompressed_bytes():
     assert OverlappingBytes(0, 30, {}).of(branch) == (100, None)
 
 
-def test_a_split_branch_is_its_parts_and_a_counting_branch_is_not(tree):
+def test_a_split_branch_is_the_sum_of_its_parts_and_a_counting_branch_is_not(tree):
     parts = [tree["run"], tree["Jet_pt"]]
     split = FakeBranch(interpretation=SimpleNamespace(subbranches={}), branches=parts)
     count = tree["nJet"]

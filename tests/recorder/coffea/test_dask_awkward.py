@@ -1,6 +1,6 @@
-"""Runs of dask-awkward: what each task reads, identified on the scheduler and the worker.
+"""Runs of dask-awkward: chunks of each task, identified on the scheduler and the worker.
 
-dask-awkward needs an older dask than the newest, so `make test-oldest` runs these tests.
+dask-awkward does not support the newest Dask, so `make test-oldest` runs these tests.
 """
 
 import logging
@@ -37,7 +37,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def dataset(path, bad_file=None, /, **metadata):
-    """Return a dataset with steps, as coffea's preprocessing does; one step of a bad file."""
+    """Return a dataset with steps, as coffea's preprocessing does; a bad file has one step."""
 
     def steps(steps):
         return {"object_path": "Events", "steps": list(map(list, steps))}

@@ -1,4 +1,4 @@
-"""Time to decompress the data of a chunk, compared with a timer around all of it."""
+"""Decompression time of chunks, compared with a timer around uproot's function."""
 
 import functools
 import time
@@ -31,7 +31,7 @@ def process(events):
 
 @pytest.fixture
 def fileset(tmp_path):
-    """Write files of each algorithm, with one branch that is slow to decompress and another."""
+    """Write a file for each algorithm; `wide` is slower to decompress than `narrow`."""
     random = np.random.default_rng(1)
     events = {
         "wide": np.round(random.exponential(30.0, 400_000), 1),
@@ -82,7 +82,7 @@ def test_seconds_and_algorithm_of_chunks_and_branches(fileset, tmp_path, monkeyp
             assert decompress_seconds is None
             continue
         assert decompress_seconds <= read_seconds
-        # It leaves out the file's metadata, and the checksums of LZ4.
+        # It excludes the file's metadata and the checksums of LZ4.
         assert decompress_seconds == pytest.approx(
             seconds.get(filename, 0.0), rel=0.3, abs=0.005
         )

@@ -292,7 +292,7 @@ def test_errors_of_the_recorder_are_suppressed_and_others_raised(measured, monke
     monkeypatch.setattr(here(), "listeners", {"a": ignore})
     monkeypatch.setattr(here().local, "measurement", measurement, raising=False)
     for _, attribute, wrapper in itertools.chain(*PATCHES.values()):
-        # Without any attribute that the wrappers use.
+        # These have none of the attributes that the wrappers use.
         arguments = [object()] * (4 if attribute == "__call__" else 1)
 
         assert wrapper(lambda *received: received, *arguments) == tuple(arguments), attribute

@@ -90,7 +90,7 @@ def unrecorded(cluster, folder):
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(
     ("chunksize", "n_chunks"),
-    # Chunks as large as some pieces of the files, smaller, and larger.
+    # Chunks that divide the pieces of the files evenly, that do not, and that are larger.
     [
         (25, 10),
         *(pytest.param(*of, marks=pytest.mark.exhaustive) for of in ((7, 36), (1_000, 1))),
@@ -110,7 +110,7 @@ def test_result_report_and_bytes_of_each_source(
     assert sum(chunk["events"] for chunk in chunks) == report["entries"] == ENTRIES
     assert set(report["columns"]) == set(COLUMNS)
     if source == "Parquet":
-        # They are not counted; unknown values are null, not 0.
+        # They are not counted; unknown values are absent, not 0.
         assert "bytesread" not in report
         assert not any("bytes_read" in chunk or "requests" in chunk for chunk in chunks)
     else:
@@ -321,9 +321,7 @@ def test_a_damaged_basket_fails_its_chunk(cluster, folder, trace, ask, tmp_path)
     options, errors = {"align_clusters": True, "of_executor": {"retries": 1}}, []
 
     for recorded in (trace, None):
-        with pytest.raises(
-            Exception, match="Failed processing file"
-        ) as raised:  # it is not changed
+        with pytest.raises(Exception, match="Failed processing file") as raised:  # unchanged
             run(cluster, fileset, process, recorded, **options)
         errors.append((type(raised.value), str(raised.value), repr(raised.value.__cause__)))
 
@@ -419,7 +417,7 @@ def test_a_failed_run_is_recorded_to_its_end(own_cluster, folder, trace, by_kind
 
 
 def in_sections(events):
-    """Read weight in one section, run in a section of that, weight again, run outside."""
+    """Read weight in a section, run in a nested one, weight in another, and run outside."""
     with section("outer"):
         total = ak.sum(events.weight)
         with section("inner"):
@@ -495,7 +493,7 @@ def test_sections_of_chunks_and_their_bytes(lines):
         assert [(part["name"], part["measured"]["bytes_read"]) for part in own] == [
             ("inner", run_number),
             ("outer", weight + run_number),
-            ("again", 0),  # kept by coffea
+            ("again", 0),  # cached by coffea
         ]
         for part in own:
             assert (part["worker"], part["thread"]) == (chunk["worker"], chunk["thread"])
@@ -511,7 +509,7 @@ def test_a_tracked_call_is_the_chunk_of_its_task(lines):
     assert chunk["run_id"] in run_ids
 
 
-def test_sections_of_tasks_that_are_no_chunks(lines):
+def test_sections_of_tasks_that_are_not_chunks(lines):
     parts = {
         key: [line for line in lines if line["kind"] == "section" and line["key"] == key]
         for key in ("later", "plain", "fails")

@@ -1,4 +1,4 @@
-"""Sections of tasks: each passage is recorded once, with the chunk that it belongs to."""
+"""Sections: each execution is recorded once, without effect on the task."""
 
 import contextlib
 import pickle

@@ -1,4 +1,4 @@
-"""Chunks are identified in whatever form a task contains them, and other tasks are not."""
+"""Chunks are identified in every form in which tasks contain them; other tasks are not."""
 
 import dataclasses
 from types import SimpleNamespace
@@ -43,7 +43,7 @@ def test_a_work_item_is_found(task):
     assert chunk_identity(task) == IDENTITY
 
 
-def test_a_task_that_counts_entries_has_none():
+def test_a_task_that_counts_entries_has_no_entry_range():
     counts = executor.FileMeta("ttbar", "root://site//f.root", "Events")
 
     unknown = dict.fromkeys(("entry_start", "entry_stop", "file_uuid", "usermeta"))

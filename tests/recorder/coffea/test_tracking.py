@@ -115,7 +115,7 @@ def call(processor, events):
 
 
 @pytest.mark.parametrize("processor", PROCESSORS, ids=lambda p: type(p).__name__)
-def test_results_are_the_same_here_and_in_a_pickle(listener, path, processor):
+def test_results_are_unchanged_by_tracking_and_pickling(listener, path, processor):
     before = dict(vars(processor)) if hasattr(processor, "__dict__") else None
     expected = call(processor, read(path))
     assert listener == []
@@ -178,7 +178,7 @@ class Slotted:
         return total(events)
 
 
-def test_an_invalid_processor_is_named(listener, path):
+def test_an_invalid_processor_is_refused(listener, path):
     slotted = Slotted()
     for wrong in (7, Abc):
         with pytest.raises(TypeError, match=r"invalid processor .* use a processor or a func"):
@@ -276,7 +276,7 @@ def test_a_parquet_file_is_named_by_metadata_only(listener, folder):
 
 
 class Rebuilt(SimpleNamespace):
-    """Events without a file of coffea, as another framework may create them."""
+    """Events without a file object of coffea, as another framework may create them."""
 
     def __len__(self):
         return 3

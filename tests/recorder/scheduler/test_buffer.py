@@ -82,7 +82,7 @@ def are_compressed(batches):
 # -- pulling --------------------------------------------------------------------------------
 
 
-def test_batches_are_one_for_each_lane_facts_first():
+def test_each_lane_has_its_own_batch_and_facts_come_first():
     buffer = Buffer(PLENTY)
     hooked = buffer.transitions
     hooked.extend(transition(1))
@@ -280,7 +280,7 @@ def test_a_loss_is_reported_once(everything):
 
     again, more = buffer.pull(received=0, everything=everything)
 
-    assert again == reported, "the first answer may have been lost"
+    assert again == reported, "the unacknowledged loss was not sent again"
     assert losses([more]) == {(TOO_MUCH, GRAPH): (1, 2.0, 2.0)}
     assert buffer.pull(received=more[0]) == []
     assert buffer.empty

@@ -10,7 +10,7 @@ ENDED = {"batches": [], "ending": "it was stopped"}
 
 
 def answer(*numbers, ending=""):
-    # A comm makes lists of tuples.
+    # A comm converts tuples to lists.
     return {"batches": [[number, b"content"] for number in numbers], "ending": ending}
 
 
@@ -65,5 +65,5 @@ def test_an_error_of_the_writer_or_the_recorder_ends_the_pump():
     with pytest.raises(OSError, match="gone"):
         pumped([answer(1), OSError("gone")], writer, [])
 
-    assert received == [0], "nothing was acknowledged"
+    assert received == [0], "the batch was acknowledged"
     assert writer.written == [1]

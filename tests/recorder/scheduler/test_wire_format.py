@@ -1,4 +1,4 @@
-"""Batches of rows: rows and the records that they become, odd values included."""
+"""Encoding of rows in batches and decoding to records, odd values included."""
 
 import json
 import marshal
@@ -99,7 +99,7 @@ TRANSITIONS = [
     ((1.5, *ENDED, PARTS, None, None), {"t": 1.5, **ATTEMPT, "startstops": PARTS}),
     ((1.5, *ENDED, (), FAILURE, 1.25),
      {"t": 1.5, **ATTEMPT, "exception": "E('lone ?')", "traceback": "", "start_t": 1.25}),
-    # A float of today's seconds has no more digits than six.
+    # A float of epoch seconds has no more than six decimal places.
     ((1_800_000_000.1234567, "lone \ud800", "memory", "released", "s"),
      {"t": 1_800_000_000.123457, "key": "lone ?", "start": "memory", "finish": "released",
       "stimulus_id": "s"}),
@@ -152,7 +152,7 @@ ROWS = [
     (("profile", 3.0, 2, ("tcp://w", "Worker-1", pack([{"prefix": "x"}, SPLIT]))),
      [{"kind": "profile", "t": 3.0, **WORKER, "prefix": "x"},
       {"kind": "loss", "t": 3.0, **SPLIT}]),
-    # Times of a worker's clock are on the scheduler's; Dask has converted those of transfers.
+    # Times are converted to the scheduler's clock; Dask has converted those of transfers.
     (log("worker_transition", [("x", 0), "executing", "released", "cancelled", "\ud800", 1.25]),
      [{"kind": "worker_transition", "t": 1.75, **WORKER, "key": "('x', 0)",
        "start": "executing", "finish": "released", "state": "cancelled",
@@ -253,7 +253,7 @@ def test_a_row_that_cannot_be_read_becomes_a_loss():
 def test_bytes_that_are_not_a_batch_are_rejected():
     odd = [marshal.dumps(5), marshal.dumps((1, 2, 3)), marshal.dumps(([], []))[:-1]]
     for content in (b"", b"junk", b"xyz", *odd):
-        with pytest.raises(ValueError):  # noqa: PT011 - marshal's own texts differ
+        with pytest.raises(ValueError):  # noqa: PT011 - marshal's messages differ
             decode(content)
 
 
@@ -338,7 +338,7 @@ def test_values_become_json_values():
     assert failures == []
 
 
-def test_containers_that_contain_themselves_end_there():
+def test_recursive_containers_are_truncated():
     loop = {"odd": NoText()}
     loop["self"] = [loop]
 

@@ -142,7 +142,7 @@ def test_a_chunk_and_its_sections_are_recorded_before_the_task_ends(record, clie
 
 
 def test_sections_of_a_running_task_are_recorded_when_recording_ends(record, client):
-    """They wait up to half a second, and are not lost if the recording ends before."""
+    """They are sent after up to half a second, and not lost if the recording ends before."""
     recorder = record()
     begun, end = Event("begun"), Event("end")
 
@@ -180,7 +180,7 @@ def test_odd_names_and_clocks(record, client):
 
     begun = time.time()
     client.submit(chunk, identity=identity, delay=5_000.0, pure=False).result()
-    client.submit(chunk, pure=False).result()  # the connection is open
+    client.submit(chunk, pure=False).result()  # the connection is still open
 
     odd, _ = recorder.records()
     assert (odd["dataset"], odd["filename"]) == ("{1, 2}", "?")

@@ -1,4 +1,4 @@
-"""Workers record all their transfers and transitions, compared with another plugin."""
+"""All transfers and transitions of workers are recorded, compared with another plugin."""
 
 import logging
 import os
@@ -21,10 +21,10 @@ from roast_recorder.worker.log_observer import Pending, observe_log
 # Workers cannot import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
-#: Entries that Dask keeps in each log, less than a test produces.
+#: Entries that Dask keeps in each log, fewer than a test produces.
 LOG_LENGTH = 20
 
-#: Splits of each part in a shuffle. A third of all pieces stays on its worker.
+#: Parts of a shuffle, and pieces of each. A third of all pieces stays on its worker.
 PARTS = 15
 
 ALL_LOGS = {"transfers": True, "worker_transitions": True}
@@ -97,7 +97,7 @@ def client(own_cluster):
 
 
 class Witness(WorkerPlugin):
-    """Record transitions and transfers of a worker by other hooks than the recorder's."""
+    """Record transitions and transfers of a worker with hooks other than the recorder's."""
 
     name = "witness"
 

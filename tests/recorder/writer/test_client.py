@@ -152,7 +152,7 @@ def test_requests_at_interpreter_exit_wait_for_the_request_of_the_thread(
     assert not caplog.records
 
 
-def test_the_end_without_an_event_loop_and_after_the_end(trace, work, written):
+def test_finishing_without_an_event_loop_and_after_the_end(trace, work, written):
     async def do(writer):
         """Write nothing."""
 
@@ -320,7 +320,7 @@ def test_a_trace_that_another_program_changed_is_not_continued(trace, work, capl
     assert "was changed by another program" in caplog.text
 
 
-# -- the process is left alone --------------------------------------------------------------
+# -- the process outlives its client --------------------------------------------------------
 
 
 def test_a_released_process_closes_the_trace(trace, work, written):

@@ -390,7 +390,7 @@ def test_a_folder_that_is_unavailable_for_a_while(begin, clock, read, tmp_path):
 
     _, second = read()
     names = [record.get("server_id") for record in second[1:3]]
-    assert names == ["a", "b"], "b has joined, though its record was lost"
+    assert names == ["a", "b"], "a worker is missing whose record was lost"
     assert kinds(second).count("loss") == 2
     assert "No such file or directory" in segments.warnings[0]
 
@@ -428,9 +428,8 @@ def test_a_trace_on_a_full_disk_ends_with_its_losses_and_trailer(
             with contextlib.suppress(OSError), (small_disk / "other").open("wb", 0) as other:
                 while True:
                     other.write(b"x" * 4096)
-            if (
-                resumed
-            ):  # the reserve of the killed process is taken over and not available to others
+            if resumed:
+                # The reserve of the killed process is taken over, and not available to others.
                 warnings = segments.warnings
                 segments._file._file.close()
                 segments._reserve.close()

@@ -18,7 +18,7 @@ from roast_recorder.writer.trace_file import ENDINGS, TraceFile
 
 
 def lines(seed: int, count: int = 5) -> bytes:
-    """Return transitions as a scheduler makes them: similar lines, random numbers."""
+    """Return transitions as from a scheduler: similar lines with random numbers."""
     draw = random.Random(seed)
     records = (
         {
@@ -144,7 +144,7 @@ def test_a_failed_append_changes_nothing(path, monkeypatch):
     assert content(path) == lines(1) + lines(2) + lines(4)
 
 
-def test_a_file_that_cannot_be_cut_back_is_cut_by_the_next_append(path, monkeypatch):
+def test_a_file_that_cannot_be_truncated_is_truncated_by_the_next_append(path, monkeypatch):
     file = TraceFile(path)
     file.append(lines(1))
 

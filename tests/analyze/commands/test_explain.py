@@ -7,14 +7,14 @@ import pytest
 
 @pytest.fixture
 def failed(write_trace, worker, task, move):
-    """A trace whose only task computes for 3 of 10 s, fails and is retried."""
+    """Write a trace whose only task computes for 3 of 10 s, fails and is retried at once."""
     end = {"worker": "w1", "exception": "ValueError('no')", "phases": [("compute", 1.0, 4.0)]}
     return write_trace(
         worker("w1"),
         task("a-1"),
         move(1.0, "a-1", "waiting>processing", worker="w1"),
         move(4.0, "a-1", "processing>released", "task-erred-1.0", **end),
-        move(5.0, "a-1", "waiting>processing", worker="w1"),
+        move(4.0, "a-1", "waiting>processing", worker="w1"),
         move(8.0, "a-1", "processing>memory", "task-finished-1.0", worker="w1"),
         stop_t=10.0,
     )

@@ -2,8 +2,8 @@
 
     python benchmarks/dask_suite.py SOURCE [tests …]        # default: the whole suite
 
-SOURCE is a source tree of distributed, whose tests are not in its wheel, near the installed
-version. The tests run against that tree; in the second pass, every scheduler loads
+SOURCE is a source tree of distributed, near the installed version, because its wheel has no
+tests. The tests run against that tree; in the second pass, every scheduler loads
 ``roast_recorder.preload``. A test whose outcome differs is repeated both ways, because some
 are flaky. Every trace is then opened with summary, check and report.
 

@@ -17,10 +17,10 @@ old
     Whether the tests of 0.6 killed it; null: not run.
 gone, invalid, equivalent
     Why it does not count: today's code has no such line (place and lines are those of 0.6),
-    it is no valid Python, or it cannot change what the product does.
+    it is not valid Python, or it cannot change what the product does.
 tests, nightly
     Tests to run, of ``make test`` and beyond it: those that kill the mutant or, if it
-    survives, all whose subject is its code.
+    survives, all that test its code.
 new, new_all
     Whether ``tests`` killed it, and whether ``tests`` or ``nightly`` did with exhaustive tests.
 

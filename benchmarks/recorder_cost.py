@@ -280,7 +280,7 @@ def dask_report(_: Client, folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def polling(client: Client, _: Path) -> Iterator[None]:
-    """Ask the scheduler for its workers' metrics every second, as roastcoffea does."""
+    """Request the workers' metrics from the scheduler every second, as roastcoffea does."""
 
     def look(dask_scheduler: Scheduler) -> dict[str, Any]:
         return {

@@ -6,7 +6,7 @@
 The folder keeps synthetic traces (see :mod:`synthetic`), created if missing; the sample traces
 are added with them. Workers and clients are killed at random times, with ``--workers 2`` and
 with a scheduler and workers that are started from the shell. Two clients add the same traces at
-once, and at last everything is added again.
+once, and finally everything is added again.
 
 After each phase ``store check`` must pass. At the end the rows of each table, counted by plain
 Polars, must be those of the traces: records are counted by the lines of all traces, and rows of
@@ -136,7 +136,7 @@ class Campaign:
         self._report(f"client killed, {' '.join(where)}", client.returncode)
 
     def add(self, *where: str, clients: int = 1, victim: int | None = None) -> None:
-        """Add all traces by some clients at once, and kill a process in the middle."""
+        """Add all traces from some clients at once, and kill a process meanwhile."""
         with ExitStack() as stack:
             running = [
                 stack.enter_context(started(*self._arguments, *where)) for _ in range(clients)

@@ -72,7 +72,7 @@ class Worker:
     Attributes
     ----------
     identity : str
-        JSON of its address and its server's identity.
+        JSON of its address and its server ID.
     relative_duration : float
         Factor on the durations of its tasks.
     free_at : list of float

@@ -1,6 +1,6 @@
 """Select jets with dask-awkward: columns are chosen before anything is read.
 
-dask-awkward needs a Dask before 2025.4, and so an environment of its own:
+dask-awkward needs a Dask before 2025.4, and therefore a separate environment:
 ``pip install 'roast-trace[all]' 'dask-awkward>=2026'``.
 The files are compressed with ZLIB, which takes more time than the rest of reading.
 

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from dask.distributed import Client
 
-#: Far too many partitions for so little data, as many small files make them.
+#: Far too many partitions for so little data, as many small files would cause.
 STATIONS, ROWS, PARTITIONS = 2_000, 2_000, 100
 
 
 def readings(number: int) -> pd.DataFrame:
-    """Return readings of stations, as a file would have them."""
+    """Return readings of stations, as if read from a file."""
     random = np.random.default_rng(number)
     return pd.DataFrame(
         {"station": random.integers(0, STATIONS, ROWS), "value": random.normal(10, 3, ROWS)}

@@ -1,4 +1,4 @@
-"""Smooth, segment and measure images that one task creates after the other.
+"""Smooth and register generated images, and count the cells in them.
 
 roast-record run -o images.jsonl.zst -- python image_pipeline.py
 """

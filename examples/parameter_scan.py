@@ -30,7 +30,7 @@ if __name__ == "__main__":
     with Client(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
         grid = [(x / 2, width) for x in range(21) for width in (1.0, 2.0, 3.0)]
         _, x, width = best_of(client, grid)
-        # Between the rounds the workers wait for this decision.
+        # The workers are idle between the rounds.
         time.sleep(2.0)
         loss, x, width = best_of(
             client,

@@ -21,7 +21,7 @@ KEPT_RUNS = 10
 
 
 def analysis(client: Client) -> None:
-    """Run the program: put your own here."""
+    """Run the program to be measured; replace it with yours."""
     client.gather(client.map(time.sleep, [0.1] * 20, pure=False))
 
 

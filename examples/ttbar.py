@@ -2,7 +2,7 @@
 
 The size and shape are those of the Analysis Grand Challenge: seven datasets, three of them
 variants of ttbar, one lepton and four jets, two regions, a trijet mass, and variations of the
-jet energy and of weights. The ROOT files are written on the spot, with random events.
+jet energy and of weights. The ROOT files are generated, with random events.
 
     roast-record run -o ttbar.jsonl.zst -- python ttbar.py
 """
@@ -30,7 +30,7 @@ SAMPLES = {
     "single_top_tW__nominal": (4.2, 79.0),
     "wjets__nominal": (3.0, 15_487.0),
 }
-#: Events of the files of each sample: files are rarely of one size.
+#: Events of the files of each sample: files rarely have the same size.
 EVENTS = (16_000, 1_000, 1_000)
 BASKET = 4_000
 LUMINOSITY = 3_378.0  # 1/pb

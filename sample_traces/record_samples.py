@@ -41,7 +41,7 @@ from roast_recorder.demo.dijet import DijetProcessor, run_analysis
 
 HERE = Path(__file__).resolve().parent
 
-#: Path of libdarshan.so, if this variable has it.
+#: Variable with the path of libdarshan.so, and that path if it is set.
 DARSHAN_VARIABLE = "ROAST_DARSHAN_LIBRARY"
 DARSHAN_LIBRARY = os.environ.get(DARSHAN_VARIABLE) and str(
     Path(os.environ[DARSHAN_VARIABLE]).resolve()
@@ -204,7 +204,7 @@ def metadata_map() -> None:
             count_cells("images/*.tif")
         client.submit(hold, 600_000_000, workers=workers[:1]).result()
         saved = client.run(stop_yappi)
-        # A worker that Dask kills, because its end takes seconds, leaves no log of Darshan.
+        # Workers take seconds to end; one that Dask kills meanwhile leaves no log of Darshan.
         processes = [psutil.Process(pid) for pid in pids.values()]
         client.retire_workers(workers)
         psutil.wait_procs(processes, timeout=60)

@@ -1,7 +1,6 @@
-"""Write the traces of the tutorial from runs of ``make illnesses``, with the folder of these.
+"""Write the traces of the tutorial from the runs of ``make illnesses`` in a folder.
 
-To be small, they lack profiles, fine metrics, clients' keys and the description of the
-environment.
+To keep them small, profiles, fine metrics, wanted keys and the environment are left out.
 """
 
 import json

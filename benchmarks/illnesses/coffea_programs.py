@@ -454,7 +454,7 @@ def control_chunks(run: Run) -> None:
 
 @illness()
 def control_cold_workers(run: Run) -> None:
-    """The same with workers that import coffea during the recording."""
+    """Two datasets in chunks of 2,500 events; workers import coffea during the recording."""
     fileset = write_fileset(run.data / "files")
     with run.recorded(fork=False) as client:
         analyze(client, fileset, Analysis(6e-4))

@@ -20,7 +20,7 @@ from typing import Any
 
 import roast_analyze
 
-#: Shares of the illnesses named right, and of the savings that are bracketed.
+#: Minimum shares of correctly named illnesses, and of bracketed savings.
 NAMED_TARGET = 0.90
 BRACKETED_TARGET = 0.75
 
@@ -114,7 +114,7 @@ def row(recording: Recording, twin: Recording | None) -> tuple[list[str], bool |
     if kind == "core":
         true_seconds = recording.core_seconds - twin.core_seconds
     cells.append(f"{true_seconds:.1f}")
-    # The twin of a run with several illnesses has none: no saving is that of one finding.
+    # A twin has no illness, so with several illnesses no single finding has the whole saving.
     if len(recording.facts["causes"]) > 1:
         return [*cells, "", ""], None
     [(_, find)] = recording.found

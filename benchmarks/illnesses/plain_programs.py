@@ -410,7 +410,7 @@ def large_graph(run: Run) -> None:
 
 
 def limit_network(bytes_per_second: float, dask_worker: Worker) -> None:
-    """Make the network of this worker slow: answers to other workers take longer."""
+    """Slow down the network of this worker: delay its answers to other workers."""
     get_data = dask_worker.handlers["get_data"]
 
     async def slow_get_data(comm, keys, **keywords):

@@ -46,7 +46,7 @@ def register(modules: tuple[str, ...]) -> dict:
 
 
 def record(folder: Path, module: str, form: str) -> None:
-    """Make one recording in this process."""
+    """Record one program in this process."""
     from illness import Run
 
     ill = next(ill for ill in register((module,)).values() if form in ill.forms)
@@ -64,7 +64,7 @@ def record(folder: Path, module: str, form: str) -> None:
 
 
 def record_apart(folder: Path, module: str, form: str) -> str | None:
-    """Make one recording in a new process and an empty folder; return its error."""
+    """Record one program in a new process and an empty folder; return its error."""
     begin = time.perf_counter()
     (folder / f"{form}.json").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="roast-illness-") as scratch:

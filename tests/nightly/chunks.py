@@ -1,7 +1,7 @@
 """Chunk attempts and the branches that they read.
 
-No sample has a task that reads several chunks, or one chunk more than once, as with dask-
-awkward. Such recordings raise an error here.
+No sample has a task that reads several chunks, or one chunk more than once, as dask-awkward
+does. Such recordings raise an error here.
 """
 
 from nightly.processes import process_of
@@ -80,7 +80,7 @@ def chunk_attempts(recording: Recording) -> list[Row]:
 
 
 def _is_warming_up(row: Row, rows: list[Row]) -> bool:
-    """Return whether a chunk is the first of its process, or began beside that."""
+    """Return whether a chunk is the first of its process, or began during that one."""
     begun = [
         other
         for other in rows
@@ -94,9 +94,7 @@ def _is_warming_up(row: Row, rows: list[Row]) -> bool:
 
 
 def _descriptions(recording: Recording) -> dict[str, dict]:
-    """Return the identity of chunks by key, from the record of the task or else from any
-    measurement.
-    """
+    """Return chunk records by key: the one of the task, or else of any measurement."""
     reported = [line for line in recording.of("chunk") if line.get("entry_start") is not None]
     by_key = {}
     for key, lines in grouped(reported, lambda line: line["key"]).items():
@@ -121,13 +119,13 @@ def _readings(recording: Recording) -> dict[tuple, dict]:
 
 
 def _with_task(run: Row, reading: dict, description: dict) -> Row:
-    """Combine a task attempt with the identity and measurement of its chunk."""
+    """Combine a task attempt with the description and measurement of its chunk."""
     swallowed = run["outcome"] == "memory" and reading.get("exception") is not None
     row = _recorded_columns(reading, description) | {name: run[name] for name in RUN}
     row |= {
         "key": run["key"],
         "run_id": run["run_id"],
-        # What was measured knows where; the scheduler may not know of a steal.
+        # As measured; the scheduler may have missed a steal.
         "worker": reading.get("worker") or run["worker"],
         "outcome": "skipped" if swallowed else run["outcome"],
         "thread": _first_known("thread", run, reading),
@@ -144,7 +142,7 @@ def _with_task(run: Row, reading: dict, description: dict) -> Row:
 def _without_tasks(readings: list[dict], descriptions: dict, is_task_known: bool) -> list[Row]:
     """Return attempts at a key from measurements, in the order in which they began.
 
-    Without a cluster there is nothing else. An attempt followed by another one was retried. If
+    Without a cluster there are only these. An attempt followed by another one was retried. If
     the task was recorded but this attempt is missing, its number is unknown.
     """
     in_order = sorted(readings, key=lambda reading: reading["start_t"])

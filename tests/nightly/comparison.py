@@ -79,12 +79,12 @@ def _is_same(name: str, value: object, expected: object) -> bool:
 
 
 def _is_measure(name: str, value: object) -> bool:
-    """Return whether a column may differ a little: floats except instants."""
+    """Return whether a column may differ slightly: floats except instants."""
     return isinstance(value, float) and name != "t" and not name.endswith("_t")
 
 
 def _likeness(row: Row) -> tuple:
-    """Return a sort key: exact values first, then values that may differ a little."""
+    """Return a sort key: exact values first, then values that may differ slightly."""
     names = sorted(row)
     exact = [(name, str(row[name])) for name in names if not _is_measure(name, row[name])]
     close = [(name, f"{row[name]:.6g}") for name in names if _is_measure(name, row[name])]

@@ -30,7 +30,7 @@ NOTHING = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What an attempt did on its worker for a time."""
+    """An interval of an attempt on its worker."""
 
     kind: str
     use: str
@@ -138,7 +138,7 @@ def _uses(cluster: Cluster, start: float, stop: float, when: str) -> Iterator[tu
 def _reasons(
     cluster: Cluster, free: int, backlog: int, start: float, stop: float, when: str
 ) -> Iterator[tuple[str, float]]:
-    """Return why threads had no task, as shares."""
+    """Return the reasons for threads without a task, as shares."""
     if not cluster.states.total():
         yield when, 1.0
     elif free:
@@ -153,7 +153,7 @@ def _reasons(
 
 
 def _waiting_share(cluster: Cluster, start: float, stop: float) -> float:
-    """Return the share of waiting tasks in the seconds that are left, on average."""
+    """Return the mean share of waiting tasks in the remaining compute time."""
     running = [
         part.stop_t for worker in cluster.workers.values() for part in worker.parts["busy"]
     ]
@@ -184,7 +184,7 @@ def _apply(cluster: Cluster, change: str, what: list) -> None:
 
 
 def _changes(recording: Recording) -> Iterator[tuple]:
-    """Return the changes: time, kind, and what changes by how much."""
+    """Return the changes: time, kind, subject and amount."""
     start_t, stop_t = extent(recording)
     there = {}
     for number, (come, go, nthreads) in enumerate(presence(recording)):
@@ -230,7 +230,7 @@ def _changes(recording: Recording) -> Iterator[tuple]:
 
 
 def _parts(recording: Recording) -> Iterator[tuple]:
-    """Return what attempts did on their workers: process, begin, end, kind, use, task."""
+    """Return the parts of attempts on their workers: process, begin, end, kind, use, task."""
     silent_t = {
         number: begin
         for number, condition, begin, _ in _conditions(recording)
@@ -249,7 +249,7 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         use = USES.get(run["outcome"], "cancelled attempt")
         use = result if run["outcome"] == "memory" else use
         sent = -math.inf if run["processing_t"] is None else run["processing_t"]
-        # Until its first phase, a stolen attempt waits where it was sent.
+        # Until its first phase, a stolen attempt waits on the worker it was sent to.
         first = process_of(recording, run["stolen_from"], run["processing_t"])
         first = number if first is None else first
         phases = [
@@ -302,7 +302,7 @@ def _alone(recording: Recording) -> list[Row]:
 
 
 def _conditions(recording: Recording) -> Iterator[tuple[int, str, float, float]]:
-    """Return what explains free threads of a process: paused, leaving, silent, joining."""
+    """Return the conditions that explain free threads: paused, leaving, silent, joining."""
     for line, stop in statuses(recording):
         condition = STATUSES.get(line["payload"].get("status"))
         number = process_of(recording, line["worker"], line["t"])

@@ -26,7 +26,7 @@ class Line:
     points: list[tuple[float, float]]
 
     def __post_init__(self) -> None:
-        """Fit it; sums of squares are of distances to the means."""
+        """Fit the line; sums of squares are about the means."""
         self.mean_x = mean(x for x, _ in self.points)
         self.mean_y = mean(y for _, y in self.points)
         self.sxx = sum((x - self.mean_x) ** 2 for x, _ in self.points)
@@ -51,8 +51,8 @@ class Line:
 def fitted(points: list[tuple[float, float]]) -> Line | None:
     """Fit a line, then again without outliers; the sizes must differ by a factor of 2.
 
-    Outliers have residuals above 4 standard deviations (estimated from the median) and above 1
-    % of the median time. If they are more than a quarter, none is removed.
+    Outliers have residuals above 4 standard deviations (estimated from the median) and above
+    1 % of the median time. If more than a quarter are outliers, none is removed.
     """
     sizes = [x for x, _ in points]
     if not sizes or max(sizes) < 2 * min(sizes):
@@ -75,7 +75,7 @@ def fitted(points: list[tuple[float, float]]) -> Line | None:
 class Model:
     """The cost model of a dataset's chunks."""
 
-    #: All results, those of processes that were warming up included.
+    #: All results, including those of processes that were warming up.
     rows: list[Row]
 
     def __post_init__(self) -> None:
@@ -84,12 +84,12 @@ class Model:
         self.line = fitted([(row["events"], row["compute_seconds"]) for row in self.warm])
         self.median_events = median(column(self.rows, "events"))
         self.seconds = total(column(self.rows, "compute_seconds"))
-        # Less than that for an event, and the size of a chunk would not matter.
+        # Below this time per event, the chunk size does not matter.
         self.least_event = 0.01 * self.seconds / len(self.rows) / self.median_events
 
     @property
     def grows(self) -> bool:
-        """Whether the time increases with the number of events."""
+        """Return whether the time increases with the number of events."""
         return self.line is not None and self.line.event > self.least_event
 
     @property
@@ -99,7 +99,7 @@ class Model:
 
     @property
     def is_known(self) -> bool:
-        """Whether the fixed time is significant, or surely below 5 % of a chunk."""
+        """Return whether the fixed time is significant, or surely below 5 % of a chunk."""
         line = self.line
         if not self.grows:
             return False

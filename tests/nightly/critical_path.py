@@ -1,4 +1,4 @@
-"""Critical path and slack: every attempt with everything that it waited for."""
+"""Critical path and slack: every attempt, and everything that it waited for."""
 
 import math
 from collections import defaultdict
@@ -11,11 +11,11 @@ from nightly.recording import Recording, Row, once
 from nightly.tasks import Attempt, attempts, task_runs
 from nightly.workers import pauses
 
-#: Outcomes after which a task is attempted again, and the cause of the time of a bad attempt.
+#: Outcomes after which a task is attempted again, and the cause for each bad outcome.
 FAILURES = ("retried", "rescheduled", "lost")
 CAUSES = dict.fromkeys(("erred", "retried", "rescheduled"), "retry") | {"lost": "recompute"}
 
-#: What an attempt waited for, in the order of what counts if two end at the same time.
+#: Kinds of waits; if two end at the same time, the later one in this order counts.
 SUBMISSION, RESULT, LOSS, FAILURE = range(4)
 
 
@@ -148,7 +148,7 @@ def _add_waits(found: list[Node], recording: Recording) -> None:
         if outcome in FAILURES:
             _wait(node, before.end_t, FAILURE, before)
         if node.is_recomputed:
-            # For the loss, at the end of an attempt lost there, or else of the last one.
+            # It waited for the loss: for an attempt lost there, or else for the last one.
             t = node.begin_t if node.waiting_t is None else min(node.waiting_t, node.begin_t)
             there = [
                 other
@@ -326,7 +326,7 @@ def _about(node: Node | None, recording: Recording) -> Row:
 
 
 def _layers(node: Node, is_first: bool, recording: Recording) -> list[tuple]:
-    """Return what may explain a time: begin, end, cause, detail; the first that covers it."""
+    """Return causes by precedence: begin, end, cause, detail; the first that covers a time."""
     sent, outcome, always = node.processing_t, node.row["outcome"], math.inf
     layers = []
     if outcome in CAUSES:
@@ -388,7 +388,7 @@ def _joined(layers: list[tuple]) -> list[tuple]:
 
 
 def _before(node: Node, is_first: bool, recording: Recording) -> list[tuple]:
-    """Return what may explain the time before the attempt was dispatched."""
+    """Return the possible causes of the time before the attempt was dispatched."""
     if node.is_held:
         return []
     t, kind, _ = node.latest

@@ -149,9 +149,7 @@ def compression_ratio(attempts: list[Row]) -> float | None:
 
 
 def slowest(attempts: list[Row], name: str) -> str | None:
-    """Return the file or worker of the chunk with the most seconds per event, the first by
-    name.
-    """
+    """Return the file or worker (first by name) of the chunk with most seconds per event."""
     rated = [row for row in attempts if None not in (row["event_seconds"], row[name])]
     slow = max(column(rated, "event_seconds"), default=None)
     return min((row[name] for row in rated if row["event_seconds"] == slow), default=None)

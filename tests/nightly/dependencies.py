@@ -8,9 +8,9 @@ from nightly.totals import grouped
 def dependencies(recording: Recording) -> list[Row]:
     """Return one row per task and dependency.
 
-    For the task it is the last successful attempt, or else the last one. For the dependency it
-    is the result available when that attempt began; for a task without attempts, the last
-    result.
+    A row describes the last successful attempt of the task, or else the last one, and the
+    result of the dependency available when that attempt began; for a task without attempts,
+    the last result.
     """
     known = {task["key"]: task for task in tasks(recording)}
     graphs: dict[str, str | None] = {}

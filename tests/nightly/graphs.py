@@ -153,7 +153,7 @@ def graph_layers(recording: Recording) -> list[Row]:
                     "fused": None,
                     "client": of_group[0].get("client"),
                     "t": min(line["t"] for line in of_group),
-                    # From the size of the first ones.
+                    # Extrapolated from the examined tasks.
                     "task_bytes": next(
                         (
                             round(part["nbytes"] / part["examined"] * len(of_group))

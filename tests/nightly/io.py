@@ -209,7 +209,7 @@ def _jobs(recording: Recording) -> dict[str, dict]:
 
 @once
 def _processes(recording: Recording) -> dict[str, Row]:
-    """Match jobs to worker processes by process id, time and, if ambiguous, host."""
+    """Match jobs to worker processes by process ID, time and, if ambiguous, host."""
     gone = {line["server_id"]: line["t"] for line in recording.of("worker_removed")}
     matched = {}
     for source, job in _jobs(recording).items():

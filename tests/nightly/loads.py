@@ -51,7 +51,7 @@ def stalls(recording: Recording) -> list[Row]:
 
 
 def client_activity(recording: Recording) -> list[Row]:
-    """Return one row per stretch of an activity."""
+    """Return one row per interval of an activity."""
     return [
         {
             "client": line["client"],

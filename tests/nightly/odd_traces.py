@@ -112,7 +112,7 @@ def unmeasured(lines: Lines) -> Lines:
 
 
 def skipped_or_from_checkpoint(lines: Lines) -> Lines:
-    """Make one of five chunks skipped (skipbadfiles) and one come from a checkpoint."""
+    """Of every five chunks, skip one (skipbadfiles) and read one from a checkpoint."""
     lines = copy.deepcopy(lines)
     measured = [line for line in lines if line["kind"] == "chunk" and "run_id" in line]
     for n, line in enumerate(measured):
@@ -161,7 +161,7 @@ def without_workers(lines: Lines) -> Lines:
 
 
 def address_reused(lines: Lines) -> Lines:
-    """Give the last worker the address of the first one."""
+    """Replace the address of the last worker by that of the first one."""
     workers = [line["worker"] for line in lines if line["kind"] == "worker_added"]
     return json.loads(json.dumps(lines).replace(workers[-1], workers[0]))
 
@@ -210,7 +210,7 @@ def phases_reported_again(lines: Lines) -> Lines:
 def reports_of_workers(lines: Lines) -> Lines:
     """Add reports of workers: transitions, transfers, pauses, spilling.
 
-    Some are missing, some disagree, some tasks are tasks_stolen, and one clock is off.
+    Some are missing, some disagree, some tasks are stolen, and one clock is off.
     """
     sent: dict[str, float] = {}
     reported = []
@@ -238,7 +238,7 @@ def reports_of_workers(lines: Lines) -> Lines:
 
 
 def _worker_transitions(n: int, line: dict, sent_t: float) -> Lines:
-    """Return the worker transitions of an attempt: some are tasks_stolen, some never wait."""
+    """Return the worker transitions of an attempt: some are stolen, some never wait."""
     begin_t = min(part["start"] for part in line["startstops"])
     arrived_t = sent_t + (-0.01 if n % 11 == 0 else 0.0001)
     written_t = sent_t + (0.00005 if n % 7 == 0 else -0.00001)
@@ -266,7 +266,7 @@ def _worker_transitions(n: int, line: dict, sent_t: float) -> Lines:
 
 
 def _transfer_reports(n: int, line: dict) -> Lines:
-    """Return the reports of both ends of its transfers; every 3rd has only one."""
+    """Return the reports of both ends of the transfers; every third has only one."""
     reported = []
     for part in line["startstops"]:
         if part["action"] != "transfer":
@@ -319,7 +319,7 @@ def chunks_of_many_sizes(lines: Lines) -> Lines:
 
 
 def slow_file_and_worker(lines: Lines) -> Lines:
-    """Make one file three times and one worker two times slower than others."""
+    """Slow down one file by a factor of three and one worker by a factor of two."""
     slow = max(line["worker"] for line in lines if line["kind"] == "worker_added")
 
     def seconds(n: int, line: dict, events: int) -> float:

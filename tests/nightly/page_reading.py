@@ -1,4 +1,4 @@
-"""Reading of numbers from a page: the values that a printed number may stand for.
+"""Numbers read from a page, as bounds of the values that they may stand for.
 
 Nothing here imports roast.
 """
@@ -100,7 +100,7 @@ class Amount:
 
 
 def amount(text: str, unit: str = "") -> Amount | None:
-    """Parse "12.3 GiB", "<1 %", "3 min 12 s" as bounds, half of the last digit wide."""
+    """Parse "12.3 GiB", "<1 %", "3 min 12 s" as bounds: ± half a unit of the last digit."""
     if text == "–":
         return None
     parts = re.findall(rf"({_NUMBER})(?: ({_UNIT}))?", text)

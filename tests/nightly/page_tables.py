@@ -1,5 +1,4 @@
-"""The rows that tables of the page should have, computed by the plain Python beside this
-module.
+"""Expected rows of the tables of a page, computed by the other modules of this folder.
 
 Nothing here imports roast. Every table and column of the page must be listed in :data:`TABLES`.
 """
@@ -30,7 +29,7 @@ from nightly import (
 from nightly.recording import Recording, Row
 from nightly.totals import column, grouped, quantile, ratio, total
 
-#: Most characters of an exception, of a traceback, and of a payload or a fact.
+#: Maximum characters of an exception, of a traceback, and of a payload or a value.
 EXCEPTION, TRACEBACK, VALUE = 1000, 2000, 240
 
 
@@ -44,7 +43,7 @@ class Expected:
     unordered: Callable[[Recording], list[Row]]
     #: Columns by which rows are sorted, descending after a minus; missing values come last.
     order: str
-    #: Number of rows that the page shows.
+    #: Maximum number of rows that the page shows.
     limit: int
 
     def rows(self, recording: Recording) -> list[Row]:
@@ -134,7 +133,7 @@ def _pairs(recording: Recording) -> list[Row]:
 
 
 def _alike(rows: list[Row], names: str) -> list[tuple[Row, list[Row]]]:
-    """Group rows by columns; return what those of a group have in common, and the rows."""
+    """Group rows by columns; return the values of these columns and the rows of each group."""
     alike = names.split()
     groups = grouped(rows, lambda row: tuple(row[name] for name in alike))
     return [(dict(zip(alike, kind, strict=True)), some) for kind, some in groups.items()]
@@ -161,7 +160,7 @@ def _chunks(recording: Recording) -> list[Row]:
 
 
 def _workers(recording: Recording) -> list[Row]:
-    """Add the numbers beside pictures: maxima of samples, or of their means over time."""
+    """Add the numbers beside sparklines: maxima of samples, or of their means over time."""
     sampled = grouped(
         workers.worker_samples(recording), lambda row: (row["worker"], row["server_id"])
     )
@@ -194,12 +193,12 @@ def _most(values: list[float]) -> float | None:
 
 
 def _mean(values: list[float]) -> Between | None:
-    """Return the bounds of the largest mean of some values that follow each other."""
+    """Return the bounds of the largest mean of consecutive values."""
     return Between(_most([fmean(values)]) * 0.999, _most(values)) if values else None
 
 
 def _activities(recording: Recording) -> list[Row]:
-    """Sum the metrics by context and activity; those of tasks as shares of the thread time."""
+    """Sum the metrics by context and activity; add the share of thread time for tasks."""
     [whole] = trace.run(recording)
     rows = []
     for kind, found in _alike(spans.spent(recording), "context activity"):
@@ -303,7 +302,7 @@ def _functions(recording: Recording) -> list[Row]:
 
 
 def _without_recorder(row: Row) -> list[str]:
-    """Return a stack without functions of the recorder, whose self time has one name."""
+    """Return a stack without functions of the recorder; their self time has one name."""
     kept = [
         label
         for label, frame in zip(row["stack"], row["frames"], strict=True)

@@ -58,9 +58,7 @@ class Process:
 
     @property
     def is_lost(self) -> bool:
-        """Return whether the worker left unexpectedly: by Dask's event, or else by a broken
-        connection.
-        """
+        """Return whether the worker was lost: by Dask's event, or else a broken connection."""
         if self.removed is None:
             return False
         if self.said and self.said.get("expected") is not None:
@@ -72,7 +70,7 @@ class Process:
 def processes(recording: Recording) -> list[Process]:
     """Return the processes in the order in which they joined.
 
-    Addresses that ran or measured something, or were sampled, without a recorded start come
+    Addresses without a recorded start that ran or measured something, or were sampled, come
     first.
     """
     added = grouped(
@@ -108,9 +106,7 @@ def processes(recording: Recording) -> list[Process]:
 
 
 def _removal(process: Process, came: list[Process], recording: Recording) -> dict | None:
-    """Return the first removal that names the process, or its address before the next process
-    joined there.
-    """
+    """Return the first removal of the process: by server ID, or else by address and time."""
     since = process.added["t"]
     later = [
         other.added["t"]
@@ -130,7 +126,7 @@ def _removal(process: Process, came: list[Process], recording: Recording) -> dic
 def process_of(recording: Recording, address: str | None, t: float | None) -> int | None:
     """Return the number of the process of an address: the one that joined last until t.
 
-    The first process also owns the time before it joined, and unknown times.
+    Times before the first process joined, and unknown times, belong to the first process.
     """
     numbers = [n for n, p in enumerate(processes(recording)) if p.address == address]
     came = [n for n in numbers[1:] if t is not None and processes(recording)[n].added["t"] <= t]

@@ -1,7 +1,7 @@
 """Stacks of Dask's profiler.
 
 Dask counts a sample in every function of a stack except the innermost one. The count of a
-function minus those of its callees, its excess, are samples that ended in one of these.
+function minus those of its callees, its excess, is the number of samples that ended in them.
 """
 
 from collections.abc import Iterator

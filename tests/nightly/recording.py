@@ -45,7 +45,7 @@ class Recording:
 
     @property
     def trace_id(self) -> str:
-        """Trace identity: from the header, or else the name of the file."""
+        """Trace ID: from the header, or else the name of the file."""
         headers = self.of("header")
         return headers[0]["trace_id"] if headers else self.path.name.split(".")[0]
 

@@ -50,8 +50,8 @@ def slow_processes(recording: Recording) -> dict[Process, Row]:
 def _judged(factors: dict, chunks: Counter, alone: dict, recording: Recording) -> dict:
     """Mark factors of at least 1.5 from five chunks that stand out from error and spread.
 
-    The standard error of a median of normal values is 1.2533 times that of their mean. Of two,
-    or alone, 2.5 is required.
+    The standard error of a median of normal values is 1.2533 times that of their mean. With
+    fewer than three factors, or for a file read mostly alone, 2.5 is required.
     """
     spread = deviation(math.log(factor) for factor in factors.values())
     judged = {}

@@ -215,7 +215,7 @@ def machines(recording: Recording) -> list[Row]:
 
 
 def machine_of(process: dict) -> dict:
-    """Return the facts of a machine, with those that are in its files since format 2.3."""
+    """Return the facts of a machine, including those stored as files since format 2.3."""
     files = {file["path"]: file["text"] for file in process.get("files") or ()}
     cores, nbytes = [], []
     for path, text in files.items():

@@ -66,10 +66,10 @@ BYTES = {
 
 @once
 def activities(recording: Recording) -> list[Row]:
-    """Return one row per worker, context, span and prefix; None if there is no activity.
+    """Return one row per worker, context, span and prefix; sums without activity are None.
 
-    Of p2p, "foreground" repeats what `execute` reports with p2p- before the activity, and is
-    left out, as is idle time.
+    Idle time is left out, and "foreground" of context p2p, which repeats the activities of
+    `execute` whose names begin with p2p-.
     """
     reported = {name for names in SECONDS.values() for name in names}
     found = []
@@ -114,7 +114,7 @@ def _name(row: Row) -> str | None:
 def span_totals(recording: Recording) -> list[Row]:
     """Return one row per span, in the order in which they began.
 
-    Spans seen at the same instant are ordered from outer to inner, then by identity; spans
+    Spans seen at the same instant are ordered from outer to inner, then by ID; spans
     without a record follow, and work outside spans is last.
     """
     records = {row["span_id"]: row for row in spans(recording)}
@@ -177,7 +177,7 @@ def _sums(entered: list[Row], runs: list[Row], spent: list[Row]) -> Row:
 
 
 def span_idle(recording: Recording) -> list[Row]:
-    """Return one row per span: thread time on offer that no metric below it explains."""
+    """Return one row per span: thread time not explained by the metrics of its subtree."""
     named = {row["span_id"]: row for row in spans(recording)}
     rows = []
     for span_id, span in named.items():

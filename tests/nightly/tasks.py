@@ -103,7 +103,7 @@ class Attempt:
 
     @property
     def was_there(self) -> bool:
-        """Whether the attempt began before the recording."""
+        """Return whether the attempt began before the recording."""
         return self.begin["kind"] == "task"
 
 
@@ -217,7 +217,7 @@ def task_phases(recording: Recording) -> list[Row]:
 
 
 def _is_discarded(attempt: Attempt, recording: Recording) -> bool:
-    """Return whether a good attempt was repeated before a dependent had used its result."""
+    """Return whether a result was recomputed before a dependent had used it."""
     later = [
         other
         for other in _attempts_by_key(recording)[attempt.key]
@@ -225,7 +225,7 @@ def _is_discarded(attempt: Attempt, recording: Recording) -> bool:
     ]
     if not any(_outcome(other, recording) == "memory" for other in later):
         return False
-    # Tasks that were there before come before all transitions.
+    # Attempts that began before the recording precede all transitions.
     places = {id(line): n for n, line in enumerate(recording.of("transition"))}
     here, until = places[id(attempt.end)], places.get(id(later[0].begin), -1)
     dependents = {
@@ -248,9 +248,7 @@ def _attempts_by_key(recording: Recording) -> dict[str, list[Attempt]]:
 
 
 def _either(name: str, end: dict, begin: dict) -> object:
-    """Return the value of the end, or else of the begin: stealing moves a task without a
-    transition.
-    """
+    """Return the value of the end, or else of the begin: stealing has no transition."""
     return begin.get(name) if end.get(name) is None else end[name]
 
 
@@ -280,7 +278,7 @@ def _outcome(attempt: Attempt, recording: Recording) -> str:
     if end["finish"] in ("memory", "erred"):
         return end["finish"]
     stimulus = end.get("stimulus_id") or ""
-    # A failure can make the client let go of other tasks: these say nothing of themselves.
+    # After a failure, the client can release other tasks: those have neither of these.
     spoke = end.get("worker") is not None or end.get("exception") is not None
     if stimulus.startswith("task-erred") and spoke:
         return "retried"

@@ -1,8 +1,8 @@
-"""Core time of runs made for it, against the state of the live cluster.
+"""Core time of dedicated runs, compared with the state of the live cluster.
 
-Every 5 ms, observers on the scheduler and on the workers note the threads and the status of
+Every 5 ms, observers on the scheduler and on the workers log the threads and the status of
 each worker, how many of its tasks execute or wait for a transfer, and how many wait on the
-scheduler. Each state lasts until the next one is noted. Busy time is also compared with the
+scheduler. Each state lasts until the next one is logged. Busy time is also compared with the
 fine metrics of context `execute`, which are the definitions of dask/distributed#7565.
 """
 
@@ -26,16 +26,16 @@ from roast_analyze import Trace
 
 INTERVAL_MILLISECONDS = 5
 
-#: Largest difference of a bucket, in shares of the thread time that the run had.
+#: Largest difference of a bucket, as a share of the thread time of the run.
 TOLERANCE = 0.03
 
-#: Least share of the bucket that a run was made for.
+#: Minimum share of each bucket that a run is made for.
 LEAST_SHARE = 0.08
 
-#: Activities of Dask's fine metrics in which a thread computes or prepares to.
+#: Activities of Dask's fine metrics in which a thread computes or prepares to compute.
 ACTIVITIES = {"thread-cpu", "thread-noncpu", "deserialize", "disk-read", "failed", "cancelled"}
 
-#: Buckets of the view that the observer cannot tell apart.
+#: Buckets of the view; those that the observers cannot distinguish are merged.
 BUCKETS = """
     SELECT
         CASE
@@ -74,7 +74,7 @@ class WorkerObserver(WorkerPlugin):
 
 @dataclass
 class SchedulerObserver:
-    """Note the states of tasks, and the threads, status and tasks of workers."""
+    """Log the states of tasks, and the threads, status and tasks of workers."""
 
     cluster: LocalCluster
     states: list[tuple[float, Counter, dict[str, tuple[int, str, int]]]] = field(
@@ -99,7 +99,7 @@ class SchedulerObserver:
 def observed_seconds(
     observer: SchedulerObserver, folder: Path, start_t: float, stop_t: float
 ) -> Counter:
-    """Integrate what the observer noted between two times."""
+    """Return the seconds of each bucket between two times, as observed."""
     notes: dict[str, list[tuple]] = {}
     for path in folder.iterdir():
         for line in path.read_text().splitlines():
@@ -141,7 +141,7 @@ def unfinished(tasks: Counter) -> int:
 
 
 def joining_times(states: list[tuple], first_t: float) -> dict[str, tuple[float, float]]:
-    """Return from when to when workers that joined during the run had had no task."""
+    """Return the time range before the first task of each worker that joined in the run."""
     seen: dict[str, tuple[float, float]] = {}
     for t, _, workers in states:
         for address, (_, _, processing) in workers.items():
@@ -224,7 +224,7 @@ def tree(client: Client) -> None:
 
 
 def gaps(client: Client) -> None:
-    """Do nothing before, between and after graphs."""
+    """Wait before, between and after graphs."""
     for _ in range(2):
         time.sleep(0.8)
         wait(client.map(nap, [0.4] * 8, pure=False))
@@ -260,7 +260,7 @@ def pause(client: Client) -> None:
 
 
 def restricted(client: Client) -> None:
-    """Give all tasks to one worker."""
+    """Restrict all tasks to one worker."""
     wait(client.map(nap, [0.25] * 12, workers=addresses(client)[:1], pure=False))
 
 
@@ -280,7 +280,7 @@ def join_and_retire(client: Client) -> None:
     wait(others)
 
 
-#: Runs, and the buckets each was made for.
+#: Runs, and the buckets that each is made for.
 RUNS: dict[Callable[[Client], None], set[str]] = {
     tail: {"busy", "too few tasks"},
     tree: {"busy", "too few tasks"},
@@ -328,7 +328,7 @@ def recorded_and_live(
     made: Callable[[Client], None],
     path: Path,
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Make and record a run; return the shares of the buckets, from the trace and observed."""
+    """Record a run; return the shares of the buckets, from the trace and as observed."""
     metered = -metrics_seconds(client)
     with roast_recorder.record(client, path):
         made(client)
@@ -352,7 +352,7 @@ def recorded_and_live(
 
 @pytest.mark.parametrize("made", RUNS, ids=lambda made: made.__name__)
 def test_buckets_are_those_of_the_live_cluster(observed_cluster, made, tmp_path):
-    """On a busy machine, states are noted late: a run may be repeated twice."""
+    """Repeat a run up to twice, because states are observed late on a busy machine."""
     for _ in range(3):
         recorded, live = recorded_and_live(*observed_cluster, made, tmp_path / "trace.jsonl")
         expected = {name: pytest.approx(live[name], abs=TOLERANCE) for name in live}

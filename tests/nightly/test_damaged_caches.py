@@ -1,4 +1,4 @@
-"""Damaged caches, caches shared by processes, and files that end anywhere."""
+"""Damaged caches, caches shared by processes, and truncated files."""
 
 # ruff: noqa: F401, F811 - fixtures of tests/analyze are imported and requested by name
 
@@ -30,7 +30,7 @@ from roast_analyze.open import database
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.zst", ".jsonl.gz"])
-def test_a_growing_file_that_ends_anywhere(tmp_path, lines, records, ending):
+def test_a_growing_file_that_ends_at_any_byte(tmp_path, lines, records, ending):
     path = tmp_path / f"trace{ending}"
     whole = lines(*records(0, 6))
     if ending.endswith("zst"):
@@ -71,7 +71,7 @@ def test_a_damaged_database_never_returns_wrong_rows(write_trace, records, folde
             file.write_bytes(whole[:offset] + damaged + whole[offset + 64 :])
         with contextlib.suppress(TraceError, duckdb.Error):
             found.append(answers(path))
-        # Keep the templates, which take long to create.
+        # Keep the templates, which are slow to create.
         for entry in folder.iterdir():
             if entry.name != "templates":
                 shutil.rmtree(entry)
@@ -82,7 +82,7 @@ def test_a_damaged_database_never_returns_wrong_rows(write_trace, records, folde
     assert all(answer == first for answer in found)
 
 
-#: Opens a trace four times, and takes the cache away each time.
+#: Opens a trace four times, and removes the cache each time.
 OPEN_AND_REMOVE = """
 import os, shutil, sys
 from roast_analyze import Trace

@@ -88,7 +88,7 @@ def test_files_of_tasks_are_measured_or_the_log_is_a_loss(measured):
         assert set(losses) == {("partial Darshan log",)}
 
 
-def test_calls_are_given_to_the_tasks_that_made_them(measured):
+def test_calls_are_assigned_to_the_tasks_that_made_them(measured):
     limits, opened, _ = measured
     if limits != "roast's limits":
         pytest.skip("Darshan measured no file of a task")

@@ -23,7 +23,7 @@ PAIRS = 100
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Wall time, core time, if there are workers, and amounts of each trace."""
+    """Return wall time, core time (None without workers) and amounts of each trace."""
     folder = tmp_path_factory.mktemp("decomposition")
     paths = list(SAMPLES)
     [sample] = [path for path in SAMPLES if path.name.startswith("coffea_failures.")]

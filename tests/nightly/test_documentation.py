@@ -1,9 +1,9 @@
-"""All code blocks of ``docs/`` work: each page's in their order, in a folder with traces.
+"""Every code block in ``docs/`` runs: those of a page in order, in a folder with traces.
 
 A block whose first line is a comment ``# Not run in the tests: …`` is only compiled, and its
 calls are compared with the signatures of what it imports. A block with a file name after its
-language is written to that file. The lines of a ``text`` block are in the output of the command
-above it.
+language is written to that file. The lines of a ``text`` block must be in the output of the
+command above it.
 """
 
 import ast
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-#: Traces that pages name, and the samples that stand for them.
+#: Trace names in the pages, and the samples that they stand for.
 TRACES = {
     "trace": "coffea",
     "trace.jsonl": "coffea",
@@ -49,7 +49,7 @@ PAGES = [page for page in sorted(DOCS.rglob("*.md")) if BLOCK.search(page.read_t
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_blocks_work(page, tmp_path):
-    # In a process of its own, because a LocalCluster there redefines the recorder's classes.
+    # In a separate process, because a LocalCluster there redefines the recorder's classes.
     process = multiprocessing.get_context("spawn").Process(target=run, args=(page, tmp_path))
     process.start()
     process.join(380)
@@ -88,7 +88,7 @@ def run(page: Path, folder: Path) -> None:
 
 
 def provided(blocks: list, stack: ExitStack) -> dict:
-    """Return what the pages say the reader has: a client, and a coffea analysis."""
+    """Return the variables that the blocks assume: a client, and a coffea analysis."""
     text = "".join(
         text for language, _, text in blocks if language == "python" and MARK not in text
     )
@@ -178,7 +178,7 @@ def run_sql(text: str, _names: dict) -> None:
 
 
 def load_yaml(text: str, _names: dict) -> None:
-    """Load a configuration; one of Dask has valid settings of the recorder."""
+    """Load YAML as configuration of Dask, and validate the recorder's settings in it."""
     import dask
 
     from roast_recorder.settings import Settings

@@ -21,7 +21,7 @@ PLOTLY = "application/vnd.plotly.v1+json"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder for the notebook, with all that Jupyter keeps of its user."""
+    """Return a folder for the notebook and for the user's files of Jupyter."""
     folder = tmp_path_factory.mktemp("notebook")
     with pytest.MonkeyPatch.context() as patch:
         for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTERLAB_WORKSPACES_DIR"):
@@ -53,7 +53,7 @@ def shown(outputs, kind):
     )
 
 
-def test_each_cell_shows_what_it_is_about(executed):
+def test_outputs_of_the_cells(executed):
     _, recorded, findings, flame, predictions, second, comparison, _ = executed
 
     [page] = shown(recorded, "text/html")
@@ -66,7 +66,7 @@ def test_each_cell_shows_what_it_is_about(executed):
     assert "wall time" in shown(predictions, "text/html")[0]
     assert "60 tasks in" in shown(second, "text/html")[0]
     assert "compared with first.jsonl.zst" in shown(comparison, "text/html")[0]
-    # Nothing is loaded from the network, and everything has a text.
+    # Nothing is loaded from the network, and every output has plain text.
     for outputs in executed:
         assert "://" not in json.dumps(shown(outputs, "text/html")).replace("tcp://", "")
         rich = [output for output in outputs if "data" in output]

@@ -1,6 +1,6 @@
 """Views of unusual and damaged recordings equal those computed in plain Python.
 
-All are opened together, so that each view is queried once and must separate them.
+All are opened together, so that each view is queried once and must keep them apart.
 """
 
 import pytest
@@ -16,7 +16,7 @@ from roast_analyze import Trace
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory) -> dict[str, Recording]:
-    """The changed samples, each with its own trace_id, with few of the large profiles."""
+    """Return the changed samples, each with its own trace_id and few profiles."""
     whole = Recording.read(SAMPLE)
     left_out = [id(line) for line in whole.of("profile")[2:]]
     lines = with_counts([line for line in whole.lines if id(line) not in left_out])
@@ -56,7 +56,7 @@ def test_steps_of_the_critical_path_add_up(opened):
 
 
 def seq_from_zero(answer: Answer) -> Answer:
-    """Count seq from 0, since it continues over several traces."""
+    """Count seq from 0, since it continues across traces."""
     if "seq" not in answer.types:
         return answer
     first = min(row["seq"] for row in answer.rows)

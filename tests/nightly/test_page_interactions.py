@@ -21,7 +21,7 @@ from roast_analyze import Trace
 pytestmark = pytest.mark.browser
 
 
-def test_a_long_table_is_sorted_and_filtered_whole_and_painted_where_visible(open_page, report):
+def test_a_long_table_is_sorted_and_filtered_fully_and_painted_if_visible(open_page, report):
     facts = [
         {"kind": "environment", "t": 0.0, "section": "s", "name": f"n{n}", "value": "v"}
         for n in range(500)
@@ -32,7 +32,7 @@ def test_a_long_table_is_sorted_and_filtered_whole_and_painted_where_visible(ope
     tables = page.locator(".scroll.long")
     assert tables.evaluate_all(IS_PAINTED) == [True] * tables.count()
 
-    # No frame is drawn between these, so that most rows are still to be changed.
+    # No frame is drawn between these steps, so most rows have not been updated yet.
     with page.expect_download() as download:
         page.evaluate(
             """() => {

@@ -1,7 +1,7 @@
-"""Every tile and every cell of every table of the page, against plain Python.
+"""Every tile and table cell of a page, compared with plain Python.
 
-Printed numbers must be right as exactly as they are printed, and the raw numbers that the page
-sorts by and downloads to a part in 10⁹.
+Printed numbers must be correct to the last printed digit, and the raw numbers for sorting and
+downloads to a part in 10⁹.
 """
 
 import csv
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.browser
 SAMPLES = sorted((Path(__file__).parents[2] / "sample_traces").glob("*.jsonl.zst"))
 [FAILURES] = [path for path in SAMPLES if path.name.startswith("coffea_failures.")]
 
-#: Odd recordings made of a sample.
+#: Unusual recordings derived from a sample.
 ODD = (
     odd_traces.without_cluster, odd_traces.skipped_or_from_checkpoint,
     odd_traces.slow_file_and_worker, odd_traces.chunks_of_many_sizes,
@@ -40,7 +40,7 @@ def name_of(trace: object) -> str:
 
 @pytest.fixture(scope="module")
 def trace_of(tmp_path_factory):
-    """Return the file of a sample, or write one of the records of a function."""
+    """Return the path of a sample, or of a trace with the records of a function."""
     folder = tmp_path_factory.mktemp("odd")
 
     def trace_of(source) -> Path:
@@ -109,7 +109,7 @@ def many_of_everything() -> list[dict]:
 
 
 def unique_process(n: int, t: float, worker: str) -> list[dict]:
-    """Return the facts of a worker with unique machine, job, packages and configuration."""
+    """Return the records of a worker with unique machine, job, packages and configuration."""
     process = {
         "role": "worker",
         "python": "3.12.1",
@@ -138,9 +138,9 @@ SOURCES = (*SAMPLES, *ODD, many_of_everything)
 
 @pytest.fixture(scope="module", params=SOURCES, ids=name_of)
 def shown(request, trace_of, report, chromium) -> tuple[dict, Recording]:
-    """Return what a page shows, and the recording.
+    """Return the contents of a page, and the recording.
 
-    Scripts are off: they change no numbers, and drawing figures takes time.
+    Scripts are disabled: they change no numbers, and drawing figures takes time.
     """
     path = trace_of(request.param)
     page = chromium.new_context(offline=True, java_script_enabled=False).new_page()
@@ -218,7 +218,7 @@ def test_every_cell(shown):
 
 
 def _table(table: dict, expected: Expected, recording: Recording, start_t: float) -> list[str]:
-    """Return what is wrong with a table: its columns, its number of rows, or cells."""
+    """Return the errors of a table: in its columns, its number of rows, or its cells."""
     rows = expected.shown(recording)
     names = [name for name, _ in table["columns"]]
     if names != expected.columns_of(rows):
@@ -253,7 +253,7 @@ def _is_right(cell: dict, row: dict, name: str, unit: str, start_t: float) -> bo
 
 
 def _is_text(text: str, value: str) -> bool:
-    """Compare texts; the page leaves out the middle of long ones."""
+    """Compare texts; the page omits the middle of long ones."""
     if len(value) <= 240:
         return text == value.strip()
     head, _, tail = text.partition("…")
@@ -278,7 +278,7 @@ def test_many_of_everything_is_more_than_any_table_shows(trace_of):
     recording = Recording.read(trace_of(many_of_everything))
 
     shorter = {n for n, e in TABLES.items() if len(e.rows(recording)) <= e.limit}
-    # There are five roles at most, no samples, and too few attempts of a prefix for stragglers.
+    # At most five roles exist; there are no profiles, and too few attempts for stragglers.
     assert shorter == {"roles", "functions", "stragglers"}
 
 

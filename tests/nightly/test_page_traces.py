@@ -1,4 +1,4 @@
-"""Pages of poor, odd and enormous traces have text everywhere, and no meaningless numbers."""
+"""Pages of minimal, odd and enormous traces have text everywhere, and no nonsense values."""
 
 import json
 from itertools import pairwise
@@ -115,7 +115,7 @@ def assert_sensible(page):
 
 
 @pytest.mark.parametrize("name", POOR)
-def test_a_poor_trace_makes_a_sensible_page(open_page, report, name):
+def test_an_extreme_trace_makes_a_sensible_page(open_page, report, name):
     assert_sensible(open_page(report(POOR[name], name)))
 
 
@@ -138,7 +138,7 @@ def test_an_odd_trace_makes_a_sensible_page(open_page, report, coffea_trace, tmp
     assert_sensible(open_page(report(path, oddity.__name__)))
 
 
-def test_nonsense_is_noticed(open_page, report):
+def test_nonsense_is_detected(open_page, report):
     page = open_page(report(POOR["one task"], "one task"))
     words = ["NaN", "in None s", "-5.000", "−3 min", "took −5 s", "-100 % of them"]
     words.append("[object Object]")
@@ -170,7 +170,7 @@ def test_a_sample_makes_a_sensible_page_without_violations(open_page, report, sa
         assert violations(page) == []
 
 
-def test_violations_are_noticed(open_page, report):
+def test_violations_are_detected(open_page, report):
     """Axe finds pale text and a button without a name."""
     page = open_page(report(POOR["one task"], "one task"), bypass_csp=True)
     page.locator(".says").first.evaluate("says => { says.style.color = 'var(--idle)' }")

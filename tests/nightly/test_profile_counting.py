@@ -10,7 +10,7 @@ from roast_analyze.algorithms.profiles import counted
 
 
 def exclusive_samples(root):
-    """Exclusive samples by stack: a node's count minus those of its children."""
+    """Return exclusive samples by stack: a node's count minus those of its children."""
     found = {}
     waiting = [(root, ())]
     while waiting:
@@ -27,7 +27,7 @@ def exclusive_samples(root):
 
 
 def as_record(root):
-    """Dask's tree as a record of one slice."""
+    """Return Dask's tree as a record with one slice."""
     frames, parents, node_frames, lines, counts = {}, [None], [None], [None], [root["count"]]
     waiting = [(0, child) for child in root["children"].values()]
     while waiting:

@@ -1,4 +1,4 @@
-"""Further attempts of queries to do more than read the trace: all other known ways."""
+"""Further queries that try to do more than read the trace."""
 
 from analyze.open import test_session
 from analyze.open.test_session import outside, trace  # noqa: F401
@@ -74,7 +74,7 @@ ATTEMPTS = {
     "SET VARIABLE x = 1": "SET",
     "PRAGMA enable_profiling": "PRAGMA",
     "EXPLAIN ANALYZE SET threads = 1": "changing the setting 'threads'",
-    # what is there
+    # tables, views and macros
     "CREATE TABLE x AS SELECT 1": "CREATE",
     "CREATE TEMP TABLE x AS SELECT 1": "CREATE",
     "CREATE MACRO m() AS TABLE FROM read_text('{file}')": "CREATE",
@@ -88,7 +88,7 @@ ATTEMPTS = {
     "WITH a AS (DELETE FROM raw.task RETURNING *) FROM a": "changing the database",
     "EXPLAIN ANALYZE DELETE FROM raw.task": "changing the database",
     "EXPLAIN ANALYZE CREATE TABLE x AS SELECT 1": "changing the database",
-    # prepared for later
+    # prepared statements, transactions, maintenance
     "PREPARE p AS SELECT 1": "PREPARE",
     "EXECUTE p": "EXECUTE",
     "COMMIT": "COMMIT",

@@ -100,7 +100,7 @@ def different_tables(trace: object) -> list[str]:
     tables = [tuple(row.values()) for row in found.rows]
     answers = library(trace, *(f'FROM "{schema}"."{table}"' for schema, table in tables))
     with Trace(trace) as expected:
-        # A trace has views of the derived tables in their place.
+        # `Trace` has views in place of the derived tables.
         assert [name for name in tables if name[0] == "raw"] == expected.rows(TABLES)
         for (schema, table), answer in zip(tables, answers, strict=True):
             place = f'trace."{schema}".' if schema == "raw" else ""
@@ -122,7 +122,7 @@ def records(read_lines):
 
 @pytest.fixture(scope="module")
 def segment(read_lines):
-    """Write records as a segment, compressed as the ending of its name says."""
+    """Write records as a segment, compressed according to its suffix."""
     header = read_lines(FAILURES)[0]
 
     def segment(path: Path, records: list[dict], number: int = 1, **changes) -> Path:
@@ -172,7 +172,7 @@ def test_names_of_files_and_folders(shell, segment, records, folder, tmp_path):
 
 
 def test_records_keep_the_order_of_the_files(segment, tmp_path):
-    # Enough for several threads, with which DuckDB does not keep an order by itself.
+    # Enough for several threads, with which DuckDB does not preserve the order by itself.
     events = [{"kind": "event", "t": float(n), "topic": "x"} for n in range(60_000)]
     segment(tmp_path / "run" / "1.jsonl", events[:50_000], 1)
     segment(tmp_path / "run" / "2.jsonl.zst", events[50_000:], 2)

@@ -48,7 +48,7 @@ def names_by_pseudonym(path):
 
 
 def floats_by_row(rows, back):
-    """Return the floats in the rows by all other values, with names restored."""
+    """Group the floats of rows by all other values, with names restored."""
     found = defaultdict(list)
     for row in rows:
         floats = []
@@ -71,7 +71,7 @@ def hashable(value, back, floats):
 
 
 @pytest.mark.parametrize("trace", SAMPLES, ids=lambda path: path.name.partition(".")[0])
-def test_no_byte_of_a_canary_in_every_text_is_left(tmp_path, trace):
+def test_a_canary_in_every_text_is_removed(tmp_path, trace):
     planted, shared = tmp_path / "planted.jsonl", tmp_path / "shared.jsonl"
     [segment] = find_inputs([trace]).segments
     with planted.open("wb") as file:
@@ -136,7 +136,7 @@ def test_any_text_can_be_restored_with_the_map(tmp_path, seed):
     assert [restored(record, back) for record in found] == records
 
 
-#: Letters, and words that are hard to tell from pseudonyms and numbers.
+#: Letters, and words that are hard to distinguish from pseudonyms and numbers.
 PIECES = [
     *"abcdef0123456789_-.:/ ()'\",\n\t\x00é🚀e\u0301١%=+#@[]", "127.0.0.1", "10.0.0.1",
     "bababa", "fd00:0:0:0:0:0:0:1", "1e-05", "2024-01-01T00:00:00Z", "bababa0", "max 100000",

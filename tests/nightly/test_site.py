@@ -17,7 +17,7 @@ PAGES = [
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    """Build the site; a warning, such as of a link without a target, is an error."""
+    """Build the site; a warning, such as a link without a target, is an error."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--quiet", "docs", folder]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

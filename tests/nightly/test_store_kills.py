@@ -1,4 +1,4 @@
-"""A store is right whichever process is killed while traces are added."""
+"""A store is correct whichever process is killed while traces are added."""
 
 import os
 import random

@@ -18,7 +18,7 @@ synthetic = importlib.import_module("synthetic")
 
 @pytest.fixture(scope="module", params=[100_000, 400], ids=["stable", "lost workers"])
 def made(request, tmp_path_factory):
-    """A trace of 2,000 tasks on 20 workers, and the report of the generator."""
+    """Return a trace of 2,000 tasks on 20 workers, and the report of the generator."""
     path = tmp_path_factory.mktemp("synthetic") / "small.jsonl"
     return path, synthetic.make_trace(
         path, tasks=2000, workers=20, threads=2, seed=3, tasks_per_lost_worker=request.param

@@ -128,7 +128,7 @@ def test_adjacent_ranges_add_up(whole, tiles):
 
 
 def test_core_time_of_adjacent_ranges_adds_up(whole, tiles):
-    """Outcomes and the work that is left depend on what follows a range."""
+    """Merge uses that depend on what follows a range: outcomes and the remaining work."""
     query = """
         SELECT
             if(category = 'busy' OR use IN ('tail', 'dependencies'), category, use) AS part,

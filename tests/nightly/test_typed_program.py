@@ -1,4 +1,4 @@
-"""mypy and pyright check a program of a user against the types of the packages."""
+"""mypy and pyright check a user's program against the types of the packages."""
 
 import json
 import os

@@ -39,7 +39,7 @@ from roast_analyze.open.views import view_names
 
 TESTS = Path(__file__).parents[1]
 SAMPLES = sorted((TESTS.parent / "sample_traces").glob("*.jsonl.zst"))
-#: Traces in older formats, which open for good.
+#: Traces in older formats, which must remain readable.
 OLDER = [TESTS / "analyze" / "data" / "metadata_map.jsonl.zst"]
 
 GOLD: dict[str, Callable[[Recording], list[Row]]] = {

@@ -1,4 +1,4 @@
-"""Contents of a time range, from the records alone."""
+"""Contents of a time range, computed from the records."""
 
 from dataclasses import dataclass
 from math import inf
@@ -9,7 +9,7 @@ from nightly.recording import Recording, Row
 from nightly.tasks import PARTS, Attempt, attempts, task_runs
 from nightly.totals import column, least, most, total
 
-#: Columns that are known when an attempt ends.
+#: Columns that are unknown before an attempt ends.
 TOLD_AT_THE_END = ("nbytes", "typename", "exception", "traceback")
 
 
@@ -46,7 +46,7 @@ def task_runs_within(recording: Recording, time_range: TimeRange) -> list[Row]:
     from_t, until_t = time_range.instants(recording)
     found = []
     for attempt, row in zip(attempts(recording), task_runs(recording), strict=True):
-        # On the scheduler or the worker.
+        # From the first to the last time on the scheduler or the worker.
         begin, end = -inf, inf
         if not attempt.was_there:
             begin = least([row["processing_t"], row["compute_start_t"]])

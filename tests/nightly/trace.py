@@ -169,7 +169,7 @@ def _difference(trailer: dict, recording: Recording) -> Iterator[Row]:
 
 def _change(trailer: dict, recording: Recording) -> Iterator[Row]:
     """Compare the checksum of the trailer with the content."""
-    # What was imported has one as well, behind it.
+    # Imports append further checksums after it.
     before, _, _ = content(recording.path).partition(b',"crc32":')
     headers = recording.of("header")
     if "crc32" not in trailer:

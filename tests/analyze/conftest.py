@@ -28,7 +28,7 @@ HEADER = {
 
 
 def returned(function: Callable) -> Callable:
-    """Make a fixture of the same name that returns the function."""
+    """Register a fixture of the same name that returns the function."""
     fixture = pytest.fixture(scope="session", name=function.__name__)(lambda: function)
     globals()[f"{function.__name__}_fixture"] = fixture
     return function
@@ -90,7 +90,7 @@ def ask(open_trace):
 
 @pytest.fixture(scope="session")
 def templates(temporary_cache, tmp_path_factory, lines) -> Path:
-    """Return the folder of the databases without rows, which take long to create."""
+    """Return the folder of the empty databases, which take long to create."""
     path = tmp_path_factory.mktemp("templates") / "trace.jsonl"
     path.write_bytes(lines({"kind": "event", "t": 1.0, "topic": "x"}))
     Trace(path, start=0.5).close()
@@ -99,7 +99,7 @@ def templates(temporary_cache, tmp_path_factory, lines) -> Path:
 
 @pytest.fixture
 def own_cache(monkeypatch, tmp_path, templates) -> Path:
-    """Cache even small traces, in a folder of the test with only the templates."""
+    """Cache even small traces, in a folder of this test that contains only templates."""
     folder = tmp_path / "cache"
     shutil.copytree(templates, folder / templates.name)
     monkeypatch.setattr(database, "SMALL_BYTES", 0)
@@ -176,7 +176,7 @@ ENDS = {
 def run(key, start, stop=None, worker="w1", outcome="memory", **fields) -> list[dict]:
     """Return an attempt from `start` to `stop`, or one without an end.
 
-    A successful attempt computes all the time, unless `phases` are given.
+    A successful attempt computes the whole time, unless `phases` are given.
     """
     run_id = fields.get("run_id")
     begin = move(start, key, "waiting>processing", worker=worker, run_id=run_id)
@@ -221,7 +221,7 @@ def sample(t: float, address: str = "w1", **fields) -> dict:
 
 @returned
 def chunk(key: str, **fields) -> dict:
-    """Return a chunk (without `run_id`), or an attempt at one."""
+    """Return a chunk, or with `run_id` an attempt at one."""
     return grouped("chunk", 0.0, {"key": key, **fields})
 
 

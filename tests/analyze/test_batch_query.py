@@ -1,4 +1,4 @@
-"""One query over each of many traces."""
+"""One query on each of many traces."""
 
 import dask
 import pytest
@@ -21,7 +21,7 @@ def test_rows_of_all_traces_in_their_order(runs, tmp_path):
 
     assert frame.columns == ["n", "trace_id", "path"]
     assert frame.rows() == [(1, "T1", str(runs[0])), (2, "T2", str(runs[1]))]
-    # A column can be without a value in some traces.
+    # A column can be NULL in all rows of some traces.
     frame = each("SELECT CASE WHEN count(*) > 1 THEN 0.5 END AS x FROM tasks", runs)
     assert frame["x"].to_list() == [None, 0.5]
     with pytest.raises(QueryError, match="nothing"):
@@ -37,7 +37,7 @@ def test_a_dask_dataframe_has_a_partition_for_each_trace(runs):
 
     assert frame.npartitions == 2
     assert frame.columns.tolist() == ["key", "x", "trace_id", "path"]
-    # Another test of this process may have left Dask a cluster that is gone.
+    # An earlier test may have left a closed cluster as the default scheduler of Dask.
     with dask.config.set(scheduler="sync"):
         assert frame.compute().groupby("trace_id").size().to_dict() == {"T1": 1, "T2": 2}
         assert frame["x"].sum().compute() == 0.5

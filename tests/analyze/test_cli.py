@@ -16,7 +16,7 @@ from roast_analyze.commands import summary
 
 
 def process(*words, **options):
-    """Run Python in a process."""
+    """Run Python in a subprocess."""
     command = [sys.executable, *map(str, words)]
     return subprocess.run(command, **{"capture_output": True, "text": True, **options})
 
@@ -144,7 +144,7 @@ def test_an_invalid_call_exits_with_2_and_one_message(
         assert trace.read_bytes() == before
 
 
-def test_messages_name_the_way_out(analyze, write_trace, task):
+def test_messages_suggest_a_correction(analyze, write_trace, task):
     trace = write_trace(task("\x1b[31mred"))
     for words, message in [
         (["chekc", trace], "unknown command 'chekc'; did you mean 'check'?"),
@@ -181,7 +181,7 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
         analyze("check", path)
 
 
-def test_a_reader_that_stops_early_is_no_error(write_trace, task):
+def test_a_reader_that_stops_early_is_not_an_error(write_trace, task):
     path = write_trace(*(task(f"a-{i}", annotations={"x": "y" * 500}) for i in range(2000)))
     command = [sys.executable, "-m", "roast_analyze", "view", path, "tasks", "--format", "csv"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -221,7 +221,7 @@ def test_ctrl_c_ends_a_long_query_without_a_traceback(write_trace):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_characters_that_the_terminal_lacks_are_escaped(write_trace, task):
+def test_characters_that_the_terminal_cannot_show_are_escaped(write_trace, task):
     words = ["sql", write_trace(task("ключ")), "SELECT key FROM tasks", "--format", "csv"]
 
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}

@@ -1,6 +1,6 @@
-"""What a trial on real runs taught about explaining a run, each as a small trace.
+"""Lessons from a trial on real runs about explaining a run, each as a small trace.
 
-Some lessons have their tests beside what they are about: one waiting task explains one idle
+Some lessons are tested beside the code that they are about: one waiting task explains one idle
 thread (`sql/workers/test_core_time.py`), a final merge is not on the critical path of a tail
 (`sql/tasks/test_critical_path.py`), and the overhead per task in the simulation
 (`algorithms/test_simulation.py`).
@@ -49,7 +49,7 @@ def naps(task, run):
     return naps
 
 
-def test_a_final_merge_is_not_blamed_for_a_tail(found, worker, task, run, move, naps):
+def test_a_final_merge_does_not_explain_a_tail(found, worker, task, run, move, naps):
     """One chunk of 40 s starts last; the merge of 1 s waits for it, as two threads do."""
     chunks = [record for name in ("w1", "w2", "w3") for record in naps(name, 0.0, 59.0)]
     keys = [record["key"] for record in chunks if record["kind"] == "task"]
@@ -67,15 +67,15 @@ def test_a_final_merge_is_not_blamed_for_a_tail(found, worker, task, run, move, 
     assert "low-parallelism" not in findings
 
 
-def test_the_start_of_the_client_is_no_finding(found, worker, naps):
-    """The client prepares its first graph for 22 s, and takes results for 3 s."""
+def test_the_start_of_the_client_is_not_a_finding(found, worker, naps):
+    """The client prepares its first graph for 22 s, and gathers results for 3 s."""
     records = [*naps("w1", 22.0, 97.0), *naps("w2", 22.0, 97.0)]
     submitted = [r | {"t": 22.0} if r["kind"] == "task" else r for r in records]
     assert found(worker("w1"), worker("w2"), *submitted) == {}
 
 
 def test_workers_without_work_cost_core_time(cost, worker, naps):
-    """Two of eight threads are used: without the others, the run takes as long."""
+    """Two of eight threads are used: without the others, the run takes the same time."""
     records = [worker(f"w{number}") for number in range(8)]
     records += [*naps("w0", 0.0, 100.0), *naps("w1", 0.0, 100.0)]
     assert cost("excess-workers", *records) == (pytest.approx(600.0), 0.0, 0.0)
@@ -83,7 +83,7 @@ def test_workers_without_work_cost_core_time(cost, worker, naps):
 
 @pytest.mark.parametrize(("cores", "share"), [(8, 3 / 4), (2, 1 / 2)])
 def test_the_cost_of_the_gil_is_limited_by_the_cores(cost, worker, told, sample, cores, share):
-    """Four threads that compute in turn: as many processes as cores could at the same time."""
+    """Four threads take turns computing; one process per core could compute concurrently."""
     delta = {"kind": "fine_metric", "t": 50.0, "worker": "w1", "server_id": "id-w1-0.0"}
     delta |= {"context": "execute", "prefix": "a", "unit": "seconds"}
     machine = {"host": "h", "cores": 8, "usable_cores": cores}
@@ -98,7 +98,7 @@ def test_the_cost_of_the_gil_is_limited_by_the_cores(cost, worker, told, sample,
     assert core_seconds == pytest.approx(400.0 * share)
 
 
-def test_deaths_cost_more_than_the_lost_work(cost, worker, run, task, move, gone):
+def test_killed_workers_cost_more_than_the_lost_work(cost, worker, run, task, move, gone):
     """No attempt is lost, but a result is; and two threads are missing for 10 s."""
     core_seconds, _, most = cost(
         "killed-workers",
@@ -117,7 +117,7 @@ def test_deaths_cost_more_than_the_lost_work(cost, worker, run, task, move, gone
 
 @pytest.fixture
 def combined(worker, task, run):
-    """Return tasks on local inputs of 2 s, and such that fetch theirs for 3 s and compute."""
+    """Return tasks of 2 s with local inputs, and tasks that first fetch theirs for 3 s."""
 
     def combined(seconds, count=5):
         records = [worker("w1"), worker("w2")]
@@ -145,7 +145,7 @@ def test_transfers_lengthen_computing_too(cost, combined):
     """Five tasks wait for 15 s in all, and then compute for 4 s each instead of 2 s."""
     core_seconds, least, most = cost("transfers", *combined(2.0))
     assert (core_seconds, least) == pytest.approx((15.0, 0.5 * 15.0 / 2))
-    # The tail of 15 s would go, too.
+    # The tail of 15 s would be saved, too.
     assert most == pytest.approx(1.1 * (15.0 + 15.0) / 2)
     assert cost("transfers", *combined(1.0))[0] == pytest.approx(15.0)
     assert cost("transfers", *combined(4.0)) == pytest.approx(
@@ -157,7 +157,7 @@ def test_few_tasks_do_not_show_that_transfers_lengthen_computing(cost, combined)
     assert cost("transfers", *combined(4.0, count=4))[0] == pytest.approx(4 * 3.0)
 
 
-def test_gaps_of_the_client_stay_whatever_the_workers(open_trace, worker, task, run):
+def test_client_gaps_do_not_depend_on_the_number_of_workers(open_trace, worker, task, run):
     """A gap of 40 s between two graphs of 20 s: twice the workers do not shorten it."""
     records = [worker("w1")]
     for graph, begin in enumerate((0.0, 60.0)):
@@ -188,7 +188,7 @@ def test_gaps_of_the_client_stay_whatever_the_workers(open_trace, worker, task, 
         ({}, {"threads": [4]}, "the GIL"),
     ],
 )
-def test_contention_that_the_trace_does_not_hold_is_unknown(
+def test_contention_that_was_not_recorded_is_unknown(
     open_trace, worker, told, naps, facts, options, note
 ):
     machine = {"machine": {"host": "h", **facts}} if facts else {}
@@ -200,7 +200,7 @@ def test_contention_that_the_trace_does_not_hold_is_unknown(
 
 
 def test_the_overhead_of_a_loaded_run_is_not_that_of_others(open_trace, worker, task, run):
-    """Eight tasks are on their way for 0.5 s, two for 20 s; other clusters have the former."""
+    """Eight dispatches take 0.5 s, two take 20 s; predictions for other clusters use 0.5 s."""
     records, t = [worker("w1")], 0.0
     for number in range(10):
         delay = 20.0 if number in (4, 7) else 0.5

@@ -66,11 +66,11 @@ def test_a_cell_is_small_and_harmless(write_trace):
     assert Page(html).tags <= {"p", "b", "ul", "li", "code", "details", "summary"}
     assert "⟨U+202E⟩" in html
     assert "No loss was detected." in html
-    # Of a closed trace only the name and the error are shown.
+    # For a closed trace, only the name and the error are shown.
     assert "the trace is closed" in Page(trace._repr_html_()).text
 
 
-def test_findings_predictions_and_comparisons_display_themselves(
+def test_findings_predictions_and_comparisons_are_displayed_as_html(
     write_trace, worker, task, run
 ):
     def opened(name, seconds):
@@ -99,7 +99,7 @@ def test_findings_predictions_and_comparisons_display_themselves(
         assert frame.head(1)._repr_html_().startswith("<div>"), name
     # Columns that no prediction has are left out.
     assert "chunk" not in texts["predictions"]
-    # Of a closed trace, the rows are shown.
+    # For a closed trace, the rows are shown.
     assert shown["findings"]._repr_html_().startswith("<div>")
 
 
@@ -141,7 +141,7 @@ def test_a_long_run_is_drawn_with_few_bars(open_trace, worker, task, run):
     [bars] = figure.data
     seconds = [seconds for _, seconds in bars.customdata]
     assert sum(seconds) == pytest.approx(3000 * 0.9 / 40)
-    # A single computation is as high as a lane, added up ones as their share of the bucket.
+    # A computation is as high as a lane; the height of a sum is its share of the bucket.
     heights = [0.9 * s / length for s, length in zip(seconds, bars.x, strict=True)]
     assert list(bars.width) == pytest.approx(heights, rel=1e-3)
     assert "The 2,000 longest of 3,000 computations" in figure.layout.title.text
@@ -156,7 +156,7 @@ def test_a_flame_graph_is_a_figure_of_plotly_or_text(open_trace):
 
 @pytest.mark.exhaustive
 def test_the_tour_runs():
-    """Executed in a kernel of its own, from the folder where it lies."""
+    """The tour runs in its own kernel, from its folder."""
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")

@@ -69,8 +69,8 @@ def test_a_machine_that_is_slower_for_half_of_the_run(open_trace, worker, task, 
 
 
 @pytest.mark.parametrize("chunks", [4, 1])
-def test_files_that_differ_are_no_noise(open_trace, worker, task, chunk, run, chunks):
-    """Events of the last of four files cost 9 times as much; each file has so many chunks."""
+def test_files_that_differ_are_not_noise(open_trace, worker, task, chunk, run, chunks):
+    """Events of the last of four files cost 9 times as much."""
     records, t = [worker("w1")], 0.0
     for n in range(4 * chunks):
         file, seconds = n // chunks, 9.0 if n >= 3 * chunks else 1.0
@@ -111,7 +111,7 @@ def test_skipped_chunks_do_not_change_the_chunk_size(open_trace, worker, task, c
 
 
 def test_chunks(open_trace, worker, chunk, run):
-    """Opening took 1 s, reading 4 s, the rest 4 s; 2 s without CPU were in the first two."""
+    """Opening took 1 s, reading 4 s, the rest 4 s; of the first two, 2 s were off the CPU."""
     measured = {
         "open_seconds": 1.0, "read_seconds": 4.0, "process_seconds": 8.0, "cpu_seconds": 7.0,
         "start_t": 0.5, "stop_t": 9.5,
@@ -147,7 +147,7 @@ def test_chunks(open_trace, worker, chunk, run):
 
 
 def test_the_fixed_time_of_chunks_is_divided_like_their_time(open_trace, worker, chunk, run):
-    """Of chunks of 0.5 s and 0.1 ms per event, 0.2 s opened the file."""
+    """A chunk takes 0.5 s, of which 0.2 s open the file, and 0.1 ms per event."""
     records, t = [worker("w1")], 0.0
     for n, events in enumerate([1000, 2000, 3000, 4000, 5000, 2500, 3500, 1500, 1000]):
         about = {
@@ -174,7 +174,7 @@ def test_the_fixed_time_of_chunks_is_divided_like_their_time(open_trace, worker,
 
 
 def test_without_a_cluster_chunks_are_the_work(open_trace, chunk):
-    """Two threads processed chunks in 100 s."""
+    """Two threads processed a chunk of 40 s each in 100 s."""
     about = {"dataset": "QCD", "filename": "a.root", "worker": "pid-1", "events": 500}
     amounts = query_amounts(
         open_trace(

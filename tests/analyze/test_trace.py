@@ -101,7 +101,7 @@ def test_an_unknown_view_has_a_suggestion(empty):
 
 
 def profile(worker, prefix, start_t, **times):
-    """A slice in which `f` called nothing but functions with so many samples."""
+    """Return a profile in which `f` calls functions with these samples, one per slice."""
     names = ["f", *times]
     slices = [
         {"start_t": start_t + i, "stop_t": start_t + i + 1, "nodes": [0, 1, i + 2],

@@ -32,9 +32,9 @@ def test_graphs_follow_the_results_that_the_client_waited_for(plan_of, task, run
     plan = plan_of(
         task("a", t=1.0, stimulus_id="g1", client="c"),
         task("b", t=1.0, stimulus_id="g1", client="c"),
-        # Before the results of the first graph, so at a time of its own.
+        # Before the results of the first graph, so relative to its submission.
         task("d", t=3.0, stimulus_id="g2", client="c"),
-        # After both: the client waited for the last one.
+        # After both graphs: the client waited for the last result.
         task("e", t=12.0, stimulus_id="g3", client="c"),
         wants(1.0, "a", "b"),
         wants(3.0, "d"),
@@ -77,7 +77,7 @@ def test_graphs_follow_results_as_they_are_completed(plan_of, task, run, delay, 
 
 
 def test_durations_and_failed_attempts(plan_of, task, run):
-    # A result that is lost is computed again if the simulation loses its worker, too.
+    # The recomputation of a is left out: the simulation recomputes results of lost workers.
     plan = plan_of(
         task("a"),
         *run("a", 0.0, 2.0, outcome="retried", phases=[("compute", 0.5, 1.5)]),
@@ -156,7 +156,7 @@ def test_placement(plan_of, task, worker, run, move):
     assert [plan.keys[task] for task in placement.start_order.argsort()] == ["b", "a", "c"]
     assert placement.workers.tolist() == [1, 0, -1]
     assert placement.steal_seconds == 7.0
-    # The wait of a stolen task is no overhead.
+    # The wait of a stolen task is not overhead.
     assert plan.overhead.turnaround_seconds == 0.0
 
 
@@ -299,7 +299,7 @@ def test_threads_without_a_task_need_no_core(open_trace, worker, told, task, run
 
 
 def test_samples_are_replayed():
-    """Runs with failures, a lost worker, graphs after graphs, transfers and a shuffle."""
+    """Runs with failures, a lost worker, successive graphs, transfers and a shuffle."""
     names = ("coffea", "coffea_failures", "image_pipeline", "shuffle_reduce")
     with Trace(*(SAMPLES / f"{name}.jsonl.zst" for name in names)) as trace:
         frame = trace.what_if(workers=[3])
@@ -312,7 +312,7 @@ def test_chunk_sizes_of_a_sample():
     with Trace(SAMPLES / "coffea.jsonl.zst") as trace:
         usual, small, large = trace.what_if(chunk_sizes=[5_000, 200_000]).iter_rows(named=True)
 
-    # More fixed cost, or fewer chunks than threads can share.
+    # Small chunks have more fixed cost; large ones are too few for all threads.
     assert usual["wall_seconds"] < small["wall_seconds"]
     assert usual["critical_path_seconds"] < large["critical_path_seconds"]
 

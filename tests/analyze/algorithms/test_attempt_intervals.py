@@ -49,7 +49,7 @@ def test_phases_that_overlap(intervals):
 
 
 def test_an_attempt_that_was_lost_with_its_worker(intervals):
-    """The worker was not seen after 6 s."""
+    """The worker was last seen at 6 s."""
     lost = (None, 1, 1, USES.index("lost attempt"), 0, 0.0, 2.0, 9.0, 6.0)
     assert intervals([lost], []) == [
         ("dispatch", "dispatch", 0.0, 2.0),

@@ -1,4 +1,4 @@
-"""Change points of planted series."""
+"""Change points of series with planted shifts."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def noise(size: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(0.0, 0.08, size)
 
 
-def test_a_shift_lies_in_the_range_and_no_other_series_has_one():
+def test_a_shift_is_within_its_range_and_noise_has_none():
     for seed in range(20):
         values = noise(120, seed)
         assert find(values) == []
@@ -29,7 +29,7 @@ def test_a_shift_lies_in_the_range_and_no_other_series_has_one():
 
 
 def test_a_known_change_in_the_range_is_preferred():
-    values = noise(120, seed=5)  # its most likely change point is not that of the shift
+    values = noise(120, seed=5)  # the most likely change point is not at the shift
     values[60:] += 0.14
 
     [point], [marked] = find(values), find(values, marks={10, 60})
@@ -46,7 +46,7 @@ def test_several_shifts_are_found_in_order():
     assert [point.index for point in find(values, marks={100, 200})] == [100, 200]
 
 
-def test_a_shift_smaller_than_the_limit_is_no_change():
+def test_a_shift_below_the_limit_is_not_a_change():
     values = noise(1000) / 10
     values[500:] += 0.03
 
@@ -54,7 +54,7 @@ def test_a_shift_smaller_than_the_limit_is_no_change():
     assert len(find(values, min_change=0.02)) == 1
 
 
-def test_a_few_extreme_values_are_no_change():
+def test_a_few_extreme_values_are_not_a_change():
     values = noise(120)
     values[[5, 90, 118, 119]] = 10.0
 

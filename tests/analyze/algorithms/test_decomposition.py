@@ -21,7 +21,7 @@ from roast_analyze.algorithms.decomposition import (
 
 
 def run(wall_seconds, work, costs, waiting=()):
-    """A run of ``{(prefix, dataset): (tasks, events, relative error)}`` and thread seconds."""
+    """Return a run of work ``{(prefix, dataset): (tasks, events, error)}`` and its costs."""
     rows = [
         (prefix, dataset, part, *(*details, None, None)[:2], *(*numbers, None)[:2])
         for (prefix, dataset, part, *details), numbers in costs.items()
@@ -35,7 +35,7 @@ def run(wall_seconds, work, costs, waiting=()):
 
 
 def tasks(wall_seconds, waiting=(), error=0.01, **prefixes):
-    """A run of tasks, as ``prefix=(tasks, seconds of one)``."""
+    """Return a run of tasks, as ``prefix=(tasks, seconds of one)``."""
     return run(
         wall_seconds,
         {(prefix, None): (n, None, error) for prefix, (n, _) in prefixes.items()},
@@ -45,7 +45,7 @@ def tasks(wall_seconds, waiting=(), error=0.01, **prefixes):
 
 
 def chunks(events, size, seconds, wall_seconds=100.0, fixed=None, dispatch=0.0):
-    """A run of chunks of a dataset on one thread, which waits for the rest of the time."""
+    """Return a run of chunks of a dataset on one thread, which waits the rest of the time."""
     count = events // size
     costs = {("process", "QCD", COMPUTING): (seconds, fixed)}
     if dispatch:
@@ -55,12 +55,12 @@ def chunks(events, size, seconds, wall_seconds=100.0, fixed=None, dispatch=0.0):
 
 
 def changed(frame):
-    """The terms that are not 0 but for rounding."""
+    """Return the terms that differ from 0 by more than rounding."""
     return frame.filter(pl.max_horizontal(pl.col("core_seconds", "wall_seconds").abs()) > 1e-9)
 
 
 def terms(frame, *columns):
-    """The terms that are not 0, as ``(term, prefix, part): (core seconds, wall seconds)``."""
+    """Return nonzero terms, as ``(term, prefix, part): (core seconds, wall seconds)``."""
     names = ("term", "prefix", "part", *columns)
     rows = changed(frame).rows(named=True)
     return {
@@ -146,7 +146,7 @@ def test_without_results_attempts_are_counted():
 
 
 def test_smaller_chunks_of_a_known_fixed_time():
-    """5 chunks of 1 s + 10 s become 10 of 1 s + 5 s and a slower program: 5 s + 10 s more."""
+    """5 chunks of 1 s + 10 s become 10 of 1 s + 5 s in a slower program: 5 s + 10 s more."""
     base = chunks(1000, 200, 55.0, fixed=1.0)
     new = chunks(1000, 100, 70.0, fixed=1.0)
 
@@ -174,7 +174,7 @@ def test_smaller_chunks_of_an_unknown_fixed_time(size, seconds, of_size):
 
 
 def detailed(**seconds):
-    """A run of chunks on one thread, with the time to read each branch, or all of them."""
+    """Return a run of chunks on one thread, with the read time of each branch or of all."""
     details = {("opening", None): 5.0}
     details |= {("reading", None if name == "all" else name): s for name, s in seconds.items()}
     costs = {("process", "QCD", COMPUTING, *key): (s, None) for key, s in details.items()}
@@ -183,7 +183,7 @@ def detailed(**seconds):
 
 
 def test_details():
-    """What one run did not measure is added up in the other one."""
+    """Details that one run did not measure are added up in the other one."""
     base = detailed(pt=10.0, eta=10.0)
     for new, expected in (
         (
@@ -199,7 +199,7 @@ def test_details():
 
 
 def random_run(seed):
-    """A run of any amounts: prefixes and parts can be missing, and times be below 0."""
+    """Return a run of random amounts: prefixes and parts can be missing, times negative."""
     draw = random.Random(seed)
     work, costs = {}, {}
     for group in (("a", None), ("b", "QCD"), ("b", "DY"), ("c", "DY")):
@@ -237,7 +237,7 @@ def test_terms_add_up_and_are_symmetric(seed):
 
 
 def significant(bases, new):
-    """The terms and whether they are significant."""
+    """Return the significance of each term."""
     return {
         (row["term"], row["prefix"], row["part"]): row["significant"]
         for row in summarize(bases, new).rows(named=True)
@@ -321,7 +321,7 @@ def test_datasets_of_a_prefix_are_added_up():
 
 
 def test_critical_paths():
-    """What a path lacks of the wall time is unknown."""
+    """The part of the wall time that a path does not cover is unknown."""
 
     def path(wall_seconds, *steps):
         return RunAmounts(

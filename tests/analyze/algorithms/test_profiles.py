@@ -16,7 +16,7 @@ STACKS = {
 
 
 def stacks(*rows):
-    """A frame of stacks from ``("f/a", samples, ambiguous)``."""
+    """Return a frame of stacks from ``("f/a", samples, ambiguous)``."""
     records = [
         {
             "stack": [f"{name} (a.py:1)" for name in path.split("/") if name],

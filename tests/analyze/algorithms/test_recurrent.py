@@ -1,4 +1,4 @@
-"""Members of a group that are slow in run after run."""
+"""Members of a group that are slow in many runs."""
 
 from roast_analyze.algorithms.recurrent import recurrent
 

@@ -28,7 +28,7 @@ def fails(rule: str, base: list[float], new: list[float]) -> bool:
         ("failures > +10%", [0], [1], True),
         # A value without a sign is not compared with the base.
         ("failures > 0", [3, 5], [1], True),
-        # With several, the change must also be outside of their spread: ± 1.15 t.
+        # With several runs, the change must also exceed their spread: ± 1.15 t.
         ("wall_seconds > +10%", [9.0, 10.0, 11.0], [14.9], False),
         ("wall_seconds > +10%", [9.0, 10.0, 11.0], [15.1], True),
         ("wall_seconds > +10%", [9.9, 10.0, 10.1], [11.1], True),

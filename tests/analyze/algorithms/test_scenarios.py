@@ -23,7 +23,7 @@ from roast_analyze.algorithms.scenarios import (
 from roast_analyze.algorithms.simulation import simulate
 
 
-def test_workers_arrive_as_the_recorded_ones():
+def test_workers_join_like_the_recorded_ones():
     first = Presence("a", "host", 1)
     lost = Presence("b", "host", 1, from_seconds=2.0, to_seconds=5.0)
     restarted = Presence("b", "host", 1, from_seconds=6.0)
@@ -47,9 +47,9 @@ def test_stragglers_get_the_usual_duration():
     slow = [1.0] * 11 + [5.0]
 
     assert without_stragglers(plan(slow)).seconds.tolist() == [1.0] * 12
-    # With fewer tasks, what is usual is not known.
+    # With fewer tasks, the usual duration is unknown.
     assert without_stragglers(plan(slow[3:])).seconds.tolist() == slow[3:]
-    # A chunk with more events is no straggler.
+    # A chunk with more events is not a straggler.
     events = np.array([100.0, 200.0] * 6)
     chunks = plan([*[1.0, 2.0] * 5, 1.0, 10.0], events=events)
     assert without_stragglers(chunks).seconds.tolist() == pytest.approx([1.0, 2.0] * 6)
@@ -87,7 +87,7 @@ def test_a_worker_is_lost_at_the_same_point_of_the_work_without_client_gaps():
 
     changed = without_client_gaps(recorded).workers
 
-    # The new worker joins 1 s after the loss; one that takes no place joins when it did.
+    # The replacement joins 1 s after the loss, the other worker at its recorded time.
     assert [(worker.from_seconds, worker.to_seconds) for worker in changed] == [
         (0.0, 2.0), (3.0, math.inf), (8.0, 9.0),
     ]  # fmt: skip

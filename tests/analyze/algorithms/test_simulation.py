@@ -44,8 +44,8 @@ def test_a_task_waits_for_its_dependencies():
 
 
 def test_an_idle_worker_steals():
-    # All tasks are sent to the holder of the result. The other worker asks for one at 2 s, and
-    # again at 4 s if that one runs already.
+    # All tasks are sent to the holder of the result. The other worker steals one at 2 s, or at
+    # 4 s if the first choice is already running.
     fan = plan(
         [1, 4, 4, 4], [(), (0,), (0,), (0,)], workers=2, stealing_seconds=2.0,
         prefixes=np.array([0, 1, 1, 1]), placement=placement([-1] * 4, steal_seconds=10.0),
@@ -54,16 +54,16 @@ def test_an_idle_worker_steals():
     assert {simulate(fan, seed).wall_seconds for seed in range(20)} == {9}
     assert {min(ends(simulate(fan, seed))[2:]) for seed in range(20)} == {6, 8}
     assert simulate(replace(fan, stealing_seconds=None)).wall_seconds == 13
-    # It is not recorded when work is stolen: within the interval, the instant is arbitrary.
+    # The times of steals are not recorded, so they are arbitrary within the interval.
     early = replace(fan, seconds=np.array([1.0, 4, 4, 1]), placement=None)
     assert len({tuple(ends(simulate(early, seed))) for seed in range(20)}) > 5
-    # What stayed on its worker in the recorded run is not stolen.
+    # Tasks that stayed on their worker in the recorded run are not stolen.
     stayed = replace(fan, placement=placement([0] * 4, steal_seconds=10.0))
     assert simulate(stayed).wall_seconds == 13
 
 
-def test_a_thief_takes_half_of_the_usual_work():
-    # Of 40 s of work on one of two workers, the other one takes a quarter at once.
+def test_a_thief_takes_half_of_the_mean_occupancy():
+    # With 40 s of work on one of two workers, the mean is 20 s: the other one takes 10 s.
     fan = plan(
         [1] + [1] * 40, [(), *[(0,)] * 40], workers=2, stealing_seconds=100.0,
         prefixes=np.array([0] + [1] * 40), placement=placement([-1] * 41, steal_seconds=1.5),
@@ -74,7 +74,7 @@ def test_a_thief_takes_half_of_the_usual_work():
 
 
 def test_root_tasks_queue_for_their_recorded_worker():
-    # The scheduler queues all but two for each worker. Each runs where it did, by priority.
+    # All but two for each worker are queued. Each runs on its recorded worker, by priority.
     roots = plan(
         [1] * 8, workers=2, groups=[0] * 8, placement=placement([0, 0, 0, 0, 0, 0, 1, 1])
     )
@@ -216,7 +216,7 @@ def test_the_client_submits_as_results_arrive():
     assert simulate(replace(stream, workers=[])).unfinished == 5
 
 
-def test_workers_come_and_go():
+def test_workers_join_leave_and_are_lost():
     late = plan([1, 1], workers=0)
 
     assert simulate(late).unfinished == 2
@@ -231,7 +231,7 @@ def test_workers_come_and_go():
         ],
     )  # fmt: skip
     assert ends(simulate(lost)) == [2.5, 3.5]
-    # So is what a lost result needs, if that had been released.
+    # So are released dependencies of a lost result.
     chain = plan(
         [1, 1, 1], [(), (0,), (1,)],
         workers=[
@@ -255,12 +255,12 @@ def test_the_first_task_of_a_process_warms_up():
     cold = plan([1, 1, 1], workers=1, warmup_seconds={0: 2.0})
 
     assert ends(simulate(cold)) == [3, 4, 5]
-    # Tasks that begin beside it wait for the same imports.
+    # Tasks that begin at the same time wait for the same imports.
     beside = replace(cold, workers=[Presence("w", "host", 2)])
     assert ends(simulate(beside)) == [3, 3, 4]
 
 
-def test_restricted_tasks_run_where_they_may():
+def test_restricted_tasks_run_on_allowed_workers():
     restricted = plan(
         [1, 1], workers=2, restrictions={0: frozenset({"w1"}), 1: frozenset({"w1"})}
     )

@@ -7,7 +7,7 @@ from roast_analyze.algorithms.waits import find_waits
 
 
 def attempt(number: int, **columns) -> dict:
-    """Return an attempt of one second on a thread of its own; the columns differ from it."""
+    """Return an attempt of one second on its own thread, with some columns replaced."""
     return {
         "id": number, "previous": None, "outcome": "memory", "is_wanted": False,
         "is_running": False, "process": 1, "thread": number, "submitted_t": 0.0,

@@ -67,7 +67,7 @@ def test_invalid_targets(error, path, tmp_path, monkeypatch):
     if Path("/dev/full").exists():
         assert "No space left on device" in error(path, "--perfetto", "/dev/full")
 
-    # An older file stays until the new one is complete.
+    # An existing file is kept until the new one is complete.
     (tmp_path / "out.json").write_text("old")
 
     def fails(*_):

@@ -33,7 +33,7 @@ def written(capsys):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Write the rows of a query to a terminal of 40 columns; return what it is sent."""
+    """Write the rows of a query to a terminal of 40 columns; return the text."""
 
     def terminal(query: str, name: str) -> str:
         output = io.StringIO()
@@ -117,7 +117,7 @@ def test_omitted_rows_are_reported(written, tmp_path):
 def test_a_row_too_wide_for_the_terminal_has_one_column_per_line(written, terminal):
     query = "SELECT repeat('x', 300) AS one, 2 AS number"
 
-    assert "x" * 300 + "       2" in written(query, "table")[0]  # a pipe is wide enough
+    assert "x" * 300 + "       2" in written(query, "table")[0]  # a pipe has no width
     assert terminal(query, "table").splitlines() == [
         "── row 1 ────────────────────",
         "one     " + "x" * 300,
@@ -126,7 +126,7 @@ def test_a_row_too_wide_for_the_terminal_has_one_column_per_line(written, termin
 
 
 def test_control_characters(written, terminal):
-    """A terminal gets none; tables and Markdown, which are for reading, never contain any."""
+    """Text for a terminal contains none; tables and Markdown never contain any."""
     query = "SELECT 'a' || chr(27) || '[2J' || chr(155) || chr(8238) || chr(10) || 'b' AS x"
     for name in TEXTS:
         piped, _ = written(query, name)

@@ -21,7 +21,7 @@ def write_metrics(tmp_path):
 
 @pytest.fixture
 def trace(write_trace, task, run, worker):
-    """A trace of 10 s with a task of 8 s."""
+    """Write a trace of 10 s with a task of 8 s."""
     return write_trace(worker("w1"), task("a"), *run("a", 1.0, 9.0), stop_t=10.0)
 
 
@@ -68,7 +68,7 @@ def test_a_trace_against_metrics_as_lines_of_json(analyze, write_metrics, trace)
     }  # fmt: skip
 
 
-def test_calls_that_are_wrong(analyze, write_metrics, tmp_path):
+def test_invalid_calls(analyze, write_metrics, tmp_path):
     base = write_metrics("base", wall_seconds=8.0, events_per_second=None)
     (tmp_path / "broken.json").write_text("{")
     rule = ["--fail-if", "events_per_second < -5%"]

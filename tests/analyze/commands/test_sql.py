@@ -32,7 +32,7 @@ def test_a_query(analyze, write_trace, run):
         "b                1.0\n"
     )  # fmt: skip
     assert analyze("sql", path, query) == (0, expected, "")
-    # Options can stand anywhere.
+    # Options can be anywhere.
     query = "SELECT key FROM task_runs WHERE compute_seconds > $least AND key <> $not"
     words = ["-p", "least=0.5", path, "--parameter", "$not=b", query, "--format", "csv"]
     assert analyze("sql", *words) == (0, "key\na\n", "")
@@ -66,7 +66,7 @@ def test_a_query_from_a_file_or_stdin(sql, tmp_path, stdin):
 
 
 def test_invalid_calls(sql, analyze, tmp_path, stdin):
-    """Parameters that do not fit the query are tested in test_session."""
+    """Parameters that do not match the query are tested in test_session."""
     (tmp_path / "q.sql").write_bytes(b"\xff")
     (tmp_path / "ok.sql").write_text("SELECT 1")
     stdin(b"\xff")

@@ -6,7 +6,7 @@ from deltalake import DeltaTable
 from roast_analyze import dask_cluster
 
 
-def test_from_adding_to_removing(analyze, write_trace, task, tmp_path):
+def test_traces_are_added_listed_and_removed(analyze, write_trace, task, tmp_path):
     store, path, missing = tmp_path / "store", write_trace(task("x-1")), tmp_path / "no.jsonl"
 
     def trace_ids() -> str:
@@ -65,7 +65,7 @@ def test_runs_are_removed_by_age_and_size(analyze, write_trace, tmp_path):
         assert names.split()[1:] == kept
 
 
-def test_a_wrong_call_is_explained(analyze, write_trace, tmp_path, monkeypatch):
+def test_an_invalid_call_is_explained(analyze, write_trace, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_trace(name="t.jsonl")
     monkeypatch.setattr(dask_cluster, "CONNECT_TIMEOUT_SECONDS", 0.1)

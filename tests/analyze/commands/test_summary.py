@@ -206,7 +206,7 @@ def test_only_tables_with_rows_are_shown(summarize, task, run):
 
 
 @pytest.mark.parametrize(("width", "lines"), [(60, 2), (80, 2), (120, 1)])
-def test_words_of_headers_and_numbers_are_whole(monkeypatch, capsys, width, lines):
+def test_words_of_headers_and_numbers_are_not_broken(monkeypatch, capsys, width, lines):
     columns = ["name", "worker", ">threads", ">busy", ">compute", ">peak memory", ">left after"]
     numbers = ["2", "16 %", "6.57 s", "312 MiB", "4.33 s"]
     name, address = "a name of several words", "tcp://192.168.100.200:43210"
@@ -219,7 +219,7 @@ def test_words_of_headers_and_numbers_are_whole(monkeypatch, capsys, width, line
     assert sorted(head.split()) == sorted(" ".join(columns).replace(">", "").split())
     assert len(head.splitlines()) == lines
     assert all(number in body for number in numbers)
-    # Names are wrapped before addresses, and the space between columns is reduced before.
+    # Names are wrapped first; then columns move closer together; then addresses are wrapped.
     assert (name in body, address in body) == (width == 120, width >= 80)
     assert ("2  16 %" in body) == (width >= 80)
 
@@ -276,7 +276,7 @@ def test_the_summary_of_a_time_range(analyze, write_trace, worker, task, run, sa
         *run("b-1", 50.0, 60.0), sample(5.0), stop_t=1500.0,
     )  # fmt: skip
 
-    # A time before the end looks like an option.
+    # A time relative to the end begins with -, as options do.
     code, out, _ = analyze(path, "--from", "20", "--to", "-24m")
 
     text = " ".join(out.replace("\N{NO-BREAK SPACE}", " ").split())
@@ -293,7 +293,7 @@ def test_the_summary_of_a_time_range(analyze, write_trace, worker, task, run, sa
 def test_json_has_the_rows_of_views(analyze, write_trace, worker, task, run):
     path = write_trace(worker("w1"), task("a-1"), *run("a-1", 10.0, 40.0))
 
-    # The same trace twice is one.
+    # A trace that is named twice is read once.
     summary = json.loads(analyze(path, path, "--json")[1])
 
     assert [*summary] == ["run", "loss", "findings", "prefixes", "datasets", "workers"]

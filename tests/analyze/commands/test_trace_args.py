@@ -29,7 +29,7 @@ def test_commands_of_several_traces_read_one_from_stdin(monkeypatch, analyze, li
 def test_time_ranges_and_several_traces(analyze, write_trace, worker, task, run):
     path = write_trace(worker("w1"), task("a-1"), *run("a-1", 10.0, 30.0))
 
-    # A time before the end looks like an option.
+    # A time relative to the end begins with -, as options do.
     words = ["--from", "-80", "--to", "1970-01-01T00:00:25", "--format", "csv"]
     found = analyze("sql", path, "SELECT compute_seconds FROM run", *words)
     assert found == (0, "compute_seconds\n5.0\n", "")

@@ -51,7 +51,7 @@ def test_the_rows_of_a_view(analyze, monkeypatch, tmp_path, write_trace, task):
 
     code, out, err = analyze("view", "tasks", "task_runs", "--format", "csv")
     assert (code, out[:11], err) == (0, "key,prefix,", "")
-    assert "task_runs" in analyze("view", "tasks", "tasks")[1]  # both are the existing file
+    assert "task_runs" in analyze("view", "tasks", "tasks")[1]  # both name the file
     (tmp_path / "tasks").rename("t")
     code, out, err = analyze("view", "t", "tasks", "--format", "csv", "--limit", "1")
     assert [row["key"] for row in csv.DictReader(out.splitlines())] == ["a"]

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def write(write_trace, task, run, worker):
-    """Write a trace of tasks of one graph from their ends on each worker."""
+    """Write a trace of the tasks of one graph, given as start and stop by worker."""
 
     def write(stop_t: float, **times: list[tuple[float, float]]):
         keyed = [(name, *ends) for name, all_ends in times.items() for ends in all_ends]
@@ -30,7 +30,7 @@ def write(write_trace, task, run, worker):
 def test_scenarios(analyze, write):
     path = write(22.0, w0=[(1.0, 11.0), (11.0, 21.0)], w1=[(1.0, 11.0), (11.0, 21.0)])
 
-    # The replay comes first; the number of workers that it has is not repeated.
+    # The replay comes first; its number of workers is not repeated.
     expected = """\
 workers  threads  wall_seconds  core_seconds  change  critical_path  total_work  replay_error
 ───────  ───────  ────────────  ────────────  ──────  ─────────────  ──────────  ────────────
@@ -58,7 +58,7 @@ def test_a_slow_task_without_stragglers(analyze, write):
 
 
 def test_a_replay_that_differs_warns(analyze, write):
-    # The second task began only after a pause that nothing explains.
+    # The second task began only after an unexplained pause.
     path = write(10.0, w1=[(0.0, 1.0), (9.0, 10.0)])
 
     code, out, _ = analyze("what-if", path, "--workers", "2", "--format", "jsonl")

@@ -11,10 +11,10 @@ from roast_analyze.export.scope import find_scope
 
 @pytest.fixture
 def profile():
-    """A profile of one stack, with the samples of its innermost function by slice.
+    """Return a profile of one stack with `counts` samples, by slice.
 
-    Dask counts a sample in all functions but the innermost one; the scheduler in all. The
-    functions ``recorder`` are those of roast.
+    On workers, Dask counts a sample in all functions but the innermost one; on the scheduler,
+    in all. `recorder` names the functions of roast.
     """
 
     def profile(
@@ -60,7 +60,7 @@ def profile():
 
 @pytest.fixture
 def export():
-    """Write a trace, or a part of it, in a text format; return the text."""
+    """Export a trace, or a part of it, to a text format; return the text."""
 
     def export(trace: Trace, form: str, **part: object) -> str:
         file = io.StringIO()

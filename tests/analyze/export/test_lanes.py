@@ -18,7 +18,7 @@ from roast_analyze.export.lanes import Slice, assign_lanes
         (2, [(0, 8), (5, 9), (9, 10)], [(0, 0, 8), (0, 9, 10), (1, 5, 9)]),
         # Slices with the same start cannot be cut.
         (9, [(0, 1), (0, 1), (0, 1)], [(0, 0, 1), (1, 0, 1), (2, 0, 1)]),
-        # Further lanes are used again.
+        # Other lanes are reused.
         (0, [(0, 9), (1, 3), (2, 4), (3, 5), (4, 6)],
          [(0, 0, 9), (1, 1, 3), (1, 3, 5), (2, 2, 4), (2, 4, 6)]),
         (0, [], []),

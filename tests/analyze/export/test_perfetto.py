@@ -86,7 +86,7 @@ def test_groups_of_workers_do_not_change_the_events(events, monkeypatch):
         monkeypatch.setattr(perfetto, "GROUP_RUNS", 1)
         apart = events(trace)
 
-        # Events are created while they are read.
+        # Events are generated lazily.
         made = perfetto.events(trace, Scope())
         assert next(made)["ph"] == "X"
         made.close()

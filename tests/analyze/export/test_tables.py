@@ -22,13 +22,13 @@ SAMPLES = [
 ]
 KEY = "x'\"\x00\n\u202e;é𝄞" + "y" * 50_000
 
-#: Times are decimal numbers. Multiplied by this, they are not near a limit of rounding.
+#: Factor that moves times, which are decimal numbers, away from rounding boundaries.
 ODD = 2**0.5
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    """A trace of one task, exported with a view of the user: trace, Parquet and DuckDB."""
+    """Export a trace of one task, with a user view; return the three paths."""
     folder = tmp_path_factory.mktemp("exported")
     trace, parquet, file = folder / "t.jsonl", folder / "tables", folder / "trace.duckdb"
     header = {"schema_version": SCHEMA_VERSION, "trace_id": "T", "segment": 1, "versions": {}}
@@ -50,7 +50,7 @@ def exported(tmp_path_factory):
 
 
 def rows_of(relation: duckdb.DuckDBPyRelation) -> list[str]:
-    """Return sorted rows as text; sums of floats differ in their last digits."""
+    """Return sorted rows as text, without the last digits of floats, which can differ."""
     rows = relation.fetchall()
     return sorted(
         repr([f"{value * ODD:.9g}" if isinstance(value, float) else value for value in row])

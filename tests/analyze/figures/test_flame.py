@@ -8,7 +8,7 @@ NAMES = ["id", "parent", "depth", "name", "self_seconds", "total_seconds", "tota
 
 
 def frame(*rows: tuple) -> pl.DataFrame:
-    """Nodes from ``(id, parent, depth, name, own samples, all samples)``."""
+    """Return nodes from ``(id, parent, depth, name, own samples, all samples)``."""
     records = [
         (i, parent, depth, name, own / 100, total / 100, total)
         for i, parent, depth, name, own, total in rows

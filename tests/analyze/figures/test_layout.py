@@ -18,13 +18,13 @@ def test_the_unit_of_the_time_axis_fits_its_length():
     }  # fmt: skip
 
 
-def test_an_axis_has_room_at_its_ends_and_places_are_rounded():
+def test_an_axis_has_margins_and_places_are_rounded():
     axis = TimeAxis(1000.0, 1010.0)
     frame = pl.DataFrame({"t": [1000.12345678]})
 
     assert axis.range == [-0.1, 10.1]
     assert (axis.places(frame), axis.places(frame, "t", 6)) == ([0.123], [0.123457])
-    # Without length, too, it can be drawn.
+    # An axis without length can be drawn, too.
     low, high = TimeAxis(5.0, 5.0).range
     assert low < high
 

@@ -8,7 +8,7 @@ AXIS = TimeAxis(0.0, 10.0)
 
 
 def cluster(*ticks: tuple) -> pl.DataFrame:
-    """Samples from ``(t, memory, managed and spilled MiB, CPU)``, with a limit of 1000 MiB."""
+    """Return samples from ``(t, memory, managed and spilled MiB, CPU)``; limit 1000 MiB."""
     names = ("t", "memory_bytes", "managed_bytes", "spilled_bytes", "cpu_percent")
     frame = pl.DataFrame(ticks, schema=dict.fromkeys(names, pl.Float64), orient="row")
     sized = pl.col(names[1:4]) * MIB
@@ -71,7 +71,7 @@ def test_cpu_is_drawn_in_cores():
     assert list(shown) == ["CPU", "threads", "worker 1", "w0"]
 
 
-def test_a_curve_keeps_its_peak_however_many_samples_there_are():
+def test_a_curve_of_many_samples_keeps_its_peak():
     ticks = [(i / 1000, 5, 0, 0, 0.0) for i in range(10_000)] + [(7.0, 99, 0, 0, 0.0)]
 
     figure = samples.memory(cluster(*ticks), each(1), {}, AXIS)

@@ -29,7 +29,7 @@ STORED = {
 
 @pytest.fixture
 def log(tmp_path):
-    """A Darshan log of three MPI-IO calls, with one segment each."""
+    """Return the path of a Darshan log of three MPI-IO calls, with one segment each."""
     return shutil.copy(darshan_log("sample-dxt-simple.darshan"), tmp_path / "log.darshan")
 
 

@@ -23,7 +23,7 @@ FILES = ["trace.jsonl.zst", exhaustive("trace.jsonl"), exhaustive("trace.jsonl.g
 
 
 def content(path):
-    """Everything in a trace, decompressed."""
+    """Return everything in a trace, decompressed."""
     if path.is_dir():
         return b"".join(content(file) for file in sorted(path.iterdir()))
     data = path.read_bytes()
@@ -78,7 +78,7 @@ def test_a_trace_that_was_cut_can_be_imported_into(stored, add, rows_of, name, n
     assert rows_of(trace, query) == [("a", 64, clean)]
     lost = {reason for (reason,) in rows_of(trace, "SELECT reason FROM loss")}
     assert ("no trailer" in lost) == (not clean)
-    # A cut frame is removed: its end would be searched for in what is appended.
+    # A cut frame is removed; otherwise it would continue into the appended data.
     assert not lost & {"cut import", "changed import", "damaged compression"}
 
 
@@ -183,7 +183,7 @@ def test_a_cached_trace_is_extended_by_an_import(tmp_path, lines, task, add, row
     assert rows_of(trace, "FROM loss") == []
 
 
-def test_traces_of_version_2_1_are_whole(tmp_path, lines, task, rows_of):
+def test_traces_of_version_2_1_have_no_losses(tmp_path, lines, task, rows_of):
     path = tmp_path / "older.jsonl"
     version = f'"{SCHEMA_VERSION}"'.encode()
     path.write_bytes(sealed(lines(task("a")).replace(version, b'"2.1"')))

@@ -18,7 +18,7 @@ LOGS = darshan_logs()
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
-    """A trace with all logs."""
+    """Return the path of a trace with all logs imported."""
     path = tmp_path_factory.mktemp("logs") / "trace.jsonl"
     path.write_text(
         '{"kind":"header","t":1.0,"schema_version":"2.2","trace_id":"T","segment":1}\n'
@@ -156,7 +156,7 @@ def test_a_log_is_matched_to_the_worker_process_by_pid_time_and_host(rows):
     for workers, expected in [
         ([joined("w1", 7), joined("w2", 8)], ("w1", 1)),
         ([joined("w1", 8)], (None, 0)),
-        # Process ids are those of a host.
+        # Process IDs are unique only on a host.
         ([joined("w1", 7, host="10.0.0.1"), joined("w2", 7, host="node-1")], ("w2", 2)),
         ([joined("w1", 7, host="10.0.0.1"), joined("w2", 7, host="10.0.0.2")], (None, 2)),
         # It joined after the job had ended.
@@ -187,7 +187,7 @@ def test_a_call_belongs_to_the_only_task_that_ran_at_the_time(rows, task, run):
 
 
 def test_calls_are_matched_though_dask_s_times_are_wrong(rows, task, run, move):
-    """Dask's first delay is often 0.1 s wrong: the result arrives before the task's end."""
+    """Dask's first clock offset is often 0.1 s wrong: results arrive before tasks end."""
     records, calls = [joined("w1", 7)], []
     for n in range(20):
         start, stop = 1 + n * 0.02, 1.018 + n * 0.02
@@ -233,7 +233,7 @@ def test_the_offset_of_darshan_s_clock_is_estimated(ask, task, run):
 # -- partial logs --------------------------------------------------------------
 
 
-def test_a_partial_log_is_a_loss_and_a_gap_of_the_map(ask):
+def test_a_partial_log_is_a_loss_and_incomplete_metadata(ask):
     modules = {"POSIX": {"partial": True}, "STDIO": {"partial": False}, "DXT_POSIX": {}}
     value = job()["value"] | {"modules": modules}
     file = {

@@ -44,7 +44,7 @@ def die(code):
 
 @pytest.fixture(scope="module")
 def dumps(tmp_path_factory):
-    """A cluster of processes with failures, dumped in both ways: the paths, and the state."""
+    """Dump a cluster with failures in both formats; return the folder and the state."""
     folder = tmp_path_factory.mktemp("dumps")
     with (
         dask.config.set(CONFIG | WITHOUT_MEMORY_MANAGER),

@@ -18,7 +18,7 @@ exhaustive = partial(pytest.param, marks=pytest.mark.exhaustive)
 
 @pytest.fixture(scope="module", params=["wall", exhaustive("cpu")])
 def saved(request, tmp_path_factory):
-    """Folder of the files that Yappi saved, its total, its functions, and the clock."""
+    """Return the folder of the files that Yappi saved, its total, functions and clock."""
     folder = tmp_path_factory.mktemp("yappi")
     return folder, *yappi_files(folder, request.param), request.param
 

@@ -1,4 +1,4 @@
-"""Opening traces, and what they contain."""
+"""The keys and losses of traces, as a fixture."""
 
 import pytest
 

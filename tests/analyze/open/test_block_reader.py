@@ -35,8 +35,8 @@ def by_kind(text: bytes) -> dict[str | None, tuple[list[bytes], list[int]]]:
         ([(b"one\ntw", 6), (b"o\n3\n", 10)], True, [(b"one\ntwo\n3\n", 10)]),
         # A last line without a newline is a block of its own.
         ([(b"one\ntwo", 7)], True, [(b"one\n", 4), (b"two\n", None)]),
-        # Blocks of 12 bytes end with a line. Reading can continue within plain text, but of a
-        # compressed file only between frames.
+        # Blocks of 12 bytes end with a line. Reading can continue there in plain text, but in
+        # a compressed file only between frames.
         (
             [(b"one\ntwo 2\nth", 12), (b"3\n", 14)],
             True,
@@ -47,7 +47,7 @@ def by_kind(text: bytes) -> dict[str | None, tuple[list[bytes], list[int]]]:
             False,
             [(b"one\ntwo 2\n", None), (b"th3\n", 14)],
         ),
-        # After a cut frame reading cannot continue.
+        # Reading cannot continue after a cut frame.
         ([(b"one\n", 5), (b"half\n", None)], False, [(b"one\n", 5), (b"half\n", None)]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Concurrent queries, or one by one."""
+"""Queries that run concurrently or one by one."""
 
 import threading
 

@@ -42,7 +42,7 @@ def records(task, run):
 
 @pytest.fixture
 def read_bytes(monkeypatch):
-    """Return a list of the numbers of bytes that are parsed."""
+    """Return a list to which each load appends the number of bytes that it parses."""
     read = []
     original = load.load_segment
 
@@ -136,7 +136,7 @@ def test_a_change_of_the_same_size_is_detected(write_trace, records):
 
 
 @pytest.mark.exhaustive
-def test_different_traces_with_the_same_identity(write_trace, records):
+def test_different_traces_with_the_same_id(write_trace, records):
     one = write_trace(*records(0, 5), name="one.jsonl")
     two = write_trace(*records(5, 9), name="two.jsonl")
 
@@ -170,7 +170,7 @@ def test_only_new_records_of_a_growing_trace_are_parsed(
         assert answers(path) == truth(path)
 
     assert read_bytes[::2] == [len(part) for part in parts]
-    # Replaced databases are removed, and the tables that were derived from them.
+    # Replaced databases are removed together with their derived tables.
     [database] = databases(folder)
     tables = list(folder.glob("*/*.tables"))
     assert tables
@@ -185,8 +185,8 @@ def test_only_new_records_of_a_growing_trace_are_parsed(
 @pytest.mark.parametrize(
     "compress", [bytes, pytest.param(zstandard.compress, marks=pytest.mark.exhaustive)]
 )
-def test_a_trace_that_was_cut_grows(tmp_path, lines, records, compress):
-    """What was read of the last line, or of the last frame, is not loaded twice."""
+def test_a_truncated_trace_grows(tmp_path, lines, records, compress):
+    """Records of a last line or frame that was cut off are not loaded twice."""
     path = tmp_path / "trace.jsonl"
     *first, last = lines(*records(0, 5)).splitlines(keepends=True)
     whole = compress(b"".join(first[:3])) + compress(b"".join(first[3:]) + last)
@@ -201,7 +201,7 @@ def test_a_trace_that_was_cut_grows(tmp_path, lines, records, compress):
 def test_an_extended_frame_is_read_again(tmp_path, lines, records):
     path = tmp_path / "trace.jsonl.zst"
     whole = lines(*records(0, 30)).splitlines(keepends=True)
-    end = b"\x01\x00\x00"  # an empty last block, which the recorder writes over
+    end = b"\x01\x00\x00"  # an empty last block, which the recorder overwrites
     frame = zstandard.ZstdCompressor(write_content_size=False).compressobj()
     held = b""
     for i in range(0, len(whole), 13):
@@ -223,7 +223,7 @@ def test_new_segments_are_appended(monkeypatch, write_segments, read_bytes):
     for traces in write_segments(1, 2, 3):
         assert answers(traces) == truth(traces)
 
-    assert len(read_bytes) == 3 + 1 + 2 + 3  # each once for the cache, and for the truth
+    assert len(read_bytes) == 3 + 1 + 2 + 3  # three for the cache, the others for the truth
     assert digested == []  # the digests are computed from the bytes that are parsed
 
 

@@ -34,7 +34,7 @@ def files(own_cache):
     return lambda: sorted(own_cache.glob("*/*.tables"))
 
 
-def test_computed_once_by_the_first_query_that_refers_to_it(path, calls):
+def test_a_table_is_computed_once_by_the_first_query_that_refers_to_it(path, calls):
     trace = Trace(path)
     trace.frame("tasks")
     assert calls.call_count == 0
@@ -161,7 +161,7 @@ def test_a_query_that_needs_no_derived_table_fills_none(path, files):
     assert files() == []
 
 
-def test_kept_for_later_sessions(path, calls, files):
+def test_a_table_is_kept_for_later_sessions(path, calls, files):
     first = Trace(path).rows("FROM core_time")
     kept = files()
     assert Trace(path).rows("FROM core_time") == first

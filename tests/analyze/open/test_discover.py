@@ -1,4 +1,4 @@
-"""Which files a name means, which segment each file is, and which files are left out."""
+"""Files selected by a name, their traces and segments, and files that are left out."""
 
 import os
 from pathlib import Path

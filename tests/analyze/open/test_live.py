@@ -53,6 +53,6 @@ def test_answers_during_a_recording(client, tmp_path, monkeypatch, ending, small
         finishes = [finish for _, _, finish in moves]
         assert attempts == (finishes.count("processing"), finishes.count("memory"))
         assert reasons <= NOT_ENDED
-    # Records that were read once stay, in the same order.
+    # Records that were read once remain, in the same order.
     for before, after in zip(found, [*found[1:], (whole, 0, 0)], strict=True):
         assert after[0][: len(before[0])] == before[0]

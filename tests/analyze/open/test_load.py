@@ -174,7 +174,7 @@ def test_unknown_kinds_are_counted_by_name_up_to_a_limit(facts, lines):
 
 
 def test_an_error_in_a_line_is_found_by_checking_each_line(monkeypatch, inserted, tmp_path):
-    """DuckDB fails on some lines without naming them; then Python checks every line."""
+    """If DuckDB fails on a line, it does not report which; Python then checks every line."""
     append = load._Lane.append
     failed = []
 
@@ -191,7 +191,7 @@ def test_an_error_in_a_line_is_found_by_checking_each_line(monkeypatch, inserted
     assert inserted(b"{broken\n") == (["a", "z"], losses)
     failed.clear()
     with Trace(tmp_path / "trace.jsonl") as trace:
-        # What was appended before the error is undone.
+        # Rows appended before the error are removed.
         assert trace.rows("SELECT key FROM raw.task") == [("a",), ("z",)]
 
 

@@ -1,4 +1,4 @@
-"""Queries: errors with places, parameters, restrictions, results and threads."""
+"""Queries: locations of errors, parameters, restrictions, results and threads."""
 
 import re
 import socket
@@ -137,7 +137,7 @@ def test_the_place_is_found_in_a_derived_query(trace):
         ("FROM variable_of_mine", None, "variable_of_mine does not exist"),
     ],
 )
-def test_errors_name_the_way_out(trace, query, values, message):
+def test_errors_suggest_a_correction(trace, query, values, message):
     variable_of_mine = pl.DataFrame({"secret": [1]})
 
     assert message in error_of(trace, query, values).splitlines()[0]

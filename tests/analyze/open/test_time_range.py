@@ -1,4 +1,4 @@
-"""Traces limited to a time range: what is cut at its ends, and which ranges are refused."""
+"""Traces limited to a time range: cuts at its ends, and invalid ranges."""
 
 import contextlib
 
@@ -33,7 +33,7 @@ def rows_in(limited):
 
 @pytest.fixture
 def crossing(worker, task, run) -> list[dict]:
-    """An attempt from 10 s to 30 s, on a worker that joined at the start."""
+    """Return an attempt from 10 s to 30 s, on a worker that joined at the start."""
     return [worker("w1"), task("a-1"), *run("a-1", 10.0, 30.0, nbytes=7)]
 
 

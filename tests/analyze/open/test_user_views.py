@@ -84,7 +84,7 @@ def test_views_can_use_each_other_in_any_order(path, folder):
         assert [view.name for view in own(trace)] == ["a", "b", "c", "d"]
 
 
-def test_what_is_not_listed(path, folder):
+def test_files_and_views_that_are_not_listed(path, folder):
     views = folder(_block="SELECT 1 AS n", built="\ufeffFROM _block")
     (views / "README.md").write_text("no view")
     (views / "empty.sql.bak").write_text("no view")
@@ -99,7 +99,7 @@ def test_what_is_not_listed(path, folder):
 NOT_ALLOWED = "is not allowed: use one query, or CREATE VIEW name AS … and COMMENT ON the views"
 
 
-#: Files that contain something else than queries, views, and comments on these views.
+#: Files that contain statements other than queries, views, and comments on these views.
 FOREIGN = [
     "SELECT 1; SELECT 2",
     "DROP VIEW tasks",

@@ -1,4 +1,4 @@
-"""The data of a report of a trace of some records, and its sections as plain text."""
+"""Fixtures that return the data, page and sections of a report of some records."""
 
 from importlib import import_module
 from inspect import signature
@@ -36,7 +36,7 @@ def build(open_trace):
 
 @pytest.fixture
 def section(opened):
-    """Build one section of the page of a trace: querying all topics would take minutes."""
+    """Build one section of the page, because querying all topics would take minutes."""
 
     def section(name, *records, stop_t=10.0):
         trace, about = opened(*records, stop_t=stop_t)

@@ -46,7 +46,7 @@ def test_a_saving_above_the_cost_is_explained(core_seconds, most, exceeds):
     assert finding.saving_note == note * exceeds
 
 
-def test_changes_to_the_run_in_which_a_finding_cost_most():
+def test_changes_from_the_base_in_which_a_finding_cost_most():
     bases = [{("a", ""): 1.0, ("b", "x"): 5.0}, {("a", ""): 3.0, ("c", ""): 1.0}]
 
     assert changes(bases, {("a", ""): 2.5, ("b", "x"): 9.0, ("d", ""): 6.0}) == [

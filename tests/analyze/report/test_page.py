@@ -17,7 +17,7 @@ SECTIONS = [
 
 @pytest.fixture
 def small(worker, task, run, move, sample, chunk):
-    """Records of a run that has something for each section."""
+    """Return records of a run that fill each section."""
     identity = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 1000}
     measured = {
         "run_id": 1,

@@ -100,7 +100,7 @@ def test_empty_columns_are_omitted():
     assert [column.name for column in built.columns] == ["a", "c", "e"]
 
 
-def test_what_cells_contain_beside_a_number():
+def test_sparklines_ratios_links_and_longer_texts_of_cells():
     curve = Sparkline("M0 1h9", "1 to 2")
     built = table(
         Field("a", "a", "count", times="ratio", help="What it is here."),

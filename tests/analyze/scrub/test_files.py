@@ -1,4 +1,4 @@
-"""Scrubbed files: nothing is left of the trace, and the views are the same."""
+"""Scrubbed files: no name of the trace is left; records and damage stay."""
 
 import gzip
 import json
@@ -73,7 +73,7 @@ def test_the_same_map_gives_the_same_bytes_and_the_same_names(tmp_path, write_tr
         [(alice,)] = a.rows("SELECT prefix FROM tasks")
         assert (f"{alice}-2",) in b.rows("SELECT key FROM tasks")
 
-    # A word that would be left fails and writes nothing.
+    # If a word would be left, scrubbing fails and writes nothing.
     third = write_trace(task("alice"), task("bababa"), task("bababe"), name="three.jsonl")
     files = {*tmp_path.iterdir()}
     with pytest.raises(TraceError, match="of the trace would be left in the output"):

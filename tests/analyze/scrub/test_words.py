@@ -1,4 +1,4 @@
-"""What of a text scrubbing keeps."""
+"""Text that scrubbing replaces, and text that it keeps."""
 
 from dask.utils import key_split
 
@@ -44,7 +44,7 @@ def test_words_are_replaced_and_all_between_them_stays():
     assert scrubbed(record)["traceback"] == "bababa\n    bababe\n\n"
 
 
-def test_dask_splits_a_pseudonym_as_the_key():
+def test_dask_splits_a_pseudonym_like_the_key():
     for key in [
         "smear-jets-5d0c3b2a9f8e7d6c5b4a39281706f5e4",
         "('smear-jets-5d0c3b2a9f8e7d6c5b4a39281706f5e4', 3, 0)",
@@ -58,7 +58,7 @@ def test_dask_splits_a_pseudonym_as_the_key():
 
 def test_json_of_any_structure():
     for value, expected in [
-        # What is a number stays, unless its name says that it is an identity.
+        # Numbers stay, unless their name is that of an ID.
         ({"SLURM_JOB_ID": "8765432"}, {"SLURM_JOB_ID": "1000000"}),
         ({"SLURM_MEM_PER_NODE": "1024000"}, {"SLURM_MEM_PER_NODE": "1024000"}),
         ({"text": "max 100000"}, {"text": "max 100000"}),

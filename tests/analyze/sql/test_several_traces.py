@@ -1,7 +1,7 @@
-"""Several traces in one database: every view gives what it gives for each of them alone.
+"""Several traces in one database: each view is the union of the views of single traces.
 
-Keys, addresses of workers, spans and numbers of attempts occur in more than one trace; only
-`trace_id` tells them apart. In a trace and its copy all of them are the same.
+Keys, worker addresses, spans and attempt numbers occur in more than one trace; only `trace_id`
+distinguishes them. In a trace and its copy, all of them are the same.
 """
 
 import json
@@ -17,7 +17,7 @@ SAMPLES = Path(__file__).parents[3] / "sample_traces"
 
 @pytest.fixture(scope="module")
 def database():
-    """Return several traces opened together."""
+    """Open traces together; close them after the module."""
     opened = []
 
     def open_(*traces):
@@ -31,7 +31,7 @@ def database():
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory, read_lines):
-    """Copy a trace with another identity, as several segments, without its last record."""
+    """Copy a trace with another trace ID, as several segments, without its last record."""
 
     def copy(path: Path, trace_id: str, segments: int = 1) -> Path:
         folder = tmp_path_factory.mktemp("copy")

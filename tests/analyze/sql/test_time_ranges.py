@@ -1,4 +1,4 @@
-"""Views whose rows a time range cuts, or contains if they are on its boundary."""
+"""Views whose rows a time range cuts, or includes if they cross its boundary."""
 
 from roast_analyze import Trace
 

@@ -10,7 +10,7 @@ def store(tmp_path) -> Store:
 
 @pytest.fixture
 def write_run(write_trace, task, run, worker):
-    """Write a trace with some tasks, each with one attempt of a second."""
+    """Write a trace with tasks, each with one attempt of 1 s."""
 
     def write_run(trace_id: str, tasks: int = 2, start: float = 0.0, **options):
         records = [worker("w1", start)]

@@ -1,4 +1,4 @@
-"""Adding, replacing and removing traces; whatever happens, the store stays right."""
+"""Adding, replacing and removing traces; the store stays consistent."""
 
 import sys
 import threading
@@ -26,7 +26,7 @@ JANUARY, FEBRUARY = 1769817600.0, 1769904000.0
 
 
 def rows(store: Store, table: str) -> pl.DataFrame:
-    """Return the rows of a table as any reader of Delta Lake finds them."""
+    """Return the rows of a table as any Delta Lake reader does."""
     return pl.read_delta(f"{store.path}/{table}")
 
 
@@ -35,7 +35,7 @@ def valid_rows(store: Store, table: str) -> pl.DataFrame:
 
 
 def queried(store: Store) -> list[str]:
-    """Return the traces that have rows."""
+    """Return the IDs of the traces that have rows."""
     found = store.sql("SELECT DISTINCT trace_id FROM task_runs ORDER BY 1").fetchall()
     return [trace_id for (trace_id,) in found]
 
@@ -55,7 +55,7 @@ def test_each_table_has_the_rows_of_all_traces(store, write_run):
     assert store.check() == []
 
 
-def test_other_readers_need_nothing_of_ours(store, write_run):
+def test_other_readers_can_read_the_tables(store, write_run):
     store.add([write_run("A"), write_run("B")])
     table = DeltaTable(f"{store.path}/task_runs")
     files = table.file_uris()
@@ -68,7 +68,7 @@ def test_other_readers_need_nothing_of_ours(store, write_run):
     fields = {field.name: field for field in table.schema().fields}
     assert fields["compute_seconds"].type.type == "double"
     assert fields["worker"].metadata["comment"].startswith("Address of the worker")
-    # Rows that are missing are found.
+    # Missing rows are detected.
     DeltaTable(f"{store.path}/task").delete("key = 'x-0' AND trace_id = 'A'")
     [problem] = store.check()
     assert (problem.table, problem.trace_id) == ("task", "A")
@@ -198,7 +198,7 @@ def test_several_processes_can_add_the_same_traces_at_once(write_run, tmp_path):
 def test_several_processes_can_create_a_table_at_once(store, write_run):
     place = Location.of(store.path)
     file = convert([Source((write_run("A"),), 1)], place).files[0]
-    # Without repetition about one of 15 commits fails.
+    # Without retries, about one of 15 commits fails.
     for number in range(20):
         copies = [replace(file, table=f"t{number}", path=f"{n}.parquet") for n in range(4)]
         with ThreadPoolExecutor(len(copies)) as threads:

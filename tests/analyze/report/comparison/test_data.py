@@ -18,7 +18,7 @@ from roast_analyze.report.comparison.labels import (
 
 @pytest.fixture
 def done(task, run):
-    """A task that computed for so many seconds."""
+    """Return a task that computed for a number of seconds."""
     return lambda key, seconds: [task(key), *run(key, 1.0, 1.0 + seconds)]
 
 
@@ -111,8 +111,8 @@ def test_facts_and_settings_that_differ(write_trace, fact):
     compared = query(group_by_trace(paths), lambda names: Trace(*names))
 
     assert compared.labels == ("new", "b")
-    # Process ids and the identifiers of plugins always differ, b recorded nothing about the
-    # versions on workers, and several values of one name are one in any order.
+    # Omitted: process IDs and plugin identifiers, which always differ; versions on workers,
+    # which b did not record; and values of one name that differ only in order.
     assert rows(compared.facts, "section", "name", value_in("new"), value_in("b")) == [
         ("client versions", "coffea", "1", None),
         ("recorder settings", "label", "new", None),
@@ -136,8 +136,8 @@ def test_facts_and_settings_that_differ(write_trace, fact):
         (["runs/one", "runs/two"], ["one", "two"], ["one", "two"]),
     ],
 )
-def test_names_are_as_short_as_can_be(paths, labels, names):
-    # Where folders are needed, all have as many.
+def test_names_are_as_short_as_possible(paths, labels, names):
+    # If folders are needed, all labels have the same number of them.
     assert distinct_labels([(Path("/deep/down") / path,) for path in paths]) == (
         labels,
         [(name,) for name in names],

@@ -10,7 +10,7 @@ CPU = [("cpu_percent", "CPU", 100.0), ("nthreads", "threads", 1.0)]
 
 
 def panel(name: str, *samples: tuple) -> tuple[str, pl.DataFrame]:
-    """Samples: seconds since the start, CPU in percent, threads."""
+    """Return a panel of ``(seconds since the start, CPU in percent, threads)``."""
     schema = {"t": pl.Float64, "cpu_percent": pl.Float64, "nthreads": pl.Int64}
     return name, pl.DataFrame(samples, schema=schema, orient="row")
 

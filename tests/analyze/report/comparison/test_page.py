@@ -34,7 +34,7 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def full(worker, task, run, sample, chunk, fact):
-    """Records of a run that has something for each section."""
+    """Return records of a run that fill each section."""
 
     def full(text: str, seconds: float) -> list[dict]:
         entries = {"filename": text, "treename": "Events", "entry_start": 0, "entry_stop": 100}

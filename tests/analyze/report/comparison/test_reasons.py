@@ -26,7 +26,7 @@ from roast_analyze.report.comparison.reasons import (
 
 
 def run(wall_seconds, waiting=None, error=0.01, parts=None, **prefixes):
-    """A run of tasks, as ``prefix=(tasks, seconds of one)``, with parts of `fit`."""
+    """Return a run of tasks, as ``prefix=(tasks, seconds of one)``, with parts of `fit`."""
     work = [(name, None, n, None, error) for name, (n, _) in prefixes.items()]
     costs = {(name, COMPUTING, None): n * each for name, (n, each) in prefixes.items()}
     costs |= {("fit", *part): seconds for part, seconds in (parts or {}).items()}
@@ -43,7 +43,7 @@ def run(wall_seconds, waiting=None, error=0.01, parts=None, **prefixes):
 
 
 def chunks(events, size, wall_seconds, **details):
-    """A run of chunks of two datasets on one thread; `details` are of one of them."""
+    """Return a run of chunks of two datasets on one thread; `details` are those of QCD."""
     work = [("proc", name, events // size, events, 0.01) for name in ("DY", "QCD")]
     rest = (wall_seconds - sum(details.values())) / 2
     seconds = {("DY", "CPU"): rest, ("QCD", "CPU"): rest}
@@ -131,7 +131,7 @@ def test_no_reasons():
     ]
 
 
-def test_what_cannot_be_determined():
+def test_a_term_whose_significance_is_unknown():
     base, new = (run(100.0 + more, load=(100, 1.0), merge=(1, more)) for more in (10.0, 20.0))
 
     assert plain_all(sentences(Reasons.of([("a", base)], ("b", new)))) == [
@@ -161,7 +161,7 @@ def test_several_bases_and_few_sentences():
 
 
 def test_rows_add_up():
-    """Terms of less than 0.5 % of the wall time are one row."""
+    """Terms of less than 0.5 % of the wall time share one row."""
     base = run(50.0, {"tail": 0.1, "scheduler": 0.1}, fit=(100, 2.0))
     new = run(65.0, {"tail": 0.2, "scheduler": 0.2}, fit=(100, 2.6))
 

@@ -1,4 +1,4 @@
-"""What the history of a store finds in planted runs."""
+"""Changes, slow files and slow hosts in the history of planted runs."""
 
 import pytest
 

@@ -38,7 +38,7 @@ def test_slow_files_and_hosts_are_listed(section):
     [file] = table(section("slow"), "files")
     [host] = table(section("slow"), "hosts")
     assert (file["filename"], file["runs"], file["slow_share"]) == ("f0.root", "1,320", "100")
-    # A third of the time of all runs, in which it took half longer.
+    # A third of its time in all runs, because it took 50 % longer.
     assert float(file["excess_hours"]) == pytest.approx(1320 * 1.5 / 60 / 3, rel=0.05)
     assert host["host"] == "n0"
 

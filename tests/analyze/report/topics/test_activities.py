@@ -11,7 +11,7 @@ from roast_analyze.report.topics.activities import figures
 
 
 def metric(activity, delta, t=1.0, unit="seconds", **fields):
-    """A fine metric of tasks ``add`` on w1."""
+    """Return a fine metric of tasks ``add`` on w1."""
     known = {"worker": "w1", "context": "execute", "prefix": "add", "activity": activity}
     return {"kind": "fine_metric", "t": t, **known, "unit": unit, "delta": delta, **fields}
 
@@ -21,7 +21,7 @@ def outside(context, activity, delta, **fields):
 
 
 def bars(figure):
-    """Return the bars of a figure: name to values."""
+    """Return the values of the bars of a figure, by name."""
     return {bar.name: (bar.x if bar.orientation == "h" else bar.y) for bar in figure.data}
 
 
@@ -81,7 +81,7 @@ def test_the_section(section, worker):
 
 @pytest.mark.parametrize(("length", "width"), [(5.0, 1.0), (90.0, 2.0), (86_400.0, 1800.0)])
 def test_buckets_of_a_round_length(opened, length, width):
-    """Bars begin where their bucket does."""
+    """A bar begins at the start of its bucket."""
     trace, about = opened(
         metric("cpu", 1.0, t=0.0),
         metric("cpu", 2.0, t=0.9 * width),
@@ -102,7 +102,7 @@ def test_buckets_of_a_round_length(opened, length, width):
 
 
 def spent(*rows):
-    """A frame of ``(worker, context, activity, seconds)``."""
+    """Return a frame of ``(worker, context, activity, seconds)``."""
     names = ("worker", "context", "activity")
     schema = {**dict.fromkeys(names, pl.String), "seconds": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")

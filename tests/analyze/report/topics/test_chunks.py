@@ -11,7 +11,7 @@ from roast_analyze.report.topics.chunks.figure import chosen, figure, median_rat
 
 @pytest.fixture
 def chunks(worker, chunk, run):
-    """Records of chunks ``(dataset, file, worker, events, seconds)``, one after the other."""
+    """Return successive chunks ``(dataset, file, worker, events, seconds)``."""
 
     def chunks(*rows, **measured):
         records = [worker(name) for name in sorted({row[2] for row in rows})]
@@ -52,7 +52,7 @@ BRANCHES = [{"branch": "x", "compressed_bytes": 3}, {"branch": "y", "compressed_
             "same size; record a run with two chunk sizes."),
         ),
         (
-            # Dataset names of CMS differ in the first part only.
+            # CMS dataset names differ in the first part only.
             [(name, "f.root", "w1", 1000, 1.0) for name in ("/DY/Run3/NANO", "/TT/Run3/NANO")],
             {},
             "Cost of a chunk of /DY/Run3/NANO and /TT/Run3/NANO: not known from this run: ",
@@ -167,7 +167,7 @@ def test_without_a_cluster_chunks_have_tables_and_a_timeline(build, worker, chun
 
 
 def attempts(*rows):
-    """Chunk attempts from ``(dataset, events, seconds, outcome)``."""
+    """Return chunk attempts from ``(dataset, events, seconds, outcome)``."""
     names = ("dataset", "events", "compute_seconds", "outcome")
     types = (pl.String, pl.Int64, pl.Float64, pl.String)
     frame = pl.DataFrame(rows, dict(zip(names, types, strict=True)), orient="row")

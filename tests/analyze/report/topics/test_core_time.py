@@ -6,7 +6,7 @@ from analyze.report.reading import plain, texts
 
 
 def test_figures_add_up_to_the_core_time(section, worker, task, run):
-    """Of two threads for 10 s, one computes for 4 s."""
+    """One of two threads computes for 4 of 10 s."""
     found = section(
         "core-time", worker("w1"), worker("w2"), task("a", t=0.0), *run("a", 0.0, 4.0)
     )

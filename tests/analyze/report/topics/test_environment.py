@@ -1,4 +1,4 @@
-"""The environment, and the script that runs a program again."""
+"""The environment, and the script that reruns a program."""
 
 import json
 import shlex
@@ -15,7 +15,7 @@ HOSTILE = "1; touch pwned #`touch pwned`$(touch pwned)\ntouch pwned\u2028\u202e"
 
 @pytest.fixture
 def facts():
-    """Records of facts, given as section, name, value."""
+    """Return records of facts, given as section, name, value."""
 
     def facts(*rows):
         names = ("section", "name", "value")
@@ -29,7 +29,7 @@ def facts():
 
 @pytest.fixture
 def written(opened, facts):
-    """The lines of the script of a run with some facts."""
+    """Return the lines of the script of a run with some facts."""
 
     def written(*rows, workers=()):
         trace, about = opened(*facts(*rows), *workers)

@@ -1,4 +1,4 @@
-"""Failures, and the events that were logged with Dask; what is lost."""
+"""Failures, the events that were logged with Dask, and losses."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from roast_analyze.report.topics import failures
 
 @pytest.fixture
 def fail(task, move):
-    """Records of a task that failed with an exception."""
+    """Return the records of a task that failed with an exception."""
 
     def fail(key, exception, **fields):
         return (
@@ -26,7 +26,7 @@ def event(t, payload, topic="x"):
 
 
 def test_long_lists_and_texts_are_cut(open_trace, fail):
-    """Of an exception the beginning is kept, of a traceback the end."""
+    """The beginning of an exception is kept, and the end of a traceback."""
     traceback = "first" + "line\n" * 1000 + "last"
     events = (event(float(i), "y" * 1000) for i in range(250))
 

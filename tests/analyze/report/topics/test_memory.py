@@ -15,7 +15,7 @@ def query(opened):
 
 @pytest.fixture
 def fetch(move):
-    """An attempt on w1 that fetched, given as pairs of source and seconds."""
+    """Return an attempt that fetched results, given as pairs of source and seconds."""
 
     def fetch(key, *fetches, worker="w1"):
         parts = [
@@ -162,7 +162,7 @@ def test_the_limit_of_a_worker_is_drawn_without_that_of_all(sentences, worker, s
 
 
 def heatmap(*rows, recorded=False, names=("0", None, "<b>x"), workers=(1, 1, 4)):
-    """The heatmap of cells ``(from_row, to_row, bytes, seconds)``."""
+    """Return the heatmap of cells ``(from_row, to_row, bytes, seconds)``."""
     columns = ("from_row", "to_row", "bytes", "seconds")
     types = (pl.Int64, pl.Int64, pl.Int64, pl.Float64)
     cells = pl.DataFrame(rows, schema=dict(zip(columns, types, strict=True)), orient="row")

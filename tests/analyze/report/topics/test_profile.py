@@ -41,7 +41,7 @@ def built(stacks):
 
 @pytest.fixture
 def graph():
-    """The flame graph of (stack in letters, *part), and its samples as the page decodes them.
+    """Return the flame graph of (stack in letters, *part), and its decoded samples.
 
     Samples are by (stack, worker, prefix, bucket).
     """
@@ -70,7 +70,7 @@ def test_a_stack_becomes_a_path_of_the_tree(graph):
         ("ad", "w1", "p", 1, 1), ("ad", "w2", "q", 2, 4),
     )  # fmt: skip
 
-    # Workers and prefixes by their samples: w1 and p have 6, w2 and q 4.
+    # Workers and prefixes are ranked by samples: w1 and p have 6, w2 and q 4.
     assert samples == {
         ("/a/b/c", 0, 0, 0): 3,
         ("/a/b", 0, 0, 0): 2,
@@ -168,7 +168,7 @@ def test_the_size_of_the_page_is_bounded(monkeypatch, limit, functions):
 
 
 def profile(frames, counts, **fields):
-    """A record of one stack, seen as often as ``counts`` says in each second from 1.0."""
+    """Return a record of one stack, with `counts` samples by second, from 1.0."""
     depth = range(1, len(frames) + 1)
     return {
         "kind": "profile", "t": 9.0, "start_t": 1.0, "stop_t": 9.0, "interval_seconds": 0.01,

@@ -55,7 +55,7 @@ def test_load_by_bucket(query, worker, task, move):
     assert (moved["transitions_per_second"] * moved["seconds"]).to_list() == [1.0, 1.0]
     assert moved["slowest_loop_seconds"].to_list() == [None, 0.7]
     assert (load["ready"] * load["seconds"]).sum() == pytest.approx(2.0)
-    # Tasks of one instant are a batch.
+    # Tasks submitted at the same time are one batch.
     assert (found.batches, found.tasks, found.largest) == (3, 6, 4)
     submitted = load.filter(pl.col("tasks") > 0).select("t", "batches", "tasks").rows()
     assert submitted == [(pytest.approx(1.0), 1, 1), (pytest.approx(8.0), 2, 5)]
@@ -63,7 +63,7 @@ def test_load_by_bucket(query, worker, task, move):
     assert load["stolen"].sum() == 2
 
 
-def test_ready_tasks_beside_busy_threads_wait_for_one(sentences, worker, task, move, run):
+def test_ready_tasks_wait_for_a_free_thread(sentences, worker, task, move, run):
     waits = [(task(f"a-{n}"), move(2.0, f"a-{n}", "waiting>queued")) for n in range(3)]
 
     text = sentences(

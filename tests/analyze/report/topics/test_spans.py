@@ -13,7 +13,7 @@ def span(span_id, *path, t=0.0, parent_id=None):
 
 
 def computed(span_id, seconds):
-    """A fine metric of the tasks of a span."""
+    """Return a fine metric of the tasks of a span."""
     known = {"worker": "w1", "context": "execute", "prefix": "a", "activity": "thread-cpu"}
     return {"kind": "fine_metric", "t": 9.0, **known, "span_id": span_id, "unit": "seconds",
             "delta": seconds}  # fmt: skip
@@ -118,7 +118,7 @@ def test_a_span_begins_with_the_time_range(write_trace, worker, task, run):
     ]
 
 
-def test_the_clock_of_a_worker_is_before_that_of_the_scheduler(section, worker, task, run):
+def test_the_clock_of_a_worker_is_behind_that_of_the_scheduler(section, worker, task, run):
     late = task("x-1", t=5.0, span_id="a")
 
     built = section("spans", worker("w1"), span("a", "a"), late, *run("x-1", 1.0, 2.0))

@@ -45,7 +45,7 @@ def test_a_computation_is_on_the_lane_of_its_thread(stream, worker, task, run):
     ("most_cells", "width", "cells"),
     [
         (60, 1.0, [(0, 51, 0.25), (0, 53, 0.5), (0, 54, 1.0), (0, 55, 0.25)]),
-        # Buckets are merged until there are few sums.
+        # Buckets are merged until there are few enough sums.
         (1, 12.0, [(0, 4, 2.0)]),
     ],
 )

@@ -13,7 +13,7 @@ PREFIX = "The prefix of a task is the beginning of its key, usually a function n
 
 @pytest.fixture
 def attempts(task, run):
-    """Records of attempts at ``a-0``, ``a-1``, … that took so many seconds."""
+    """Return records of attempts at ``a-0``, ``a-1``, …, from their durations."""
 
     def attempts(*durations, groups=("a",)):
         for i, duration in enumerate(durations):
@@ -56,7 +56,7 @@ def test_groups_and_stragglers(section, sentences, attempts):
     ) in sentences("tasks", *attempts(*[1.0] * 12, *[3.0] * 5))
 
 
-def test_stragglers_beyond_the_table_count(open_trace, attempts):
+def test_stragglers_that_are_not_listed_are_counted(open_trace, attempts):
     found = tasks.query(open_trace(*attempts(*[1.0] * 40, *range(43, 63)))).stragglers
 
     assert (found.rows.height, found.total) == (tasks.STRAGGLER_ROWS, 20)

@@ -22,12 +22,12 @@ UTILIZATION = pl.DataFrame({
 
 
 def of_kinds(*kinds):
-    """Kinds from ``(prefix, dataset, runs, seconds)``."""
+    """Return kinds from ``(prefix, dataset, runs, seconds)``."""
     types = {"prefix": pl.String, "dataset": pl.String, "runs": pl.Int64, "seconds": pl.Float64}
     return pl.DataFrame(kinds, schema=types, orient="row").with_row_index("kind")
 
 
-#: Two workers, the first with two threads, and something of everything.
+#: Two workers, the first with two threads, and at least one bar, cell, transfer and mark.
 STREAM = TaskStream(
     workers=pl.DataFrame(
         {"worker": ["tcp://a:1", "tcp://b:1"], "name": ["0", "<b>"], "lanes": [2, 1]}
@@ -106,7 +106,7 @@ def test_the_data_of_a_timeline():
     assert [choice.text for choice in drawn.legend] == ["load", "sum"]
     assert drawn.marks == ("erred", "joined", "worker lost")
     assert (drawn.has_transfers, drawn.has_cells) == (True, True)
-    # With one dataset there is nothing to select.
+    # A single dataset cannot be selected.
     assert [choice.text for choice in drawn.prefixes] == ["load", "sum"]
     assert drawn.datasets == ()
     assert [choice.text for choice in drawn.workers] == ["worker 0", "<b>"]

@@ -10,7 +10,7 @@ from roast_analyze.report.topics import core_time, loss, verdict
 
 @pytest.fixture
 def built(opened):
-    """The verdict of a trace of some records."""
+    """Build the verdict of a trace of some records."""
 
     def built(*records, stop_t=10.0):
         trace, context = opened(*records, stop_t=stop_t)
@@ -44,7 +44,7 @@ def built(opened):
         ),
     ],
 )  # fmt: skip
-def test_what_the_run_did(run, text):
+def test_the_summary_of_a_run(run, text):
     assert plain(verdict.summarize(Run(wall_seconds=10.0, **run))) == text
 
 
@@ -80,7 +80,7 @@ def test_what_the_run_did(run, text):
         ),
     ],
 )  # fmt: skip
-def test_what_failed(run, text):
+def test_the_outcome_of_a_run(run, text):
     assert plain(verdict.describe_outcome(Run(**run))) == text
 
 
@@ -93,7 +93,7 @@ def test_what_failed(run, text):
         ("the scheduler closed", "Nothing failed."),
     ],
 )
-def test_what_ended_the_recording(built, worker, task, run, reason, text):
+def test_the_end_of_the_recording(built, worker, task, run, reason, text):
     records = [worker("w1"), task("a-1"), *run("a-1", 1.0, 3.0)]
     end = {
         "kind": "trailer", "t": 20.0, "segment": 1, "records_by_kind": {},
@@ -142,7 +142,7 @@ def test_findings_and_their_absence(built, worker, task, run):
 
 
 def test_a_remark_has_no_saving(built, worker, task, run, chunk):
-    """Events of TT take three times as long, which is no fault."""
+    """Events of TT take three times as long, which is not a fault."""
     records = [worker("w1")]
     for number, (dataset, seconds) in enumerate([("DY", 0.5), ("TT", 1.5)] * 4):
         key, start = f"P-{number}", 2.5 * (number // 2) + 0.5 * (number % 2)

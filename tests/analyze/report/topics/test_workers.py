@@ -70,7 +70,7 @@ def counted(*rows, recorded_t=0.1):
     return {trace.name: trace for trace in drawn.data}
 
 
-def test_the_worker_count_and_who_joined_left_or_was_lost():
+def test_the_worker_count_and_the_workers_that_joined_left_or_were_lost():
     drawn = counted(
         ("w1", 2, 0.0, None, False),
         ("w2", 2, 4.0, 8.0, False),
@@ -85,7 +85,7 @@ def test_the_worker_count_and_who_joined_left_or_was_lost():
         "left": ((8,), (2,), ([1, "w2"],)),
         "lost": ((6,), (3,), ([1, "&lt;b&gt;3"],)),
     }
-    # Threads are drawn if workers differ in them.
+    # The threads are drawn if workers have different numbers of them.
     threads = counted(("w1", 2, 0.0, None, False), ("w2", 8, 5.0, 8.0, False))["threads"]
     assert (threads.y, threads.yaxis) == ((2, 10, 2, 2), "y2")
 
@@ -101,7 +101,7 @@ def test_the_figure_of_many_changes_is_small():
 
 
 def drawn(processes, *ticks, limit=100, spilled=0):
-    """Maxima and curves of processes; ticks are (t, worker, server_id, cpu, memory, executing).
+    """Return maxima and curves; ticks are (t, worker, server_id, cpu, memory, executing).
 
     Curves are given as description and path.
     """
@@ -120,8 +120,8 @@ def drawn(processes, *ticks, limit=100, spilled=0):
 
 
 def test_sparklines_of_each_process():
-    # A restarted worker has the same address, but is another process. Curves of a column have
-    # one scale, that of memory ends at the limit; values are repeated until the last sample.
+    # A restarted worker has the same address, but is another process. Curves of a column share
+    # one scale; that of memory ends at the limit. Values are repeated until the last sample.
     maxima, curves = drawn(
         [("w1", "a"), ("w2", "b"), ("w1", "c"), ("w1", None)],
         (2.0, "w1", "a", 50.0, 80, 1.0),
@@ -148,7 +148,7 @@ def test_sparklines_of_each_process():
 
 
 def test_samples_without_measurements_are_not_drawn():
-    # The worker "w" sent samples, but no values.
+    # The worker "w" sent samples without values.
     _, curves = drawn(
         [("v", "a"), ("w", "b")],
         (1.0, "v", "a", 50.0, 80, 1.0),

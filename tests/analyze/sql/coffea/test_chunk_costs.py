@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def costs(open_trace, worker, chunk, run):
-    """Return the rows of a trace with chunks ``(events, seconds)``, one after the other.
+    """Return the rows of chunk_costs for chunks ``(events, seconds)``, one after another.
 
     Each worker first processes a chunk that takes 10 s.
     """
@@ -60,7 +60,7 @@ def test_fit_without_noise_is_exact(costs):
     assert row["fixed_share"] == pytest.approx(10 * 0.5 / total)
 
 
-def test_chunks_beside_the_first_one_of_a_process_are_left_out(open_trace, worker, chunk, run):
+def test_the_first_chunk_of_each_thread_is_left_out(open_trace, worker, chunk, run):
     """Four threads: the first chunks import modules for 3 s, whatever their size."""
     records = [worker("w1", nthreads=4)]
     for number in range(40):

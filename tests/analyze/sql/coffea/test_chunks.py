@@ -1,4 +1,4 @@
-"""View chunks: task attempts, chunk identities and measurements combined."""
+"""View chunks: task attempts combined with metadata and measurements of chunks."""
 
 PLACE = {
     "dataset": "DY", "filename": "f.root", "treename": "Events", "entry_start": 100,
@@ -59,11 +59,11 @@ def test_records_that_are_repeated_incomplete_or_out_of_order(rows, chunk, run, 
         chunk("attempt", **{**MEASURED, "run_id": 2}),
         chunk("erred", **IDENTITY),
         *run("erred", 1.0, 2.0, outcome="erred", exception="OSError()"),
-        # The identity is known only from the measurement of another attempt.
+        # The dataset is known only from the measurement of another attempt.
         *run("lost", 1.0, 2.0, outcome="lost", run_id=1),
         *run("lost", 3.0, 4.0, "w2", run_id=2),
         chunk("lost", **{**MEASURED, "run_id": 2, "worker": "w2"}),
-        # Metadata of a file is no chunk.
+        # File metadata is not a chunk.
         chunk("metadata", **metadata),
         *run("metadata", 1.0, 2.0),
         *run("no identity", 1.0, 2.0, run_id=1),
@@ -113,7 +113,7 @@ def test_nothing_read_is_0_and_unknown_is_null(rows, chunk, run):
 
 
 def test_chunks_without_events(ask, chunk, run):
-    """A suppressed exception makes a skipped chunk; events of a checkpoint are not known."""
+    """A chunk with a suppressed exception is skipped; a checkpoint has no event count."""
     loaded = {**IDENTITY, "filename": "loaded.root"}
     found = ask(
         chunk("bad", **IDENTITY),
@@ -136,11 +136,11 @@ def test_chunks_without_events(ask, chunk, run):
     assert found("SELECT what, exception FROM failures") == [("chunk skipped", "E()")]
 
 
-# -- dask-awkward: the task processes what it has read ---------------------------------
+# -- dask-awkward: a task reads and processes its chunks -------------------------------
 
 
 def read(chunk, key, filename, start, stop, **fields):
-    """Return a measurement that ends with reading."""
+    """Return a measurement that ends after reading."""
     entries = {"entry_start": 0, "entry_stop": 10, "events": 10}
     about = {"dataset": "DY", "filename": filename, "treename": "Events", **entries}
     times = {"start_t": start, "stop_t": stop, "until": "read"}
@@ -148,7 +148,7 @@ def read(chunk, key, filename, start, stop, **fields):
 
 
 def test_tasks_of_one_or_several_chunks(ask, chunk, run):
-    """The process time of one is the compute minus the read time; several divide their totals.
+    """Process time is the compute minus the read time; several chunks share the totals.
 
     A chunk that its task reads twice is one row.
     """

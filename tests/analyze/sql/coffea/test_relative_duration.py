@@ -9,7 +9,7 @@ EVENTS = 1000
 
 
 def times(files, workers, chunks, noise, slow, seed=0):
-    """Return chunks ``(file, worker, seconds)``, of which some take longer."""
+    """Yield chunks ``(file, worker, seconds)``, some of which take longer."""
     draw = random.Random(seed)
     for file in files:
         for _ in range(chunks):
@@ -69,10 +69,10 @@ def test_half_of_the_workers_can_be_slow(relative_duration, noise):
 
 
 def nothing_slow(seed):
-    """Yield chunks of runs in which nothing but chance, content or the machine differs."""
+    """Yield the chunks of runs that vary only by chance or content."""
     draw = random.Random(seed)
     yield times(FILES * 5, WORKERS, 4, 0.5, {}, seed)
-    # Datasets, and files of a dataset, differ in what they contain.
+    # Datasets, and files of a dataset, differ in content.
     yield times(FILES, WORKERS, 20, 0.1, {f"TT_{i}.root": 5.0 for i in range(6)}, seed)
     content = {f"DY_{number}.root": draw.lognormvariate(0.0, 0.3) for number in range(12)}
     yield times(content, WORKERS, 20, 0.05, content, seed)
@@ -87,8 +87,8 @@ def test_differences_that_are_not_slow(relative_duration, seed):
 def test_null_if_files_and_workers_cannot_be_separated(relative_duration):
     chunks = [
         *times(["DY_0.root", "DY_1.root"], ["w0", "w1"], 10, 0.0, {}),
-        *times(["DY_2.root"], ["w2"], 10, 0.0, {"DY_2.root": 9.0}),  # the file, or w2?
-        *times(["TT_0.root"], ["w0", "w1"], 10, 0.0, {"TT_0.root": 9.0}),  # or all of TT?
+        *times(["DY_2.root"], ["w2"], 10, 0.0, {"DY_2.root": 9.0}),  # the file or w2
+        *times(["TT_0.root"], ["w0", "w1"], 10, 0.0, {"TT_0.root": 9.0}),  # or all of TT
     ]
 
     found, called_slow = relative_duration(chunks)

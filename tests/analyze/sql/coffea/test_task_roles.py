@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def analysis(task, chunk):
-    """The graph of a Runner: metadata of two files, four chunks."""
+    """Return the graph of a Runner with metadata of two files and four chunks."""
     files = ["automatic_retries-f1", "automatic_retries-f2"]
     chunks = [f"Proc-{i}" for i in range(4)]
     return [

@@ -1,4 +1,4 @@
-"""One rule at a time, on small traces."""
+"""Fixtures that apply one rule to a small trace."""
 
 import pytest
 
@@ -25,8 +25,8 @@ def apply(open_trace):
 def process(chunk, run):
     """Return the records of chunks that workers process one after the other.
 
-    Each chunk is a dictionary: seconds, and optionally worker, file, events, the seconds from
-    its assignment to its start, and what was measured. Chunks of a file follow each other.
+    Each chunk is a dictionary of seconds and, optionally, worker, file, events,
+    dispatch_seconds and measurements. Chunks of a file have consecutive entries.
     """
 
     def process(*chunks: dict) -> list[dict]:

@@ -34,7 +34,7 @@ def test_short_chunks_of_the_same_size(apply, process, worker, seconds, found):
             (
                 pytest.approx(saved * 0.1),
                 pytest.approx(0.7 * saved * 0.1),
-                # All of the processor's time can be fixed.
+                # All of the process time may be fixed.
                 pytest.approx(1.3 * saved * (0.1 + 0.2)),
                 "Use chunks of about 20,000 events (now 1,000).",
             )
@@ -67,7 +67,7 @@ def test_opening_that_includes_preloading(apply, process, worker, read_seconds, 
 
 
 @pytest.mark.parametrize(("dispatch_seconds", "found"), [(0.05, True), (0.0, False)])
-def test_the_way_of_short_chunks_to_a_thread(apply, process, worker, dispatch_seconds, found):
+def test_the_dispatch_of_short_chunks(apply, process, worker, dispatch_seconds, found):
     measured = {"open_seconds": 0.0, "process_seconds": 0.09}
     chunks = [{"seconds": 0.09, "dispatch_seconds": dispatch_seconds, **measured}] * 20
 
@@ -106,7 +106,7 @@ def test_threads_wait_for_the_last_large_chunk(apply, process, worker, chunks, i
 
 @pytest.mark.parametrize(("open_seconds", "events"), [(0.5, 250), (1.5, None)])
 def test_smaller_chunks_open_the_file_more_often(apply, process, worker, open_seconds, events):
-    """A smaller chunk takes at least five times as long as opening."""
+    """A recommended chunk takes at least five times as long as opening."""
     names = ["w1", "w2", "w1"]
     chunks = [{"seconds": 10.0, "worker": n, "open_seconds": open_seconds} for n in names]
 
@@ -129,7 +129,7 @@ def test_a_longer_chunk_at_the_end_is_a_long_tail(apply, process, worker):
     ("baskets", "read_seconds", "found"), [(4, 0.8, True), (2, 0.8, False), (4, 0.02, False)]
 )
 def test_baskets_of_several_chunks(apply, process, worker, baskets, read_seconds, found):
-    # A counter has 4 bytes per event, in a basket for that many chunks.
+    # A counter has 4 bytes per event, so its basket spans `baskets` chunks.
     counter = {"branch": "nJet", "compressed_bytes": 10, "uncompressed_bytes": baskets * 4_000}
     read = {"branches": [counter], "read_seconds": read_seconds}
     chunks = [{"seconds": 1.0, "open_seconds": 0.1, "file_bytes": 10**6, **read}] * 4

@@ -4,7 +4,7 @@ import pytest
 
 
 def test_gaps(apply, worker, task, run):
-    """Two gaps of 10 s and 5 s; the 20 s before the first graph are none."""
+    """Two gaps of 10 s and 5 s; the 20 s before the first graph do not count."""
     records = [
         worker("w1", nthreads=2),
         task("a", t=20.0), *run("a", 20.0, 30.0),
@@ -16,7 +16,7 @@ def test_gaps(apply, worker, task, run):
     ) == [(pytest.approx(30.0), pytest.approx(0.65 * 15.0), pytest.approx(15.0))]
 
 
-def test_time_without_workers_is_no_gap(apply, worker, gone, task, run):
+def test_time_without_workers_is_not_a_gap(apply, worker, gone, task, run):
     """The cluster has no worker from 35 s to 70 s; the next graph is submitted at 40 s."""
     records = [
         worker("w1"), gone("w1", 35.0, "retire-workers"), worker("w2", t=70.0),

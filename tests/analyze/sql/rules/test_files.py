@@ -58,7 +58,7 @@ def test_a_slow_file_that_is_submitted_first(apply, process, workers):
 
 @pytest.mark.parametrize(("read_seconds", "found"), [(1.2, ["c.root"]), (0.2, [])])
 def test_slow_input_of_few_chunks(apply, process, workers, read_seconds, found):
-    """How many bytes were read is not known."""
+    """The number of bytes read is unknown."""
     files = {"a.root": 1.0, "b.root": 1.0, "c.root": 2.0, "d.root": 1.0, "e.root": 1.0}
     chunks = [
         {**chunk, "read_seconds": read_seconds if chunk["file"] == "c.root" else 0.2}
@@ -131,7 +131,7 @@ def test_server_that_is_slower_than_local_files(apply, process, worker, seconds,
 
 @pytest.mark.parametrize(("seconds", "found"), [(0.8, True), (0.2, False)])
 def test_slow_link_of_a_host(apply, process, worker, seconds, found):
-    """Workers of two hosts read the same files; the first chunk of each does not count."""
+    """Workers of two hosts read the same files; the first chunk of each worker is left out."""
     chunks = [
         {
             "file": f"root://near:1094//{number}.root",
@@ -153,7 +153,7 @@ def test_slow_link_of_a_host(apply, process, worker, seconds, found):
 def test_single_slow_server(apply, process, worker, seconds, found):
     chunk = {"file": "https://far/1.root", "seconds": 10.0, "bytes_read": 10**7, "requests": 10}
     read = {"open_seconds": 1.0, "read_seconds": seconds - 1.0}
-    # At 5 MB/s or more, reading of 10 MB is not slow.
+    # At 5 MB/s or more, reading 10 MB is not slow.
     read = read if found else {"open_seconds": 0.5, "read_seconds": 1.4}
 
     assert apply("slow-storage", worker("w1"), *process(*[{**chunk, **read}] * 3)) == (
@@ -168,7 +168,7 @@ def test_single_slow_server(apply, process, worker, seconds, found):
 def test_single_server_with_slow_requests(
     apply, process, worker, read_seconds, requests, found
 ):
-    """Opening and reading take at least 0.1 s a request, or only opening does."""
+    """Requests of 0.1 s are slow, unless reading takes less than half as long as opening."""
     chunk = {"file": "https://far/1.root", "seconds": 10.0, "bytes_read": 10**5}
     chunk |= {"open_seconds": 4.0, "read_seconds": read_seconds, "requests": requests}
 
@@ -259,15 +259,15 @@ def test_the_sentence_about_a_dataset_agrees_with_its_totals(apply, process, wor
     )
     assert "Submit this dataset first" in change
 
-    # Its chunks are the first ones.
+    # Its chunks come first.
     [(change,)] = apply(
         "expensive-dataset", worker("w1"), *process(*chunks[::-1]), columns="change"
     )
     assert change == "No change is needed."
 
 
-def test_a_dataset_beside_one_without_time_of_its_own(apply, process, worker):
-    """All that is known of DY is reading."""
+def test_a_dataset_beside_one_that_only_reads(apply, process, worker):
+    """Chunks of DY spend all of their time reading."""
     chunks = [{"seconds": 1.0, "read_seconds": 1.0, "dataset": "DY"}] * 6
     chunks += [{"seconds": 3.0, "dataset": "TT", "file": "2.root"}] * 6
 

@@ -258,7 +258,7 @@ def test_unmanaged_memory_pauses_a_worker(
 def test_spilling_because_of_unmanaged_memory(
     apply, worker, task, run, sample, managed_bytes, rule
 ):
-    """Without 600 MB of other memory, 400 MB of results would not be written to disk."""
+    """Without 600 MB of unmanaged memory, 400 MB of results would not be spilled."""
     records = [
         worker("w1", name="A"),
         task("a-1"),

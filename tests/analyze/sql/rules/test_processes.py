@@ -83,7 +83,7 @@ def test_a_worker_and_its_replacement_count_once(apply, worker, told, sample, go
 
 @pytest.mark.parametrize(("nthreads", "found"), [(4, True), (1, False)])
 def test_threads_on_a_host_without_a_free_core(apply, worker, told, sample, nthreads, found):
-    """Waiting for the GIL looks like waiting for a core; other processes gain nothing."""
+    """Waiting for the GIL cannot be distinguished from waiting for a core."""
     assert apply(
         "gil",
         worker("w1", nthreads=nthreads),
@@ -135,7 +135,7 @@ def test_calls_that_hold_the_gil_without_using_the_cpu(
     coroutine_seconds,
     confidence,
 ):
-    """Of the 200 s that four threads compute, the profiler samples only some."""
+    """The profiler samples only some of the 200 s that four threads compute."""
     profile = {
         "kind": "profile",
         "t": 50.0,
@@ -223,7 +223,7 @@ def test_dask_itself_uses_the_cpu(apply, worker, sample):
     )
 
 
-def test_reading_is_no_waiting_for_other_threads(apply, worker, process, sample):
+def test_reading_is_not_waiting_for_other_threads(apply, worker, process, sample):
     chunks = [{"seconds": 10.0, "read_seconds": 8.0, "open_seconds": 0.0}] * 5
 
     assert (

@@ -1,4 +1,4 @@
-"""Findings of all rules together: limits, ranks, and what is reported if nothing else is."""
+"""Findings of all rules together: limits, ranks, and idle time that no rule explains."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_no_cost_exceeds_the_run(monkeypatch, findings, worker):
 
 
 def test_ranges_lie_within_the_run(findings, worker, task, run):
-    """Of two threads, one is idle for 90 s."""
+    """Of two threads, one is idle for 95 s."""
     records = [worker("w1"), worker("w2"), task("nap-1"), *run("nap-1", 0.0, 5.0, "w2")]
     records += [task("fit-1"), *run("fit-1", 0.0, 100.0)]
     for least, most in findings(*records, columns="wall_seconds_min, wall_seconds_max"):
@@ -67,7 +67,7 @@ def test_idle_time_does_not_reduce_the_remaining_work(findings, worker, task, ru
 
 
 def test_skipped_files_rank_first(findings, process, worker, chunk, run):
-    """A chunk of 1 s is lost; the other thread is idle for 20 of 80 s."""
+    """A file is skipped; one of two threads is idle for the last 10 s."""
     chunks = [{"seconds": 10.0, "worker": f"w{number % 2 + 1}"} for number in range(7)]
     bad = {"dataset": "TT", "filename": "bad.root", "exception": "OSError: not a ROOT file"}
     records = [
@@ -80,7 +80,7 @@ def test_skipped_files_rank_first(findings, process, worker, chunk, run):
 
 
 def test_idle_time_that_no_rule_explains(findings, worker, task, run):
-    """Tasks wait on w1 for 60 s while w2 is idle."""
+    """Tasks wait on w1 for 50 s while w2 is idle."""
     records = [worker("w1"), worker("w2"), task("nap-1"), *run("nap-1", 0.0, 40.0, "w2")]
     for number in range(10):
         begin = 10.0 * number
@@ -98,7 +98,7 @@ def test_idle_time_that_no_rule_explains(findings, worker, task, run):
 
 
 def test_idle_time_in_which_little_computed(apply, worker, task, run):
-    # "load" computes for 6 s of a gap of 80 s between the graphs of w1.
+    # "load" computes for 6 of the 80 s between two other graphs.
     [(entity, sentence)] = apply(
         "idle-threads",
         worker("w1"),

@@ -1,4 +1,4 @@
-"""Rule restricted-tasks: some workers have more of the work that only they may do."""
+"""Rule restricted-tasks: work that only some workers may do is unevenly divided."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_workers_that_tasks_may_not_use_are_not_in_excess(
 
 
 def test_failed_attempts_are_work_too(apply, worker, task, run):
-    """w1 computes 20 tasks twice, since each fails once; w2 may not."""
+    """w1 computes 20 tasks twice, since each fails once; w2 may not run them."""
     records = [worker("w1"), worker("w2")]
     for number in range(20):
         key, begin, again = f"fit-{number}", 1.0 * number, number + 0.5

@@ -69,7 +69,7 @@ def test_tasks_that_wait_for_any_worker_can_be_placed(apply, worker, task, run, 
 
 @pytest.mark.parametrize(("gpus", "found"), [(1, True), (2, False)])
 def test_scarce_resources(apply, worker, task, run, gpus, found):
-    """20 s of work that need a GPU, on two threads, of which one or two can have it."""
+    """20 s of work on two threads needs a GPU, which one or both have."""
     records = [
         worker(f"w{number}", resources={"GPU": 1} if number <= gpus else None)
         for number in (1, 2)

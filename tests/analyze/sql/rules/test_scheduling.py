@@ -1,11 +1,11 @@
-"""Rules about tasks on their way: short ones, a busy scheduler, large graphs, transfers."""
+"""Rules short-tasks, scheduler-saturated, large-graph and transfers."""
 
 import pytest
 
 
 @pytest.fixture
 def tasks(task, run):
-    """Return 300 tasks of w1, each `seconds` long and on its way for the rest of 0.3 s."""
+    """Return 300 tasks of w1 that take 0.3 s each and compute for the last `seconds`."""
 
     def tasks(seconds):
         records = []
@@ -43,7 +43,7 @@ def test_the_overhead_of_short_tasks(apply, worker, task, run, dispatch_seconds,
 
 
 def samples(interval_seconds):
-    """Return samples of the scheduler with a time from tick to tick of its event loop."""
+    """Return samples of the scheduler with an interval between ticks of its event loop."""
     metrics = {"event_loop_interval": interval_seconds, "cpu": 50.0}
     return [{"kind": "scheduler_sample", "t": float(t), "metrics": metrics} for t in range(90)]
 
@@ -65,7 +65,7 @@ def test_a_scheduler_that_keeps_up(apply, worker, tasks, seconds, interval_secon
 
 @pytest.fixture
 def large_graph(worker, task, run):
-    """Return a graph of some bytes that takes from 30 s to 40 s to the scheduler."""
+    """Return a graph of `nbytes` that is sent at 30 s and arrives at 40 s."""
 
     def large_graph(nbytes):
         graph = {"kind": "graph", "t": 30.0, "client": "c", "key": "look_up-1", "value": {}}
@@ -86,12 +86,12 @@ def large_graph(worker, task, run):
 
 
 def test_a_large_graph(apply, large_graph):
-    """Two threads wait for 20 s, 10 s of them while the graph is on its way."""
+    """Two threads wait for 20 s, 10 s of them while the graph is sent."""
     assert apply("large-graph", *large_graph(50_000_000)) == [("look_up", pytest.approx(40.0))]
 
 
 def test_a_large_graph_after_work_of_the_client(apply, large_graph):
-    """Of the 20 s, the program of the client works for 8 s before it makes the graph."""
+    """For 8 of the 20 s, the client's program works before it builds the graph."""
     activity = {"kind": "client_activity", "t": 28.0, "client": "c", "activity": "own"}
     activity |= {"name": "f", "start_t": 19.0, "stop_t": 28.0}
     records = [*large_graph(50_000_000), activity]
@@ -109,14 +109,14 @@ def test_a_graph_that_is_not_large(apply, large_graph):
 
 
 def activity(name, activity, start_t, stop_t):
-    # Return what the program of the client did.
+    """Return an activity of the client's program."""
     about = {"name": name, "activity": activity, "start_t": start_t, "stop_t": stop_t}
     return {"kind": "client_activity", "t": stop_t, "client": "c", **about}
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(12.0, True), (4.0, False)])
 def test_a_graph_that_is_slow_to_build(apply, large_graph, seconds, found):
-    """The workers wait from 20 s to 40 s; building takes 5 % of the run, or less."""
+    """The workers wait from 20 s to 40 s; building takes more or less than 5 % of the run."""
     records = [
         *large_graph(9_000_000),
         # Only the part after the previous task counts.
@@ -152,7 +152,7 @@ def test_the_start_of_a_program_is_not_a_slow_graph(
 
 @pytest.fixture
 def combined(worker, task, run):
-    """Return a task that fetches the result of another worker for some seconds."""
+    """Return a task that fetches a result from another worker for `seconds`."""
 
     def combined(seconds):
         phases = [("transfer", 10.0, 10.0 + seconds, "w1"), ("compute", 10.0 + seconds, 60.0)]
@@ -177,7 +177,7 @@ def test_a_scheduler_that_stalls_while_no_task_ends(apply, worker, tasks):
 
 
 def test_a_function_that_blocks_the_scheduler(apply, worker, tasks):
-    """Threads wait for 60 s, 54 s of them while the event loop stands still."""
+    """Threads wait for 60 s, 54 s of them while the event loop is blocked."""
     stalls = [{"kind": "stall", "t": t, "start_t": t, "stop_t": t + 0.6} for t in range(90)]
     records = [worker("w1"), *tasks(0.1), *samples(0.05), *stalls]
     [(core_seconds, sentence)] = apply(
@@ -188,7 +188,7 @@ def test_a_function_that_blocks_the_scheduler(apply, worker, tasks):
 
 
 def test_a_scheduler_that_is_blocked_while_a_graph_arrives(apply, worker, task, run):
-    """Its event loop stands still from 0 to 8 s; tasks are assigned at 1 s and begin at 8 s."""
+    """Its event loop is blocked from 0 to 8 s; tasks are assigned at 1 s and begin at 8 s."""
     records = [worker("w1", nthreads=4)]
     for n in range(4):
         phases = [("compute", 8.0, 20.0)]
@@ -202,8 +202,8 @@ def test_a_scheduler_that_is_blocked_while_a_graph_arrives(apply, worker, task, 
     assert "was blocked once, for 7.0 s in all" in sentence
 
 
-def test_large_graphs_that_are_on_their_way_at_once(apply, worker, task, run):
-    """Ten graphs are sent from 30 s on, and the last one arrives at 40 s."""
+def test_large_graphs_that_are_sent_at_once(apply, worker, task, run):
+    """Ten graphs are sent at 30 s, and the last one arrives at 40 s."""
     records = [worker("w1"), task("first", stimulus_id="s"), *run("first", 0.0, 30.0)]
     for number in range(10):
         key, t = f"predict-{number}", 31.0 + number
@@ -247,7 +247,7 @@ def test_transfers_that_delay_the_dispatch_of_other_tasks(apply, combined, task,
     [(64 * 2**20, 10.0, True), (1_000_000, 10.0, False), (64 * 2**20, 3.0, False)],
 )
 def test_large_results_of_the_client(apply, worker, task, run, nbytes, seconds, found):
-    """Two threads are idle while the client fetches a result, which takes 5 % of the run."""
+    """Two threads are idle while the client fetches a result."""
     wants = {"t": 1.0, "action": "desires", "keys": ["merge-1"]}
     found_rows = apply(
         "transfers",

@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def naps(worker, task, run):
-    """Return tasks on workers; each has the duration of its worker, and a host."""
+    """Return workers on hosts, with tasks of the duration given for each worker."""
 
     def naps(**durations):
         records = [
@@ -143,7 +143,7 @@ def test_a_host_that_is_slow_now_and_then(apply, worker, task, run, slow, found)
 
 
 def test_other_work(apply, naps, worker, task, run):
-    """Long tasks of another prefix on one worker are other work."""
+    """Long tasks of another prefix do not make a worker slow."""
     records = [*naps(a1=1.0, b1=1.0), worker("c1")]
     for number in range(12):
         key, begin = f"fit-{number}", 5.0 * number

@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def cluster(worker, task, run):
-    """Return workers with tasks of 1 s, w1 until 20 s, w2 until 10 s; then w2 has others."""
+    """Return tasks of 1 s, on w1 until 20 s and w2 until 10 s, then `durations` on w2."""
 
     def cluster(*durations, is_chain=False, prefix="fit", inputs=None):
         records = [worker("w1"), worker("w2")]
@@ -40,7 +40,7 @@ def cluster(worker, task, run):
         # As many tasks as threads in both rounds, or in one.
         ([0.0, 0.0, 0.0, 0.0, 10.0, 10.0, 10.0, 10.0], False),
         ([0.0, 0.0, 0.0, 0.0], False),
-        # They follow each other.
+        # They run one after another.
         ([0.0, 10.0, 20.0, 30.0, 40.0], False),
     ],
 )
@@ -94,18 +94,18 @@ def test_a_chain_that_began_late(apply, cluster):
 
 
 def test_a_last_task_that_is_not_longer(apply, cluster):
-    """Tasks of 1 s cannot fill the thread while one of 1.5 s ends."""
+    """The last tasks take 1.5 s, the others 1 s."""
     assert apply("long-tail", *cluster(*[1.5] * 8)) == []
 
 
-def test_the_tail_of_a_worker_that_stood_still(apply, cluster, sample):
+def test_the_tail_of_a_worker_that_stopped_responding(apply, cluster, sample):
     heartbeats = [sample(t + 0.5, "w2", last_seen=min(t, 11.0)) for t in range(38)]
     assert apply("long-tail", *cluster(30.0, prefix="nap"), *heartbeats) == []
     assert apply("long-tail", *cluster(30.0, prefix="nap")) != []
 
 
 def test_a_chain(apply, cluster):
-    """Fits of 3 s each need the one before: from 20 s to 40 s, one thread is idle."""
+    """Each fit of 3 s needs the previous one: from 20 s to 40 s, one thread is idle."""
     found = apply("low-parallelism", *cluster(*[3.0] * 10, is_chain=True))
     assert found == [("fit", pytest.approx(20.0, rel=0.05))]
     assert apply("long-tail", *cluster(*[3.0] * 10, is_chain=True)) == []
@@ -132,7 +132,7 @@ def test_parallel_chains(apply, worker, task, run, chains, confidence):
 
 @pytest.mark.parametrize(("seconds", "rule"), [(1.0, "long-tail"), (4.0, "low-parallelism")])
 def test_a_long_task_between_others(apply, cluster, seconds, rule):
-    """Tasks after a fit of 30 s form a chain with it only if they take a tenth as long."""
+    """Tasks after a fit of 30 s form a chain with it if they take at least a tenth as long."""
     records = cluster(30.0, *[seconds] * 5, is_chain=True)
     found = {name: apply(name, *records) for name in ("long-tail", "low-parallelism")}
     assert [name for name, rows in found.items() if rows][:1] == [rule]
@@ -175,7 +175,7 @@ def test_a_long_chunk_that_started_first(apply, process, worker):
 
 
 def test_a_merge(apply, cluster):
-    """Of 20 results, 1.5 s each: a tree with a fan-in of 4 takes 25 s on two threads."""
+    """Merging 20 results, 1.5 s each, on two threads is fastest with a fan-in of 4."""
     inputs = [f"nap-w1-{number}" for number in range(20)]
     records = cluster(30.0, is_chain=True, prefix="merge", inputs=inputs)
     [(entity, change)] = apply("low-parallelism", *records, columns="entity, change")

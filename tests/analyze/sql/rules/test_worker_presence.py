@@ -1,4 +1,4 @@
-"""Rules about workers that are not there, not needed or do not compute."""
+"""Rules late-workers, excess-workers, silent-worker and paused-workers."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_a_worker_that_joined_when_there_was_nothing_to_do(apply, worker, naps):
 
 @pytest.mark.parametrize(("submitted_t", "core_seconds"), [(30.0, None), (10.0, 20.0)])
 def test_time_without_workers(apply, worker, task, run, gone, naps, submitted_t, core_seconds):
-    """From 10 s on, there is no worker, until one joins at 30 s, for a task of the client."""
+    """There is no worker from 10 s until one joins at 30 s and runs a task."""
     records = [
         worker("w1"), *naps("w1", 0, 10), gone("w1", 10.0, "retire-workers-1.0"),
         task("fit-1", t=submitted_t),
@@ -151,7 +151,7 @@ def test_a_worker_that_computes_without_heartbeats(apply, worker, naps, heartbea
     )
 
 
-def test_long_tasks_that_hold_the_lock(apply, worker, task, run, heartbeats):
+def test_long_tasks_that_hold_the_gil(apply, worker, task, run, heartbeats):
     """Each task takes 20 s, with and without heartbeats."""
     records = [worker("w1")]
     for number in range(4):

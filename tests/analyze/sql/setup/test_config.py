@@ -1,4 +1,4 @@
-"""Dask's configuration in effect, and what of it is not the default."""
+"""View config: Dask's configuration in effect, and its differences from the defaults."""
 
 QUERY = (
     "SELECT name, value, process, default_value, differs, varies, is_declared, processes, "
@@ -58,7 +58,7 @@ def test_the_last_file_or_variable_that_sets_an_option_is_its_source(rows, told)
     ]
 
 
-def test_options_that_every_run_has_of_its_own(rows, told):
+def test_run_specific_options(rows, told):
     own = {
         "scheduler-address": "x",
         "distributed.scheduler.contact-address": None,
@@ -77,7 +77,7 @@ def test_options_that_every_run_has_of_its_own(rows, told):
     assert dict(found) == dict.fromkeys(own, True) | dict.fromkeys(shared, False)
 
 
-def test_nonsense_is_no_configuration(rows, told):
+def test_invalid_facts_are_ignored(rows, told):
     facts = told("client", ["a"], "b", {"c": 1}) + told("worker", {}, {"a": 1}, worker="w")
     nothing = {"kind": "environment", "t": 0.0, "section": "process", "name": "x", "value": 3}
 

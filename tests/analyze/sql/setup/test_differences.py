@@ -10,7 +10,7 @@ EVERYWHERE = ["client", "scheduler", "worker"]
 
 @pytest.fixture
 def compare(write_trace):
-    """Return the differences of traces of some facts."""
+    """Return the differences between traces with these facts."""
 
     def compare(*traces):
         paths = [
@@ -25,7 +25,7 @@ def compare(write_trace):
 
 @pytest.fixture
 def run(told):
-    """Return the facts of a run with some configuration, and packages of its workers."""
+    """Return the facts of a run with a configuration and packages of its workers."""
 
     def run(configuration, packages=(), pid=1, workers=2):
         ours = [["dask", "1"]]
@@ -40,7 +40,7 @@ def run(told):
 
 
 def test_options_packages_and_arguments_of_the_cluster(compare, run):
-    """Process numbers, addresses, worker counts and temporary directories are no difference."""
+    """Process IDs, addresses, worker counts and temporary directories do not count."""
     cores = {"kind": "environment", "t": 0.0, "section": "cluster", "name": "cores"}
     one = [
         *run({"temporary-directory": "/tmp/1", "mine": 3}, [["x", "1"], ["y", "1"]]),
@@ -61,7 +61,7 @@ def test_options_packages_and_arguments_of_the_cluster(compare, run):
     ]
 
 
-def test_each_is_compared_with_the_first(compare, run):
+def test_each_run_is_compared_with_the_first(compare, run):
     runs = [run({"a.b": spill}) for spill in (0.1, 0.2, 0.1)]
 
     assert compare(*runs) == [("configuration", "a.b", "0.1", "0.2", EVERYWHERE, "T1")]

@@ -1,4 +1,4 @@
-"""Jobs of batch systems, from environment variables and files, and as format 2.2 has them."""
+"""View jobs: batch jobs, derived from variables and files or recorded as in format 2.2."""
 
 # fmt: off
 SLURM = {

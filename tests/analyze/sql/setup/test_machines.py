@@ -1,4 +1,4 @@
-"""Machines, and what processes may use of them."""
+"""View machines: hosts, and the limits of the processes on them."""
 
 QUERY = "SELECT host, process, processes, cores, cgroup_cores, python, workers FROM machines"
 

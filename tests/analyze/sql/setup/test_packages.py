@@ -1,4 +1,4 @@
-"""Versions of the software in each process."""
+"""View packages: versions of the software in each process."""
 
 QUERY = "SELECT package, version, process, processes, workers, differs FROM packages"
 
@@ -11,7 +11,7 @@ def test_versions_by_kind_of_process(rows, told, worker):
         *told("client", packages=ours, python="3.11.7"),
         *told("worker", packages=ours, python="3.11.7", worker="w0"),
         *told("worker", packages=theirs, python="3.11.7", worker="w1"),
-        # Dask reports a few packages of a worker; its own record of them is complete.
+        # Dask reports only some packages of a worker; the recorder records all.
         worker("w0", versions={"msgpack": "1"}) | {"server_id": "id-w0"},
     ) == [
         ("dask", "1", "client", 1, None, False),

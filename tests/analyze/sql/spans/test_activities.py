@@ -31,7 +31,7 @@ def test_each_metric_belongs_to_one_column(open_trace):
 
 
 def test_time_that_is_idle_or_reported_twice_is_excluded(ask):
-    """Shuffles report as foreground of p2p and in execute: `ShuffleRun._capture_metrics`."""
+    """Shuffles report their time as p2p foreground, too: `ShuffleRun._capture_metrics`."""
     foreground = {"context": "p2p", "prefix": "foreground"}
     background = {"context": "p2p", "prefix": "background-comms"}
 

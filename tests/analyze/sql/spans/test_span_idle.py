@@ -12,7 +12,7 @@ def span(span_id, parent_id=None):
 
 
 def test_thread_time_that_metrics_do_not_explain(rows, worker, gone, task, run, move):
-    """Two workers of two threads; the second one leaves after 6 s."""
+    """Two workers with two threads each; the second one leaves after 6 s."""
     assert rows(
         "SELECT span_id, start_t, stop_t, thread_seconds, known_seconds, idle_seconds, "
         "idle_share FROM span_idle ORDER BY span_id",

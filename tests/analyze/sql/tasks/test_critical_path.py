@@ -1,4 +1,4 @@
-"""Views critical_path and task_slack: runs whose longest path is known."""
+"""Views critical_path and task_slack, on runs with a known critical path."""
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_a_dependency_on_another_worker(path, worker, task, run):
 
 
 def test_a_task_that_was_stolen(path, worker, task, move):
-    """It waited on the first worker until the second one stole it, and computed at once."""
+    """It waits on the first worker until the second one steals it and starts it at once."""
     assert path(
         worker("w1"),
         worker("w2"),
@@ -84,8 +84,8 @@ def test_a_task_that_was_stolen(path, worker, task, move):
     ]  # fmt: skip
 
 
-def test_waiting_for_a_thread_goes_on_with_what_it_computed(found, worker, task, run):
-    """Of two threads, b waits for that of the long task, and not for its input or the other."""
+def test_a_task_follows_the_one_that_occupied_its_thread(found, worker, task, run):
+    """The task b waits for the thread of `long`, not for its input or the other thread."""
     assert found(
         worker("w1", nthreads=2),
         worker("w2"),
@@ -121,7 +121,7 @@ def test_a_queued_task_follows_the_one_that_made_room(path, worker, task, run, m
 
 
 def test_a_final_merge_is_not_to_blame_for_the_tail(found, worker, task, run):
-    """c-4 may end 10 s later, and so may c-1: the delay before c-4 stays the same."""
+    """c-4 can end 10 s later, and so can c-1, since the delay between them stays the same."""
     chunks = [f"c-{n}" for n in (1, 2, 3, 4)]
     assert found(
         *(worker(f"w{n}") for n in (1, 2, 3)),
@@ -139,7 +139,7 @@ def test_a_final_merge_is_not_to_blame_for_the_tail(found, worker, task, run):
 
 
 def test_a_transfer_that_ends_after_the_thread_is_free(path, worker, task, run):
-    """The thread was free at 30 s; the inputs of b came at 70 s, from a."""
+    """The thread is free at 30 s; the transfer of the result of a ends at 70 s."""
     assert path(
         worker("w1"),
         worker("w2"),
@@ -158,7 +158,7 @@ def test_a_transfer_that_ends_after_the_thread_is_free(path, worker, task, run):
 
 
 def test_failed_and_lost_attempts(path, worker, task, run, gone):
-    """The second attempt of a waits for the failure, its third one for a new worker."""
+    """The second attempt waits until the first one fails, the third one for a new worker."""
     assert path(
         worker("w1"),
         task("a"),
@@ -223,7 +223,7 @@ def test_late_and_paused_workers(path, worker, task, run):
 
 
 def test_the_client_between_graphs(found, worker, task, run):
-    """The client waited for early and late, and not for the tasks that ended later."""
+    """The client waits for early and late, not for the tasks that end later."""
     update = {
         "action": "update-graph", "stimulus_id": "second",
         "metrics": {"start_timestamp_seconds": 45.0},
@@ -271,7 +271,7 @@ def test_a_task_that_computes_when_the_trace_ends(found, worker, task, run):
 
 
 def test_a_worker_whose_clock_is_ahead(path, worker, task, run):
-    """The phases are taken to be earlier by as much as they end after the result came."""
+    """The phases are shifted back so that they end when the result arrives."""
     assert path(
         worker("w1"),
         task("a"),

@@ -50,7 +50,7 @@ def test_latency_of_each_attempt(rows, run, move, came, change):
         *came("all parts", 0.99, 1.125, 2.125, 4.75),
         *run("clocks", 1.0, 4.0, phases=[("compute", 2.0, 3.0)]),
         *came("clocks", 0.99, 0.75, 1.0, 1.0),
-        # The dependency `fetched` is fetched, but not sent to be executed.
+        # The dependency `fetched` is fetched, not executed.
         *run("fetched", 1.0),
         change(2.0, "fetched", "released>fetch", "compute-task-0.99"),
         change(2.0, "fetched", "fetch>flight", "compute-task-0.99"),

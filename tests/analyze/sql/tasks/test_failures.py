@@ -22,7 +22,7 @@ def test_failed_attempts_in_order_of_time(rows, task, run):
 
 
 def test_worker_removals_that_are_failures(rows, worker, gone):
-    """A connection broke, or Dask reports whether the removal was expected."""
+    """Failures are unexpected removals and, without an event of Dask, broken connections."""
     broke, retired = "handle-worker-cleanup-5.0", "retire-workers-5.0"
     removed = {"action": "remove-worker", "expected": False}
     lost = {"processing-tasks": ["a", "b"], "lost-computed-tasks": ["c"]}

@@ -5,7 +5,7 @@ import pytest
 
 @pytest.fixture
 def update():
-    """Return Dask's event of a graph."""
+    """Return Dask's event for a graph."""
 
     def update(stimulus_id, t, topic="scheduler", status="OK", **metrics):
         payload = {"action": "update-graph", "stimulus_id": stimulus_id, "status": status}
@@ -27,7 +27,7 @@ def sent():
 
 
 def test_costs_of_graphs(rows, task, update):
-    """The graph `u2` is cancelled, and that of `u3` has no event, as with older schedulers."""
+    """The graph `u2` is cancelled, and `u3` has no event, as with older schedulers."""
     metrics = {
         "tasks": 3, "new_tasks": 2, "key_collisions": 0, "duration_seconds": 0.5,
         "start_timestamp_seconds": 1.0, "materialization_duration_seconds": 0.2,

@@ -2,7 +2,7 @@
 
 
 def test_latencies_on_scheduler_and_worker(rows, move, run, task):
-    """`queued` has all of them, `direct` no transfers and queue."""
+    """`queued` has all latencies, `direct` neither transfers nor a queue."""
     phases = [
         ("transfer", 4.0, 5.0, "w2"),
         ("transfer", 4.25, 4.5, "w3"),
@@ -31,7 +31,7 @@ def test_latencies_on_scheduler_and_worker(rows, move, run, task):
         move(0.0, "no-worker", "released>waiting"),
         move(0.25, "no-worker", "waiting>no-worker"),
         move(8.0, "no-worker", "no-worker>processing", worker="w1"),
-        # A difference of clocks is visible.
+        # A clock difference shows as a negative latency.
         *run("clocks", 1.0, 2.0, phases=[("compute", 1.25, 2.25)]),
         # What happened before the recording is unknown.
         {**task("was-queued"), "state": "queued", "t": 0.5},

@@ -1,4 +1,4 @@
-"""Idle time that attempts explain while threads lack tasks."""
+"""Table _scarce_attempts: idle time of other threads during attempts."""
 
 import pytest
 

@@ -23,7 +23,7 @@ def computed(task, run):
 
 
 def test_relative_duration_and_excess(ask, computed, task, run):
-    """The median is that of the prefix; too few attempts of a prefix have none."""
+    """The median is that of the prefix; a prefix with too few attempts has none."""
     found = ask(
         *computed(),
         task("add-slow"),

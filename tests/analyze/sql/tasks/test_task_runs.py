@@ -6,7 +6,7 @@ COMPUTED = {"worker": "w1", "startstops": [{"action": "compute", "start": 2.0, "
 ENDS = [
     ("memory", "task-finished-4.6", {**COMPUTED, "nbytes": 8}, ("memory", 2.5, 8, None)),
     ("erred", "task-erred-4.6", {**COMPUTED, "exception": "E()"}, ("erred", 2.5, None, "E()")),
-    # The task killed its workers: no times, but a verdict.
+    # The task killed its workers: no times, but an exception.
     ("erred", "handle-worker-cleanup-4.6", {"exception": "K()"}, ("erred", None, None, "K()")),
     ("released", "task-erred-4.6", {**COMPUTED, "exception": "E()"},
      ("retried", 2.5, None, "E()")),
@@ -46,7 +46,7 @@ def test_lost_with_a_worker_removed_for_an_unknown_reason(rows, move, run, worke
         move(2.0, "a", "processing>released", "meteorite-2.0"),
         move(2.0, "b", "processing>released", "meteorite-2.0"),
         gone("w1", 2.0, "meteorite-2.0"),
-        # The start of a lost attempt is that of a heartbeat, unless it was about another one.
+        # The start of a lost attempt is from a heartbeat, unless that reports an earlier one.
         *run("c", 1.0, 4.0, outcome="lost", start_t=2.5),
         *run("c", 5.0, 6.0, outcome="lost", start_t=4.5),
         *run("c", 7.0, 8.0, outcome="lost"),
@@ -99,7 +99,7 @@ def test_attempts_of_a_key(rows, move, run, task):
 
 
 def test_times_of_phases(rows, run):
-    """Null without phases, and 0 without an action."""
+    """Null without phases, and 0 for an action that did not occur."""
     phases = {
         "all": [
             ("transfer", 1.0, 1.5, "w2"), ("transfer", 1.25, 1.5, "w3"),
@@ -169,7 +169,7 @@ def test_queued_seconds_from_the_latest_waiting(rows, move, run):
 
 
 def test_attempt_that_began_before_the_recording(rows, task, move, run):
-    """The start is unknown, the values of the end are recorded."""
+    """Its start is unknown; the values at its end are recorded."""
     _, end = run("a", 0.0, 1.0, run_id=7, phases=[("compute", 0.1, 1.0)])
 
     assert rows(

@@ -1,7 +1,7 @@
 """View imports."""
 
 
-def test_a_file_without_records_has_none(rows):
+def test_records_of_each_imported_file(rows):
     def imported(filename, **records):
         about = {"name": "darshan", "filename": filename, "source": filename, "value": {}}
         return {"kind": "import", "t": 1.0, "records_by_kind": records, **about}

@@ -1,4 +1,4 @@
-"""View loss; damage of files is tested in test_load.py."""
+"""View loss; damaged files are tested in test_load.py."""
 
 import json
 
@@ -13,7 +13,7 @@ DROPPED = "dropped while recording"
 
 @pytest.fixture
 def losses(write_trace):
-    """Return the losses of a trace after a change of its lines, sealed again if it is."""
+    """Return the losses of a trace whose lines were changed, with a new checksum if `seal`."""
 
     def losses(*records, change, seal=False):
         path = write_trace(*records)

@@ -126,10 +126,10 @@ def test_threads_of_the_cluster(ask, worker, gone, run, sample):
     )
     replaced = gone("w1", 50.0, "handle-worker-cleanup-50.0")
     for records, expected in [
-        # A worker that takes the place of another one is not a peak.
+        # A replacement of a worker does not raise the peak.
         ([worker("w1", nthreads=3), replaced, worker("w2", 50.0, nthreads=3)],
          (2, 1, 3, 300.0, None)),
-        # A worker without a start counts from the beginning.
+        # A worker without a recorded start counts from the start of the run.
         ([sample(50.0, nthreads=2)], (1, 1, 2, 200.0, None)),
         ([worker("w1", nthreads=0), *run("a", 1.0, 2.0)], (1, 1, 0, 0.0, None)),
         ([worker("w1", nthreads=None), *run("a", 1.0, 2.0)], (1, 1, 0, None, None)),

@@ -1,4 +1,4 @@
-"""View core_time: what every thread-second was used for."""
+"""View core_time: the use of every thread-second."""
 
 import math
 
@@ -64,7 +64,7 @@ def test_outcomes(rows, worker, task, run, move):
 
 
 def test_chunks_without_a_cluster(rows, worker, chunk):
-    """A second attempt at b succeeds; the last two chunks run beside each other."""
+    """A second attempt at b succeeds; the last two chunks run in parallel."""
     on_w1 = {"worker": "w1", "dataset": "B"}
     assert rows(
         """
@@ -96,7 +96,7 @@ def test_chunks_without_a_cluster(rows, worker, chunk):
 
 
 def test_lost_attempts_that_had_begun(rows, worker, task, run, gone, sample):
-    """That of w1 computes although w1 is paused; that of w2 as long as w2 was seen."""
+    """The paused w1 goes on computing; w2 computes until its last heartbeat."""
     assert rows(
         QUERY,
         worker("w1"),
@@ -165,8 +165,8 @@ def test_until_a_task_is_stolen_it_waits_on_another_worker(rows, worker, task, r
     ]
 
 
-def test_threads_without_tasks_are_divided_as_the_work_is(rows, worker, task, run, move):
-    """A merge of 10 s waits for 50 s: the mean of 10 / (10 + x) for x from 50 to 0."""
+def test_threads_without_tasks_are_divided_like_the_work(rows, worker, task, run, move):
+    """A merge of 10 s waits for 50 s: its share is 10 / (10 + x), for x from 50 to 0."""
     dependencies = 10.0 * math.log((10.0 + 50.0) / 10.0)
     assert rows(
         QUERY,
@@ -232,7 +232,7 @@ def test_a_leaving_worker_starts_no_task(rows, worker, task, run, gone):
 
 @pytest.mark.parametrize("transitions", [1, 5, 100])
 def test_attempts_are_read_in_parts(rows, worker, task, run, move, monkeypatch, transitions):
-    """A key has two attempts, an attempt does not end, and tasks wait; parts divide them."""
+    """Parts do not change the times of repeated, unfinished and waiting tasks."""
     monkeypatch.setattr(core_time, "_TRANSITIONS_PER_QUERY", transitions)
     keys = [f"x-{number}" for number in range(6)]
     assert rows(

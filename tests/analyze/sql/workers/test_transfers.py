@@ -49,7 +49,7 @@ def test_reports_of_one_or_both_ends(rows, word):
 
 
 def test_reports_without_an_end(rows, word):
-    """Older workers do not name the reporter; a client is no worker, and has no clock."""
+    """Older workers do not name the reporter, and clients do not report."""
     keys = {"a": 10, "b": 20}
     assert rows(
         "FROM transfers ORDER BY start_t, stop_t",

@@ -11,8 +11,8 @@ def test_columns_of_a_sample(rows, sample):
         "server_id": "id",
     }  # fmt: skip
 
-    # A memory limit of 0 is none, and metrics can be missing. 4 of the 7 managed bytes are
-    # on disk.
+    # A memory limit of 0 means no limit, and metrics can be missing. 4 of the 7 managed bytes
+    # are on disk.
     samples = [sample(3.0, "w1", **fields), sample(4.0, memory_limit=0)]
     assert rows("SELECT * FROM worker_samples", *samples) == [
         (

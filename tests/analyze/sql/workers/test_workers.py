@@ -16,7 +16,7 @@ def test_totals_of_a_worker(rows, worker, gone, run, sample):
         *run("c", 5.0),
         *(sample(t, memory=memory) for t, memory in [(2.0, 10), (3.0, 30), (4.0, 20)]),
         gone("w1", 6.0, "retire-workers-6.25"),
-        # A memory limit of 0 is none.
+        # A memory limit of 0 means no limit.
         worker("w2", 7.0, memory_limit=0),
         # Workers without a recorded start.
         *run("d", 1.0, 2.0, worker="ran"),

@@ -174,7 +174,6 @@ async def _timed_graph(
 async def cost_of_a_tick(workers: int) -> dict[str, float]:
     """Return the time per worker of a sample, and the overhead of a heartbeat (µs)."""
     async with simulated_scheduler(workers) as scheduler:
-        heartbeat = scheduler.handlers["heartbeat_worker"]
 
         def beat() -> None:
             reported = metrics()
@@ -188,8 +187,7 @@ async def cost_of_a_tick(workers: int) -> dict[str, float]:
                 )
 
         addresses = list(scheduler.workers)
-        assert heartbeat is scheduler.handlers["heartbeat_worker"]
-        alone = _best(beat)
+        alone = _median_seconds(beat)
         recorder = Recorder()
         await recorder.attach(scheduler)
 
@@ -202,9 +200,9 @@ async def cost_of_a_tick(workers: int) -> dict[str, float]:
             recorder.drain()
 
         costs = {
-            "a sample of a worker": _best(sample) / workers * 1e6,
+            "a sample of a worker": _median_seconds(sample) / workers * 1e6,
             "a heartbeat without the recorder": alone / workers * 1e6,
-            "additional time with the recorder": (_best(beat_and_drain) - alone)
+            "additional time with the recorder": (_median_seconds(beat_and_drain) - alone)
             / workers
             * 1e6,
         }
@@ -219,7 +217,7 @@ class _Absorbed(dict[str, Any]):
         return ()
 
 
-def _best(function: Callable[[], None]) -> float:
+def _median_seconds(function: Callable[[], None]) -> float:
     seconds = []
     for _ in range(15):
         begun = time.thread_time()
@@ -316,7 +314,7 @@ def cost_of_a_run(
         _timed_run(client, scheduler, nothing, Path(folder), tasks)
         for name in names:
             recorder = RECORDERS[name]
-            shares, per_task, once = [], [], []
+            shares, per_task, once, without = [], [], [], []
             for turn in range(pairs):
                 order = [nothing, recorder] if turn % 2 else [recorder, nothing]
                 run = {
@@ -327,6 +325,7 @@ def cost_of_a_run(
                 shares.append((around[0] - alone) / alone * 100)
                 per_task.append((around[0] - alone) / tasks * 1e6)
                 once.append(around[1] - run[nothing][1])
+                without.append(alone)
                 _say(f"{name} {turn + 1}/{pairs}: {shares[-1]:+.1f} %")
             rows.append(
                 {
@@ -336,7 +335,7 @@ def cost_of_a_run(
                     "quartiles_percent": statistics.quantiles(shares, n=4)[::2],
                     "extra_us_a_task": statistics.median(per_task),
                     "once_milliseconds": statistics.median(once) * 1e3,
-                    "scheduler_us_a_task": alone / tasks * 1e6,
+                    "scheduler_us_a_task": statistics.median(without) / tasks * 1e6,
                 }
             )
     return rows

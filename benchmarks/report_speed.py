@@ -124,7 +124,7 @@ def read_reports(browser: Any, reports: dict[Path, Report], openings: int) -> No
         for page in list(reports)[:: -1 if turn % 2 else 1]:
             reports[page].openings.append(opening(browser, page))
     for page, report in reports.items():
-        _say(f"{report.tasks:,} tasks: {report.all_ms:,.0f} ms to open; now as a reader")
+        _say(f"{report.tasks:,} tasks: {report.all_ms:,.0f} ms to open; measuring interactions")
         report.latencies = interactions(browser, page)
 
 

@@ -3,7 +3,7 @@
 A block whose first line is a comment ``# Not run in the tests: …`` is only compiled, and its
 calls are compared with the signatures of what it imports. A block with a file name after its
 language is written to that file. The lines of a ``text`` block must be in the output of the
-command above it.
+command above it, if that was run.
 """
 
 import ast
@@ -15,7 +15,8 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -70,7 +71,7 @@ def run(page: Path, folder: Path) -> None:
     blocks = BLOCK.findall(page.read_text("utf-8"))
     with ExitStack() as stack:
         names = {"__name__": "__main__", **provided(blocks, stack)}
-        output = ""
+        output: str | None = None
         for language, file, text in blocks:
             print(f"--- {page.name}: {language}\n{text}", flush=True)
             if file.endswith((".py", ".sql")):
@@ -78,13 +79,16 @@ def run(page: Path, folder: Path) -> None:
                 Path(file).write_text(text)
             elif language == "sh":
                 output = run_shell(text)
-            elif language == "text":
+            elif language == "text" and output is not None:
                 shown = " ".join(output.split())
                 lines = [" ".join(line.split()) for line in text.splitlines()]
-                assert not output or [line for line in lines if line not in shown] == []
-            else:
-                RUNNERS[language](text, names)
-                output = ""
+                assert [line for line in lines if line not in shown] == []
+            elif language != "text":
+                with redirect_stdout(StringIO()) as printed:
+                    RUNNERS[language](text, names)
+                output = printed.getvalue()
+            if text.startswith(MARK):
+                output = None
 
 
 def provided(blocks: list, stack: ExitStack) -> dict:

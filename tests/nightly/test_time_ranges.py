@@ -122,9 +122,7 @@ def test_adjacent_ranges_add_up(whole, tiles):
     runs = [Answer.of(tile.view("run")).rows[0] for tile in tiles]
 
     for name in ADDITIVE:
-        assert sum(opened_range[name] or 0 for opened_range in runs) == pytest.approx(
-            run[name] or 0
-        ), name
+        assert sum(row[name] or 0 for row in runs) == pytest.approx(run[name] or 0), name
 
 
 def test_core_time_of_adjacent_ranges_adds_up(whole, tiles):

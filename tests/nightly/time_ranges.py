@@ -10,7 +10,7 @@ from nightly.tasks import PARTS, Attempt, attempts, task_runs
 from nightly.totals import column, least, most, total
 
 #: Columns that are unknown before an attempt ends.
-TOLD_AT_THE_END = ("nbytes", "typename", "exception", "traceback")
+UNKNOWN_BEFORE_THE_END = ("nbytes", "typename", "exception", "traceback")
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ def _cut(attempt: Attempt, row: Row, from_t: float, until_t: float) -> Row:
     if parts:
         for name, actions in {"compute_seconds": ("compute",), **PARTS}.items():
             cut[name] = sum(
-                max(0, min(opened_range["stop"], until_t) - max(opened_range["start"], from_t))
-                for opened_range in parts
-                if opened_range["action"] in actions
+                max(0, min(phase["stop"], until_t) - max(phase["start"], from_t))
+                for phase in parts
+                if phase["action"] in actions
             )
     if row["end_t"] is not None and row["end_t"] >= until_t:
-        cut |= {"outcome": "unfinished", "kept": False, **dict.fromkeys(TOLD_AT_THE_END)}
+        cut |= {"outcome": "unfinished", "kept": False, **dict.fromkeys(UNKNOWN_BEFORE_THE_END)}
     return cut
 
 

@@ -232,7 +232,7 @@ def passage(t: float, key: str, name: str, **fields) -> dict:
 
 
 @returned
-def told(
+def process_facts(
     role: str,
     configuration=None,
     defaults=None,

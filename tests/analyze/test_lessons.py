@@ -82,7 +82,9 @@ def test_workers_without_work_cost_core_time(cost, worker, naps):
 
 
 @pytest.mark.parametrize(("cores", "share"), [(8, 3 / 4), (2, 1 / 2)])
-def test_the_cost_of_the_gil_is_limited_by_the_cores(cost, worker, told, sample, cores, share):
+def test_the_cost_of_the_gil_is_limited_by_the_cores(
+    cost, worker, process_facts, sample, cores, share
+):
     """Four threads take turns computing; one process per core could compute concurrently."""
     delta = {"kind": "fine_metric", "t": 50.0, "worker": "w1", "server_id": "id-w1-0.0"}
     delta |= {"context": "execute", "prefix": "a", "unit": "seconds"}
@@ -90,7 +92,7 @@ def test_the_cost_of_the_gil_is_limited_by_the_cores(cost, worker, told, sample,
     core_seconds, *_ = cost(
         "gil",
         worker("w1", nthreads=4),
-        *told("worker", worker="w1", machine=machine),
+        *process_facts("worker", worker="w1", machine=machine),
         {**delta, "activity": "thread-cpu", "delta": 100.0},
         {**delta, "activity": "thread-noncpu", "delta": 300.0},
         *(sample(t, cpu=100.0, executing=4, nthreads=4) for t in range(0, 100, 10)),
@@ -189,11 +191,13 @@ def test_client_gaps_do_not_depend_on_the_number_of_workers(open_trace, worker, 
     ],
 )
 def test_contention_that_was_not_recorded_is_unknown(
-    open_trace, worker, told, naps, facts, options, note
+    open_trace, worker, process_facts, naps, facts, options, note
 ):
     machine = {"machine": {"host": "h", **facts}} if facts else {}
     trace = open_trace(
-        worker("w1", host="h"), *told("worker", worker="w1", **machine), *naps("w1", 0.0, 10.0)
+        worker("w1", host="h"),
+        *process_facts("worker", worker="w1", **machine),
+        *naps("w1", 0.0, 10.0),
     )
     prediction = trace.what_if(**options).row(-1, named=True)
     assert f"contention for {note} is not known" in prediction["note"]

@@ -258,7 +258,7 @@ def test_a_loss_after_the_predicted_end_is_noted(open_trace, worker, gone, task,
     ],
 )
 def test_more_threads_than_cores_are_noted(
-    open_trace, worker, told, task, run, cpu_seconds, note
+    open_trace, worker, process_facts, task, run, cpu_seconds, note
 ):
     # Tasks use a core for a tenth of their time, for nine tenths, or it is not recorded.
     metric = {"kind": "fine_metric", "t": 10.0, "worker": "w1", "server_id": "id-w1-0.0"}
@@ -269,7 +269,9 @@ def test_more_threads_than_cores_are_noted(
     ]  # fmt: skip
     trace = open_trace(
         worker("w1", host="h"),
-        *told("worker", worker="w1", machine={"host": "h", "cores": 2, "usable_cores": 2}),
+        *process_facts(
+            "worker", worker="w1", machine={"host": "h", "cores": 2, "usable_cores": 2}
+        ),
         *(
             record
             for n in range(8)
@@ -283,13 +285,15 @@ def test_more_threads_than_cores_are_noted(
     assert notes.to_list() == [None, note]
 
 
-def test_threads_without_a_task_need_no_core(open_trace, worker, told, task, run):
+def test_threads_without_a_task_need_no_core(open_trace, worker, process_facts, task, run):
     """One task of 10 s that uses a core, on a host with two cores."""
     metric = {"kind": "fine_metric", "t": 10.0, "worker": "w1", "server_id": "id-w1-0.0"}
     metric |= {"context": "execute", "prefix": "a", "unit": "seconds", "delta": 10.0}
     trace = open_trace(
         worker("w1", host="h"),
-        *told("worker", worker="w1", machine={"host": "h", "cores": 2, "usable_cores": 2}),
+        *process_facts(
+            "worker", worker="w1", machine={"host": "h", "cores": 2, "usable_cores": 2}
+        ),
         *(task("a"), *run("a", 0.0, 10.0)),
         metric | {"activity": "thread-cpu"},
         stop_t=10.0,

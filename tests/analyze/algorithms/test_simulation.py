@@ -25,8 +25,7 @@ def test_tasks_run_by_priority_on_free_threads():
     independent = plan([3, 1, 2, 2], groups=[0, 0, 0, 0])
 
     assert ends(simulate(independent)) == [3, 4, 6, 8]
-    # Root tasks queue on the scheduler, up to one per thread more: the third task goes to the
-    # first worker that has finished one.
+    # Two workers take as long as two threads of one worker.
     two = replace(independent, workers=[Presence("a", "host", 1), Presence("b", "host", 1)])
     assert simulate(two).wall_seconds == 5
     wide = replace(independent, workers=[Presence("a", "host", 2)])

@@ -141,10 +141,10 @@ def test_a_hostile_trace_adds_no_command(written, worker):
     ]  # fmt: skip
 
 
-def test_sentences(sentences, facts, told):
+def test_sentences(sentences, facts, process_facts):
     def recorded_by_worker(n):
         job = {"system": "SLURM", "job_id": n, "queue": "cms", "cores": 8}
-        return told("worker", {"b": n}, {"b": 0}, worker=f"w{n}", jobs=[job])
+        return process_facts("worker", {"b": n}, {"b": 0}, worker=f"w{n}", jobs=[job])
 
     versions = [
         (f"{process} versions", f"p{n}", version)
@@ -155,7 +155,7 @@ def test_sentences(sentences, facts, told):
     assert sentences(
         "environment",
         *facts(*versions),
-        *told("scheduler", {"a": 1}, {"a": 2}),
+        *process_facts("scheduler", {"a": 1}, {"a": 2}),
         *recorded_by_worker(1),
         *recorded_by_worker(2),
     ) == (
@@ -165,6 +165,6 @@ def test_sentences(sentences, facts, told):
         "2 options of Dask's configuration differ from the default; 1 of them varies between "
         "processes. 2 workers in 2 batch jobs of SLURM, queue cms, 8 cores."
     )
-    assert sentences("environment", *told("scheduler", {}, {"a": 2})).endswith(
+    assert sentences("environment", *process_facts("scheduler", {}, {"a": 2})).endswith(
         "Dask's configuration is the default."
     )

@@ -5,11 +5,11 @@ def test_totals_in_order_of_cost(ask, chunk, run):
     def read(key, dataset, filename, *branches):
         names = ("branch", "compressed_bytes", "uncompressed_bytes", "read_seconds",
                  "decompress_seconds")  # fmt: skip
-        told = [dict(zip(names, branch, strict=False)) for branch in branches]
+        described = [dict(zip(names, branch, strict=False)) for branch in branches]
         entries = {"entry_start": 0, "entry_stop": 10}
         about = {"dataset": dataset, "filename": filename, "treename": "Events", **entries}
         attempt = run(key, 1.0, 2.0, run_id=ord(key))
-        return [*attempt, chunk(key, run_id=ord(key), branches=told, **about)]
+        return [*attempt, chunk(key, run_id=ord(key), branches=described, **about)]
 
     found = ask(
         *run("c", 0.5, 0.75, run_id=1, outcome="lost"),

@@ -4,7 +4,7 @@ PLACE = {
     "dataset": "DY", "filename": "f.root", "treename": "Events", "entry_start": 100,
     "entry_stop": 150, "file_uuid": "u",
 }  # fmt: skip
-IDENTITY = {**PLACE, "usermeta": {"xsec": 1.5}}
+DESCRIBED = {**PLACE, "usermeta": {"xsec": 1.5}}
 MEASURED = {
     **PLACE, "run_id": 7, "worker": "w1", "thread": 11, "start_t": 1.25, "stop_t": 2.75,
     "until": "processed", "source": "TTree", "events": 50, "open_seconds": 0.25,
@@ -21,7 +21,7 @@ MEASURED = {
 
 def test_chunk_with_measurement(open_trace, chunk, run):
     trace = open_trace(
-        chunk("a", **IDENTITY), *run("a", 1.0, 3.0, run_id=7), chunk("a", **MEASURED)
+        chunk("a", **DESCRIBED), *run("a", 1.0, 3.0, run_id=7), chunk("a", **MEASURED)
     )
 
     [row] = trace.frame("chunks").to_dicts()
@@ -54,10 +54,10 @@ def test_records_that_are_repeated_incomplete_or_out_of_order(rows, chunk, run, 
         "SELECT key, attempt, outcome, worker, dataset, events, bytes_read, exception "
         "FROM chunks ORDER BY key, attempt",
         # An attempt without transitions has no number.
-        chunk("attempt", **IDENTITY),
+        chunk("attempt", **DESCRIBED),
         *run("attempt", 1.0, 2.0, run_id=1),
         chunk("attempt", **{**MEASURED, "run_id": 2}),
-        chunk("erred", **IDENTITY),
+        chunk("erred", **DESCRIBED),
         *run("erred", 1.0, 2.0, outcome="erred", exception="OSError()"),
         # The dataset is known only from the measurement of another attempt.
         *run("lost", 1.0, 2.0, outcome="lost", run_id=1),
@@ -66,10 +66,10 @@ def test_records_that_are_repeated_incomplete_or_out_of_order(rows, chunk, run, 
         # File metadata is not a chunk.
         chunk("metadata", **metadata),
         *run("metadata", 1.0, 2.0),
-        *run("no identity", 1.0, 2.0, run_id=1),
-        chunk("no identity", run_id=1, dataset="QCD", events=5),
+        *run("not described", 1.0, 2.0, run_id=1),
+        chunk("not described", run_id=1, dataset="QCD", events=5),
         # The end of the first attempt is recorded after the start of the second one.
-        chunk("order", **IDENTITY),
+        chunk("order", **DESCRIBED),
         move(1.0, "order", "waiting>processing", worker="w1", run_id=1),
         move(3.0, "order", "waiting>processing", worker="w1", run_id=2),
         move(2.0, "order", "processing>released", "task-erred-2.0", worker="w1", run_id=1),
@@ -80,7 +80,7 @@ def test_records_that_are_repeated_incomplete_or_out_of_order(rows, chunk, run, 
         chunk("repeated", run_id=1, bytes_read=2),
         chunk("repeated", run_id=1, bytes_read=2),
         # Sent to w1, stolen by w2, and released by the client.
-        chunk("stolen", **IDENTITY),
+        chunk("stolen", **DESCRIBED),
         *run("stolen", 1.0, 2.0, outcome="cancelled", run_id=1),
         chunk("stolen", run_id=1, worker="w2"),
     ) == [
@@ -89,7 +89,7 @@ def test_records_that_are_repeated_incomplete_or_out_of_order(rows, chunk, run, 
         ("erred", 1, "erred", "w1", "DY", None, None, "OSError()"),
         ("lost", 1, "lost", "w1", "DY", None, None, None),
         ("lost", 2, "memory", "w2", "DY", 50, 1000, None),
-        ("no identity", 1, "memory", "w1", "QCD", 5, None, None),
+        ("not described", 1, "memory", "w1", "QCD", 5, None, None),
         ("order", 1, "unfinished", "w1", "DY", None, 1000, None),
         ("order", 2, "retried", "w1", "DY", None, None, None),
         ("repeated", 1, "memory", "w1", None, 1, 2, None),
@@ -114,9 +114,9 @@ def test_nothing_read_is_0_and_unknown_is_null(rows, chunk, run):
 
 def test_chunks_without_events(ask, chunk, run):
     """A chunk with a suppressed exception is skipped; a checkpoint has no event count."""
-    loaded = {**IDENTITY, "filename": "loaded.root"}
+    loaded = {**DESCRIBED, "filename": "loaded.root"}
     found = ask(
-        chunk("bad", **IDENTITY),
+        chunk("bad", **DESCRIBED),
         *run("bad", 1.0, 2.0, run_id=1),
         chunk("bad", run_id=1, events=50, exception="E()"),
         chunk("loaded", **loaded),

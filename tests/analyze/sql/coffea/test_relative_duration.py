@@ -32,11 +32,13 @@ def relative_duration(open_trace, worker, chunk, run):
             start = float(number) if start_of is None else start_of(number)
             records += run(f"c{number}", start, start + seconds, worker=name)
         trace = open_trace(*records, stop_t=1e4)
-        told = trace.rows(
+        found = trace.rows(
             "SELECT filename, relative_duration, is_slow FROM files "
             "UNION ALL SELECT worker, relative_duration, is_slow FROM workers"
         )
-        return {name: value for name, value, _ in told}, {name for name, _, bad in told if bad}
+        return {name: value for name, value, _ in found}, {
+            name for name, _, bad in found if bad
+        }
 
     return relative_duration
 

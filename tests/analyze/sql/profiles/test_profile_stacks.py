@@ -84,7 +84,7 @@ CASES = {
         {"root": 9, "f": 9, "b": 0, "c": 0},
         {"f": (0, 7, 9), "f/b": (1, 0, 0), "f/c": (1, 0, 0)},
     ),
-    "and no more than that": (
+    "samples within functions without counts belong to none": (
         {"root": 2, "f": 2, "b": 0, "c": 0},
         {"f": (0, 0, 2), "f/b": (1, 0, 0), "f/c": (1, 0, 0)},
     ),

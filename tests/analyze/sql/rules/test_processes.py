@@ -36,13 +36,13 @@ MACHINE = {"host": "h", "cores": 8, "usable_cores": 8}
     ],
 )
 def test_threads_that_wait_for_the_gil(
-    apply, worker, told, sample, cpu_percent, cpu_seconds, noncpu_seconds, found
+    apply, worker, process_facts, sample, cpu_percent, cpu_seconds, noncpu_seconds, found
 ):
     # Four threads and one core for 50 s: four processes need 12.5 s.
     assert apply(
         "gil",
         worker("w1", nthreads=4),
-        *told("worker", worker="w1", machine=MACHINE),
+        *process_facts("worker", worker="w1", machine=MACHINE),
         *metrics(cpu_seconds, noncpu_seconds),
         *(sample(t, cpu=cpu_percent, executing=4, nthreads=4) for t in range(0, 50, 10)),
         stop_t=50.0,
@@ -62,7 +62,7 @@ def test_threads_that_wait_for_the_gil(
     )
 
 
-def test_a_worker_and_its_replacement_count_once(apply, worker, told, sample, gone):
+def test_a_worker_and_its_replacement_count_once(apply, worker, process_facts, sample, gone):
     records = [
         worker("w1", name="A", nthreads=4),
         gone("w1", 25.0, "handle-worker-cleanup-1.0"),
@@ -70,7 +70,7 @@ def test_a_worker_and_its_replacement_count_once(apply, worker, told, sample, go
     records += [worker("w2", 25.0, name="A", nthreads=4)]
     for address, start in (("w1", 0), ("w2", 25)):
         server = {"worker": address, "server_id": f"id-{address}-{start}.0"}
-        records += told("worker", worker=address, machine=MACHINE)
+        records += process_facts("worker", worker=address, machine=MACHINE)
         records += [{**record, **server} for record in metrics(25.0, 75.0)]
         records += [
             sample(t, address, cpu=100.0, executing=4, nthreads=4)
@@ -82,12 +82,14 @@ def test_a_worker_and_its_replacement_count_once(apply, worker, told, sample, go
 
 
 @pytest.mark.parametrize(("nthreads", "found"), [(4, True), (1, False)])
-def test_threads_on_a_host_without_a_free_core(apply, worker, told, sample, nthreads, found):
+def test_threads_on_a_host_without_a_free_core(
+    apply, worker, process_facts, sample, nthreads, found
+):
     """Waiting for the GIL cannot be distinguished from waiting for a core."""
     assert apply(
         "gil",
         worker("w1", nthreads=nthreads),
-        *told("worker", worker="w1", machine={**MACHINE, "usable_cores": 1}),
+        *process_facts("worker", worker="w1", machine={**MACHINE, "usable_cores": 1}),
         *metrics(50.0, 150.0),
         *(sample(t, cpu=100.0, executing=4, nthreads=nthreads) for t in range(0, 50, 10)),
         stop_t=50.0,
@@ -95,12 +97,16 @@ def test_threads_on_a_host_without_a_free_core(apply, worker, told, sample, nthr
     ) == ([("a", "low", None, None)] if found else [])
 
 
-def test_cores_of_a_host_with_one_worker_after_another(apply, worker, told, sample, gone):
+def test_cores_of_a_host_with_one_worker_after_another(
+    apply, worker, process_facts, sample, gone
+):
     """Each of two workers has the core of the host for 25 s."""
     records = [worker("w1", nthreads=4), gone("w1", 25.0, "restart-1.0")]
     records += [worker("w2", t=25.0, nthreads=4), *metrics(50.0, 150.0)]
     for address, start in (("w1", 0), ("w2", 25)):
-        records += told("worker", worker=address, machine={**MACHINE, "usable_cores": 1})
+        records += process_facts(
+            "worker", worker=address, machine={**MACHINE, "usable_cores": 1}
+        )
         records += [
             sample(t, address, cpu=100.0, executing=4, nthreads=4)
             for t in range(start, start + 25, 5)
@@ -195,12 +201,14 @@ def test_event_loop_that_waits_for_the_gil_on_a_busy_machine(apply, worker, samp
     [(200.0, 2, True), (60.0, 2, False), (200.0, 4, False)],
 )
 def test_libraries_with_threads_of_their_own(
-    apply, worker, told, sample, cpu_percent, usable_cores, found
+    apply, worker, process_facts, sample, cpu_percent, usable_cores, found
 ):
     assert apply(
         "gil",
         worker("w1"),
-        *told("worker", worker="w1", machine={**MACHINE, "usable_cores": usable_cores}),
+        *process_facts(
+            "worker", worker="w1", machine={**MACHINE, "usable_cores": usable_cores}
+        ),
         *metrics(20.0, 20.0),
         *(sample(t, cpu=cpu_percent, executing=1, nthreads=1) for t in range(0, 50, 10)),
         stop_t=50.0,
@@ -328,13 +336,13 @@ def test_stall_of_a_computing_worker_costs_little(apply, worker, task, run):
         ("2.0", []),
     ],
 )
-def test_versions_that_differ(apply, worker, told, version, found):
+def test_versions_that_differ(apply, worker, process_facts, version, found):
     assert (
         apply(
             "version-mismatch",
             worker("w1"),
-            *told("client", packages=[["numpy", "2.0"]]),
-            *told("worker", worker="w1", packages=[["numpy", version]]),
+            *process_facts("client", packages=[["numpy", "2.0"]]),
+            *process_facts("worker", worker="w1", packages=[["numpy", version]]),
             columns="entity, sentence",
         )
         == found

@@ -39,8 +39,9 @@ def test_ranges_lie_within_the_run(findings, worker, task, run):
     """Of two threads, one is idle for 95 s."""
     records = [worker("w1"), worker("w2"), task("nap-1"), *run("nap-1", 0.0, 5.0, "w2")]
     records += [task("fit-1"), *run("fit-1", 0.0, 100.0)]
-    for least, most in findings(*records, columns="wall_seconds_min, wall_seconds_max"):
-        assert 0 <= least <= most <= 100.0
+    found = findings(*records, columns="wall_seconds_min, wall_seconds_max")
+    assert found
+    assert all(0 <= least <= most <= 100.0 for least, most in found)
 
 
 def test_the_remaining_work_bounds_a_saving(findings, process, worker):

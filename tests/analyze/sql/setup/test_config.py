@@ -7,12 +7,12 @@ QUERY = (
 DEFAULTS = {"a.b": 0.7, "a.list": ["x"], "a.none": None}
 
 
-def test_the_defaults_and_what_differs(rows, told):
-    scheduler = told("scheduler", {"a.b": 0.8, "mine": None}, DEFAULTS)
-    client = told("client", {"c.set": None}, {"c.set": 1})
+def test_the_defaults_and_what_differs(rows, process_facts):
+    scheduler = process_facts("scheduler", {"a.b": 0.8, "mine": None}, DEFAULTS)
+    client = process_facts("client", {"c.set": None}, {"c.set": 1})
     # Workers that are alike are one row, and what later segments repeat counts once.
-    workers = [told("worker", {}, {"w": 1}, worker=f"w{n}") for n in (0, 1, 2, 2)]
-    other = told("worker", {"w": 2}, {"w": 1}, worker="w3")
+    workers = [process_facts("worker", {}, {"w": 1}, worker=f"w{n}") for n in (0, 1, 2, 2)]
+    other = process_facts("worker", {"w": 2}, {"w": 1}, worker="w3")
 
     # Older traces contain a few options of the scheduler, without defaults.
     older = {"kind": "environment", "t": 0.0, "section": "dask configuration"}
@@ -30,7 +30,7 @@ def test_the_defaults_and_what_differs(rows, told):
     ]
 
 
-def test_the_last_file_or_variable_that_sets_an_option_is_its_source(rows, told):
+def test_the_last_file_or_variable_that_sets_an_option_is_its_source(rows, process_facts):
     sources = [
         {"kind": "file", "name": "/etc/dask/a.yaml", "options": ["a", "b", "c-c", "e", "mine"]},
         {"kind": "file", "name": "/home/u/.config/dask/b.yaml", "options": ["b", "same"]},
@@ -42,8 +42,8 @@ def test_the_last_file_or_variable_that_sets_an_option_is_its_source(rows, told)
 
     assert rows(
         "SELECT name, source, source_name FROM config WHERE process = 'client' OR name = 'a'",
-        *told("client", configuration, defaults, config_sources=sources),
-        *told("worker", configuration, defaults, worker="without sources"),
+        *process_facts("client", configuration, defaults, config_sources=sources),
+        *process_facts("worker", configuration, defaults, worker="without sources"),
     ) == [
         ("a", "file", "/etc/dask/a.yaml"),
         ("a", None, None),  # the worker's
@@ -58,7 +58,7 @@ def test_the_last_file_or_variable_that_sets_an_option_is_its_source(rows, told)
     ]
 
 
-def test_run_specific_options(rows, told):
+def test_run_specific_options(rows, process_facts):
     own = {
         "scheduler-address": "x",
         "distributed.scheduler.contact-address": None,
@@ -73,12 +73,16 @@ def test_run_specific_options(rows, told):
         "a.transport": "tcp",
     }
 
-    found = rows("SELECT name, is_run_specific FROM config", *told("client", own | shared, {}))
+    found = rows(
+        "SELECT name, is_run_specific FROM config", *process_facts("client", own | shared, {})
+    )
     assert dict(found) == dict.fromkeys(own, True) | dict.fromkeys(shared, False)
 
 
-def test_invalid_facts_are_ignored(rows, told):
-    facts = told("client", ["a"], "b", {"c": 1}) + told("worker", {}, {"a": 1}, worker="w")
+def test_invalid_facts_are_ignored(rows, process_facts):
+    facts = process_facts("client", ["a"], "b", {"c": 1}) + process_facts(
+        "worker", {}, {"a": 1}, worker="w"
+    )
     nothing = {"kind": "environment", "t": 0.0, "section": "process", "name": "x", "value": 3}
 
     assert rows("SELECT name, process FROM config", *facts, nothing) == [("a", "worker")]

@@ -24,16 +24,18 @@ def compare(write_trace):
 
 
 @pytest.fixture
-def run(told):
+def run(process_facts):
     """Return the facts of a run with a configuration and packages of its workers."""
 
     def run(configuration, packages=(), pid=1, workers=2):
         ours = [["dask", "1"]]
         alike = [configuration, DEFAULTS]
-        facts = told("scheduler", *alike, ours, pid=pid) + told("client", *alike, ours, pid=pid)
+        facts = process_facts("scheduler", *alike, ours, pid=pid) + process_facts(
+            "client", *alike, ours, pid=pid
+        )
         for n in range(workers):
             theirs = [*ours, *packages]
-            facts += told("worker", *alike, theirs, f"tcp://w:{pid}{n}", pid=pid)
+            facts += process_facts("worker", *alike, theirs, f"tcp://w:{pid}{n}", pid=pid)
         return facts
 
     return run

@@ -119,18 +119,18 @@ JOBS = [
 # fmt: on
 
 
-def test_jobs_are_derived_from_variables_and_files(open_trace, told):
+def test_jobs_are_derived_from_variables_and_files(open_trace, process_facts):
     facts = []
     for number, (variables, files, _) in enumerate(JOBS):
         texts = [{"path": path, "text": text} for path, text in files.items()]
-        facts += told("worker", variables=variables, files=texts, worker=f"w{number}")
+        facts += process_facts("worker", variables=variables, files=texts, worker=f"w{number}")
 
     found = open_trace(*facts).frame("jobs").drop("process", "worker", "trace_id").to_dicts()
     for row, (_, _, job) in zip(found, JOBS, strict=True):
         assert {name: value for name, value in row.items() if value is not None} == job
 
 
-def test_processes_with_several_jobs_or_none(rows, told, worker):
+def test_processes_with_several_jobs_or_none(rows, process_facts, worker):
     """The job of `w0` is derived from variables; those of `w1` were recorded as such."""
     variables = {"KUBERNETES_SERVICE_HOST": "x", "SLURM_JOB_ID": "7"}
     job = {"system": "SLURM", "job_id": "7", "queue": "cms", "cores": 8, "node": "n1"}
@@ -139,10 +139,10 @@ def test_processes_with_several_jobs_or_none(rows, told, worker):
     assert rows(
         'SELECT process, worker, "system", job_id, queue, node, cores, memory_limit_bytes, '
         "host FROM jobs",
-        *told("scheduler", jobs=[]),
-        *told("worker", variables=variables, worker="w0", machine={"host": "n1"}),
-        *told("worker", jobs=jobs, worker="w1", machine={"host": "n1.site"}),
-        *told("client"),
+        *process_facts("scheduler", jobs=[]),
+        *process_facts("worker", variables=variables, worker="w0", machine={"host": "n1"}),
+        *process_facts("worker", jobs=jobs, worker="w1", machine={"host": "n1.site"}),
+        *process_facts("client"),
         worker("w2"),
     ) == [
         ("worker", "w0", "SLURM", "7", None, None, None, None, "n1"),

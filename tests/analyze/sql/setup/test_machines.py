@@ -3,14 +3,14 @@
 QUERY = "SELECT host, process, processes, cores, cgroup_cores, python, workers FROM machines"
 
 
-def test_processes_of_one_host_and_limit_are_one_row(rows, told):
+def test_processes_of_one_host_and_limit_are_one_row(rows, process_facts):
     machine = {"host": "n1", "cores": 64}
     limited = {**machine, "cgroup_cores": 8.0}
     workers = {"w0": limited, "w1": limited, "w2": machine}
     facts = [
         fact
         for worker, machine in workers.items()
-        for fact in told("worker", machine=machine, python="3.12.1", worker=worker)
+        for fact in process_facts("worker", machine=machine, python="3.12.1", worker=worker)
     ]
     # As in older traces.
     fact = {"kind": "environment", "t": 0.0, "section": "scheduler machine"}
@@ -54,11 +54,11 @@ LIMITS = {
 }
 
 
-def test_limits_of_control_groups_are_derived_from_their_files(rows, told):
+def test_limits_of_control_groups_are_derived_from_their_files(rows, process_facts):
     facts = []
     for host, (files, _) in LIMITS.items():
         texts = [{"path": path, "text": text} for path, text in files.items()]
-        facts += told("worker", machine={"host": host}, files=texts, worker=host)
+        facts += process_facts("worker", machine={"host": host}, files=texts, worker=host)
 
     query = "SELECT host, cgroup_cores, cgroup_memory_bytes, cpu_model FROM machines"
     expected = {host: limits for host, (_, limits) in LIMITS.items()}

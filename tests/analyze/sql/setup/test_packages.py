@@ -3,14 +3,14 @@
 QUERY = "SELECT package, version, process, processes, workers, differs FROM packages"
 
 
-def test_versions_by_kind_of_process(rows, told, worker):
+def test_versions_by_kind_of_process(rows, process_facts, worker):
     ours, theirs = [["numpy", "2"], ["dask", "1"]], [["numpy", "3"], ["dask", "1"]]
 
     assert rows(
         QUERY,
-        *told("client", packages=ours, python="3.11.7"),
-        *told("worker", packages=ours, python="3.11.7", worker="w0"),
-        *told("worker", packages=theirs, python="3.11.7", worker="w1"),
+        *process_facts("client", packages=ours, python="3.11.7"),
+        *process_facts("worker", packages=ours, python="3.11.7", worker="w0"),
+        *process_facts("worker", packages=theirs, python="3.11.7", worker="w1"),
         # Dask reports only some packages of a worker; the recorder records all.
         worker("w0", versions={"msgpack": "1"}) | {"server_id": "id-w0"},
     ) == [

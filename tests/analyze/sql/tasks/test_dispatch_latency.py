@@ -23,10 +23,10 @@ def change():
 
 
 @pytest.fixture
-def came(change):
+def arrival(change):
     """Return the state changes of a task that arrives at a worker and executes."""
 
-    def came(key, sent, arrived, ready, executing, worker="w1") -> list[dict]:
+    def arrival(key, sent, arrived, ready, executing, worker="w1") -> list[dict]:
         stimulus_id = f"compute-task-{sent}"
         return [
             change(arrived, key, "released>waiting", stimulus_id, worker),
@@ -34,10 +34,10 @@ def came(change):
             change(executing, key, "ready>executing", "task-finished-1.0", worker),
         ]
 
-    return came
+    return arrival
 
 
-def test_latency_of_each_attempt(rows, run, move, came, change):
+def test_latency_of_each_attempt(rows, run, move, arrival, change):
     """The parts of an attempt add up to its latency."""
     phases = [
         ("transfer", 1.25, 2.0, "w2"), ("disk-read", 5.0, 5.25), ("deserialize", 5.25, 5.75),
@@ -47,9 +47,9 @@ def test_latency_of_each_attempt(rows, run, move, came, change):
         f"SELECT key, attempt, worker, is_stolen, clocks_disagree, {PARTS} "
         "FROM dispatch_latency ORDER BY key, attempt",
         *run("all parts", 1.0, 10.0, phases=phases),
-        *came("all parts", 0.99, 1.125, 2.125, 4.75),
+        *arrival("all parts", 0.99, 1.125, 2.125, 4.75),
         *run("clocks", 1.0, 4.0, phases=[("compute", 2.0, 3.0)]),
-        *came("clocks", 0.99, 0.75, 1.0, 1.0),
+        *arrival("clocks", 0.99, 0.75, 1.0, 1.0),
         # The dependency `fetched` is fetched, not executed.
         *run("fetched", 1.0),
         change(2.0, "fetched", "released>fetch", "compute-task-0.99"),
@@ -58,14 +58,14 @@ def test_latency_of_each_attempt(rows, run, move, came, change):
         change(1.25, "lost", "released>waiting", "compute-task-0.99"),
         change(2.0, "lost", "waiting>constrained", "compute-task-0.99"),
         *run("retried", 1.0, 3.0, outcome="retried", phases=[("compute", 2.0, 2.5)]),
-        *came("retried", 0.99, 1.5, 1.5, 1.5),
+        *arrival("retried", 0.99, 1.5, 1.5, 1.5),
         *run("retried", 4.0, 7.0, phases=[("compute", 6.0, 6.5)]),
-        *came("retried", 3.99, 4.25, 4.5, 5.0),
+        *arrival("retried", 3.99, 4.25, 4.5, 5.0),
         *run("stolen", 1.0),
         change(1.25, "stolen", "released>waiting", "compute-task-0.99"),
         change(1.25, "stolen", "waiting>ready", "compute-task-0.99"),
         change(2.5, "stolen", "ready>released", "steal-2.0"),
-        *came("stolen", 3.0, 3.5, 3.5, 4.0, worker="w2"),
+        *arrival("stolen", 3.0, 3.5, 3.5, 4.0, worker="w2"),
         move(6.0, "stolen", "processing>memory", worker="w2", phases=[("compute", 5.0, 5.5)]),
         *run("unreported", 1.0, 2.0),
     ) == [

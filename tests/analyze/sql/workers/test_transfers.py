@@ -10,11 +10,17 @@ def word():
     def word(who: str | None, start: float | None, stop: float, keys=None, **fields) -> dict:
         keys = keys or {"a": 10, "b": 20}
         ends = {"source": "w1", "destination": "w2", **fields}
-        told = {"kind": "transfer", "t": stop, "start_t": start, "stop_t": stop, **ends}
-        told |= {"keys": keys, "nbytes": sum(keys.values())}
+        record = {
+            "kind": "transfer",
+            "t": stop,
+            "start_t": start,
+            "stop_t": stop,
+            **ends,
+        }
+        record |= {"keys": keys, "nbytes": sum(keys.values())}
         if who == "w1":
-            told["measured"] = {"sent_bytes": 7}
-        return told | ({"worker": who} if who else {})
+            record["measured"] = {"sent_bytes": 7}
+        return record | ({"worker": who} if who else {})
 
     return word
 

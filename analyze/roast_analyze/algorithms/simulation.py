@@ -348,14 +348,9 @@ class _Simulation:
             task = heappop(self._queued)[1]
             # A queued task can lose a dependency, and is queued again later.
             if self._state[task] == _QUEUED:
-                least = min(
-                    self._open.values(),
-                    key=lambda worker: (
-                        len(worker.processing) / worker.nthreads,
-                        self._turn(task, worker),
-                    ),
-                )
-                self._assign(t, task, least)
+                workers = list(self._open.values())
+                loads = [len(worker.processing) / worker.nthreads for worker in workers]
+                self._assign(t, task, self._least(task, workers, loads))
 
     def _by_priority(self, tasks: Iterable[int]) -> list[int]:
         return sorted(tasks, key=self._priorities.__getitem__)
@@ -382,32 +377,49 @@ class _Simulation:
             holders: set[int] = set()
             for other in self._dependencies[task]:
                 holders |= self._holders[other]
-            candidates = [worker for worker in pool if worker.index in holders]
             if recorded in holders and self._workers[recorded].is_alive:
                 return self._workers[recorded]
+            # There are few of them, and may be hundreds of workers.
+            candidates = [self._workers[index] for index in sorted(holders)]
+            if allowed is not None:
+                candidates = [worker for worker in candidates if worker in pool]
             return self._best(task, candidates or pool)
         if recorded >= 0 and self._workers[recorded].is_alive:
             return self._workers[recorded]
         if allowed is None:
             pool = self._idle() or pool
-        return min(pool, key=lambda worker: (worker.occupancy, self._turn(task, worker)))
+        return self._least(task, pool, [worker.occupancy for worker in pool])
 
     def _best(self, task: int, candidates: list[_Worker]) -> _Worker:
         """Return the worker with the earliest expected start."""
         if len(candidates) == 1:
             return candidates[0]
-        return min(
-            candidates,
-            key=lambda worker: (
-                worker.occupancy / worker.nthreads + self._transfer_seconds(task, worker),
+        needed = self._dependencies[task]
+        holders: set[int] = set().union(*(self._holders[other] for other in needed))
+        # Of the many workers without an input, each would fetch all of them.
+        all_seconds = sum(self._nbytes[other] for other in needed) * self._seconds_per_byte
+        costs = [
+            (
+                worker.occupancy / worker.nthreads
+                + (
+                    self._transfer_seconds(task, worker)
+                    if worker.index in holders
+                    else all_seconds
+                ),
                 worker.stored,
-                self._turn(task, worker),
-            ),
-        )
+            )
+            for worker in candidates
+        ]
+        return self._least(task, candidates, costs)
 
-    def _turn(self, task: int, worker: _Worker) -> float:
-        """Return the rank of a worker among equals: the recorded one, or else any."""
-        return -1.0 if worker.index == self._recorded_workers[task] else self._random.random()
+    def _least(self, task: int, workers: Sequence[_Worker], costs: Sequence[Any]) -> _Worker:
+        """Return the worker of least cost: of several, the recorded one, or else any."""
+        least = min(costs)
+        equal = [worker for worker, cost in zip(workers, costs, strict=True) if cost == least]
+        recorded = self._recorded_workers[task]
+        if recorded >= 0 and self._workers[recorded] in equal:
+            return self._workers[recorded]
+        return self._random.choice(equal)
 
     def _transfer_seconds(self, task: int, worker: _Worker) -> float:
         missing: float = sum(
@@ -643,7 +655,7 @@ class _Simulation:
         thieves = self._idle()
         if not thieves or len(thieves) == len(self._alive):
             return
-        victims = [worker for worker in crowded if worker not in thieves]
+        victims = [worker for worker in crowded if not worker.is_unoccupied(mean)]
         saturated = [worker for worker in victims if worker.is_saturated(mean)]
         victims = sorted(saturated or victims, key=lambda worker: -worker.occupancy)
         stealable = [

@@ -82,6 +82,7 @@ def run(options: argparse.Namespace) -> bool:
         raise TraceError(f"expected one store, got {len(options.names)}")
     # Imported here, because importing the libraries of a store takes long.
     from roast_analyze.open.memory_limit import size_bytes
+    from roast_analyze.report.quantities import counted
     from roast_analyze.store.store import Store
 
     store = Store(options.to or options.names[0])
@@ -100,7 +101,7 @@ def run(options: argparse.Namespace) -> bool:
             # A named trace can also be expired.
             removed = list(dict.fromkeys(removed))
             store.remove(removed)
-            print(f"{len(removed)} traces removed")
+            _print_line(f"{counted(len(removed), 'trace')} removed")
         case "compact":
             grace = {} if options.grace is None else {"grace_hours": options.grace}
             with progress(store.path, "compacting") as listener:
@@ -110,8 +111,8 @@ def run(options: argparse.Namespace) -> bool:
 
             problems = store.check()
             wrong = [problem for problem in problems if not problem.is_harmless]
-            verdict = f"{len(wrong)} differences" if wrong else "all rows are there"
-            print(visible(f"{store.path}: {verdict}"))
+            verdict = counted(len(wrong), "difference") if wrong else "all rows are present"
+            _print_line(f"{store.path}: {verdict}")
             if problems:
                 rows = [(p.table, p.trace_id or "", p.detail) for p in problems]
                 print_out("", table(["table", "trace_id", "detail"], rows))
@@ -148,9 +149,13 @@ def _add(store: Store, options: argparse.Namespace) -> bool:
         texts.append(f"{result.unchanged} unchanged")
     if result.failures:
         texts.append(f"{len(result.failures)} not read")
-    # Numbers contain no-break spaces, which some terminals do not wrap at.
-    print(visible(", ".join(texts)).replace("\xa0", " "))
+    _print_line(", ".join(texts))
     return not result.failures
+
+
+def _print_line(text: str) -> None:
+    # Numbers are followed by no-break spaces, at which some terminals do not wrap.
+    print(visible(text).replace("\N{NO-BREAK SPACE}", " "))
 
 
 def _list(store: Store) -> None:

@@ -20,8 +20,8 @@ def test_traces_are_added_listed_and_removed(analyze, write_trace, task, tmp_pat
     assert added == (0, "0 traces added, 1 unchanged\n", "")
     assert "T " in analyze("store", "list", store)[1]
     assert trace_ids() == "trace_id\nT\n"
-    assert analyze("store", "check", store) == (0, f"{store}: all rows are there\n", "")
-    assert analyze("store", "remove", store, "T") == (0, "1 traces removed\n", "")
+    assert analyze("store", "check", store) == (0, f"{store}: all rows are present\n", "")
+    assert analyze("store", "remove", store, "T") == (0, "1 trace removed\n", "")
     assert "roast-analyze store compact removes" in analyze("store", "check", store)[1]
     assert analyze("store", "compact", store, "--grace", "0")[0] == 0
     assert trace_ids() == "trace_id\n"
@@ -32,7 +32,7 @@ def test_traces_are_added_listed_and_removed(analyze, write_trace, task, tmp_pat
     DeltaTable(f"{store}/task").delete()
     code, out, _ = analyze("store", "check", store)
     assert code == 1
-    assert out.startswith(f"{store}: 1 differences\n")
+    assert out.startswith(f"{store}: 1 difference\n")
 
 
 def test_a_list_fits_into_80_columns(analyze, write_trace, tmp_path):

@@ -122,11 +122,12 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
         interval = q.seconds(context.recording.sample_interval_seconds or 1.0)
         reason = (
             "No worker was sampled: there was none, or the recording was shorter than the "
-            f"sample interval ({interval}). To sample more often"
+            f"sample interval ({interval})."
         )
         if not transfers.count:
-            return replace(section, empty=f"{reason}:", hint=_SAMPLE_HINT)
-        text = f"{reason}."
+            empty = f"{reason} To sample more often:"
+            return replace(section, empty=empty, hint=_SAMPLE_HINT)
+        text = reason
     else:
         cluster, workers = context.cluster_samples, context.worker_samples
         limit, spilled = (

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
 
-#: A simulation takes about 0.1 ms for each task; larger runs are left to the command.
+#: A simulation takes 0.1 ms for each task, and up to 1 ms with hundreds of workers; larger runs
+#: are left to the command.
 TASK_LIMIT: Final = 10_000
 
 #: Numbers of workers, relative to those of the run.

@@ -57,7 +57,7 @@ BRANCHES = [{"branch": "x", "compressed_bytes": 3}, {"branch": "y", "compressed_
             {},
             "Cost of a chunk of /DY/Run3/NANO and /TT/Run3/NANO: not known from this run: ",
         ),
-        ([ONE], {}, "on what they spent their time, was not measured"),
+        ([ONE], {}, "by activity were not measured"),
         (
             [ONE],
             {"open_seconds": 1.0, "process_seconds": 3.0, "read_seconds": 2.0,

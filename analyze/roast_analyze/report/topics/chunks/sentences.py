@@ -51,7 +51,7 @@ def durations(found: Chunks, run: Run) -> str:
 def time_spent(run: Run) -> str:
     """Divide the compute time of chunks by activity."""
     if run.process_seconds is None and run.read_seconds is None:
-        return "What chunks read, and on what they spent their time, was not measured."
+        return "Reading and the time of chunks by activity were not measured."
     total = run.chunk_seconds or 0.0
     parts = [
         (run.open_seconds, "opening files"),

@@ -79,6 +79,7 @@ def test_invalid_targets(error, path, tmp_path, monkeypatch):
     assert "No space left" in error(path, "--perfetto", tmp_path / "out.json")
 
 
+@pytest.mark.exhaustive
 def test_nothing_to_export(error, path, write_trace, worker, tmp_path):
     profile = {"kind": "profile", "t": 9.0, "worker": "tcp://w1", "prefix": "load", "tree": {}}
     profile |= {"start_t": 0.0, "stop_t": 9.0}

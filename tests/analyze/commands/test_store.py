@@ -35,6 +35,7 @@ def test_traces_are_added_listed_and_removed(analyze, write_trace, task, tmp_pat
     assert out.startswith(f"{store}: 1 difference\n")
 
 
+@pytest.mark.exhaustive
 def test_a_list_fits_into_80_columns(analyze, write_trace, tmp_path):
     program = {"section": "client", "name": "program", "value": "dijet_analysis.py"}
     path = write_trace({"kind": "environment", "t": 0.0, **program}, trace_id="0d1f" * 8)

@@ -79,6 +79,7 @@ def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, chunk
     assert f"task erred {one} Proc-b: OSError('unreadable')" in failures
 
 
+@pytest.mark.exhaustive
 def test_the_end_of_a_recording_whose_client_was_killed(summarize, task):
     end = {
         "kind": "trailer", "t": 20.0, "segment": 1, "records_by_kind": {"task": 1},

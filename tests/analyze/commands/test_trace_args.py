@@ -3,6 +3,8 @@
 import io
 import sys
 
+import pytest
+
 
 def test_a_trace_from_stdin(monkeypatch, analyze, tmp_path, lines, task):
     def with_stdin(text, *options):
@@ -19,6 +21,7 @@ def test_a_trace_from_stdin(monkeypatch, analyze, tmp_path, lines, task):
         assert err.startswith(f"roast-analyze: standard input {message}: ")
 
 
+@pytest.mark.exhaustive
 def test_commands_of_several_traces_read_one_from_stdin(monkeypatch, analyze, lines, task):
     for words in (["-"], ["explain", "-"]):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines(task("a-1")))))

@@ -71,7 +71,9 @@ def dumps(tmp_path_factory):
     return folder, state
 
 
-@pytest.fixture(params=["dump.msgpack.gz", "dump.yaml"])
+@pytest.fixture(
+    params=["dump.msgpack.gz", pytest.param("dump.yaml", marks=pytest.mark.exhaustive)]
+)
 def converted(request, dumps, tmp_path, analyze):
     folder, state = dumps
     if request.param.endswith("yaml"):

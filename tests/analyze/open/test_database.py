@@ -98,6 +98,7 @@ def test_a_trace_is_parsed_once(write_trace, records, read_bytes, folder):
     assert answers(path) == first
 
 
+@pytest.mark.exhaustive
 def test_traces_that_are_not_cached(monkeypatch, write_trace, records, folder):
     path = write_trace(*records(0, 5))
     nbytes = path.stat().st_size
@@ -232,7 +233,9 @@ def test_a_late_segment_is_loaded_in_order(write_segments):
         assert answers(traces) == truth(traces)
 
 
-@pytest.mark.parametrize("gone", ["1.jsonl", "3.jsonl"])
+@pytest.mark.parametrize(
+    "gone", ["1.jsonl", pytest.param("3.jsonl", marks=pytest.mark.exhaustive)]
+)
 def test_a_removed_segment_removes_its_records(write_segments, gone):
     *_, traces = write_segments(1, 2, 3)
     answers(traces)
@@ -291,6 +294,7 @@ def test_a_cache_that_cannot_be_written_is_not_used(
 # -- limits ------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_the_least_recently_used_entries_are_removed(monkeypatch, write_trace, records, folder):
     def recorded(name: str, last: int = 5) -> Path:
         return write_trace(*records(0, last), name=f"{name}.jsonl", trace_id=name)

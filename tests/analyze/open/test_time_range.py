@@ -37,20 +37,24 @@ def crossing(worker, task, run) -> list[dict]:
     return [worker("w1"), task("a-1"), *run("a-1", 10.0, 30.0, nbytes=7)]
 
 
+def exhaustive(*case):
+    return pytest.param(*case, marks=pytest.mark.exhaustive)
+
+
 @pytest.mark.parametrize(
     ("start", "stop", "expected"),
     [
         (0, 20, [("unfinished", 10.0, 20.0, 10.0, 20.0, 10.0, None)]),
         (20, None, [("memory", 20.0, 30.0, 20.0, 30.0, 10.0, 7)]),
-        (12, 15, [("unfinished", 12.0, 15.0, 12.0, 15.0, 3.0, None)]),
-        (5, 31, [("memory", 10.0, 30.0, 10.0, 30.0, 20.0, 7)]),
+        exhaustive(12, 15, [("unfinished", 12.0, 15.0, 12.0, 15.0, 3.0, None)]),
+        exhaustive(5, 31, [("memory", 10.0, 30.0, 10.0, 30.0, 20.0, 7)]),
         # An attempt that ends at the end of a range belongs to the next range.
         (5, 30, [("unfinished", 10.0, 30.0, 10.0, 30.0, 20.0, None)]),
         (30, 31, [("memory", 30.0, 30.0, 30.0, 30.0, 0.0, 7)]),
         # It is left out of ranges that do not contain a part of it.
         (0, 10, []),
-        (30.5, None, []),
-        (40, 50, []),
+        exhaustive(30.5, None, []),
+        exhaustive(40, 50, []),
     ],
 )
 def test_an_attempt_is_cut_at_the_ends(rows_in, crossing, start, stop, expected):

@@ -51,6 +51,7 @@ def small(worker, task, run, move, sample, chunk):
     )  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_topics_are_queried_one_by_one_if_memory_is_insufficient(
     open_trace, small, monkeypatch
 ):
@@ -141,6 +142,7 @@ def test_a_trace_without_records(write_trace):
     assert built.command == "roast-analyze 'a b'\"'\"'c.jsonl' --html"
 
 
+@pytest.mark.exhaustive
 def test_a_recording_of_one_instant(build, worker, task, run):
     built = build(worker("w1"), task("a-1"), *run("a-1", 0.0, 0.0), stop_t=0.0)
 

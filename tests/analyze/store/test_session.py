@@ -35,6 +35,7 @@ def test_views_of_some_and_of_all_traces(store, write_run, tmp_path):
     assert len(set(re.findall(r"[0-9a-f]{32}\.parquet", plan))) == 1
 
 
+@pytest.mark.exhaustive
 def test_derived_tables_of_a_trace_are_kept(store, write_run, tmp_path, monkeypatch):
     monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "cache"))
     store.add([write_run("A"), write_run("B")])
@@ -56,6 +57,7 @@ def test_derived_tables_of_a_trace_are_kept(store, write_run, tmp_path, monkeypa
     assert len(store.sql("FROM tasks WHERE trace_id = 'A'").fetchall()) == 5
 
 
+@pytest.mark.exhaustive
 def test_a_stored_trace_needs_no_cache(store, write_run, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "file" / "cache"))
@@ -68,6 +70,7 @@ def test_a_stored_trace_needs_no_cache(store, write_run, tmp_path, monkeypatch):
     assert rows
 
 
+@pytest.mark.exhaustive
 def test_a_run_is_compared_with_others_in_a_query_of_its_trace(
     store, write_trace, worker, chunk, run
 ):
@@ -87,6 +90,7 @@ def test_a_run_is_compared_with_others_in_a_query_of_its_trace(
             assert store.sql(query).fetchall() == [(3,)], view.name
 
 
+@pytest.mark.exhaustive
 def test_an_attached_recorder_is_not_the_program_of_a_run(store, write_trace):
     for name in ("p.py", "roast-record"):
         program = {"section": "client", "name": "program", "value": name}

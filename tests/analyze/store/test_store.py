@@ -134,6 +134,7 @@ def test_a_store_without_any_trace_is_empty(store, tmp_path):
     assert store.sql("SELECT program, start_t FROM program_history").fetchall() == []
 
 
+@pytest.mark.exhaustive
 def test_a_store_of_an_older_version_gets_all_columns(store, write_run):
     Location.of(store.path).create("runs", pa.schema({"trace_id": pa.string()}))
 

@@ -72,6 +72,7 @@ def test_a_script_installs_configures_and_runs(written, worker):
     ]
 
 
+@pytest.mark.exhaustive
 def test_a_script_of_few_facts(written, worker):
     """The versions are those of the scheduler; cut arguments are omitted."""
     assert written(workers=[worker("w1")]) == []

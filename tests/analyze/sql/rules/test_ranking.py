@@ -150,9 +150,7 @@ def closing(reason: str):
          "2 workers were closed (nanny-close): "),
     ],
 )  # fmt: skip
-def test_a_reason_that_is_recorded_is_named(
-    findings, worker, task, run, gone, events, sentence
-):
+def test_a_reason_that_is_recorded_is_named(apply, worker, task, run, gone, events, sentence):
     records = [worker("C"), task("last"), *run("last", 40.0, 50.0, "C")]
     for name in "AB":
         records += [worker(name, name=name), task(f"a-{name}")]
@@ -160,8 +158,7 @@ def test_a_reason_that_is_recorded_is_named(
         records += [events[name](40.0, name)] if name in events else []
         records.append(gone(name, 40.0, "handle-worker-cleanup-1.0"))
 
-    [(name, text), *_] = findings(*records, columns="id, sentence")
-    assert name == "killed-workers"
+    [(text,)] = apply("killed-workers", *records, columns="sentence")
     assert text.startswith(sentence)
 
 
@@ -187,7 +184,7 @@ def test_the_task_on_which_dask_gave_up_is_named(apply, worker, task, run, gone)
     assert change.startswith("Run die alone: ")
 
 
-@pytest.mark.parametrize("nbytes", [0, 999, 1023, 1024, 65_432, 999_999, 954 * 2**20, 2**51])
-def test_findings_format_sizes_as_the_report_does(open_trace, nbytes):
-    [(text,)] = open_trace().sql(f"SELECT _byte_size({nbytes})").fetchall()
-    assert text == plain(byte_size(nbytes))
+def test_findings_format_sizes_as_the_report_does(rows):
+    sizes = [0, 999, 1023, 1024, 65_432, 999_999, 954 * 2**20, 2**51]
+    found = rows(f"SELECT _byte_size(nbytes) FROM (SELECT unnest({sizes}) AS nbytes)")
+    assert [text for (text,) in found] == [plain(byte_size(nbytes)) for nbytes in sizes]

@@ -374,9 +374,7 @@ class _Simulation:
             return last
         recorded = self._recorded_workers[task]
         if self._dependencies[task]:
-            holders: set[int] = set()
-            for other in self._dependencies[task]:
-                holders |= self._holders[other]
+            holders = self._holders_of_inputs(task)
             if recorded in holders and self._workers[recorded].is_alive:
                 return self._workers[recorded]
             # There are few of them, and may be hundreds of workers.
@@ -394,10 +392,10 @@ class _Simulation:
         """Return the worker with the earliest expected start."""
         if len(candidates) == 1:
             return candidates[0]
-        needed = self._dependencies[task]
-        holders: set[int] = set().union(*(self._holders[other] for other in needed))
+        holders = self._holders_of_inputs(task)
         # Of the many workers without an input, each would fetch all of them.
-        all_seconds = sum(self._nbytes[other] for other in needed) * self._seconds_per_byte
+        nbytes = sum(self._nbytes[other] for other in self._dependencies[task])
+        all_seconds = nbytes * self._seconds_per_byte
         costs = [
             (
                 worker.occupancy / worker.nthreads
@@ -411,6 +409,9 @@ class _Simulation:
             for worker in candidates
         ]
         return self._least(task, candidates, costs)
+
+    def _holders_of_inputs(self, task: int) -> set[int]:
+        return set().union(*(self._holders[other] for other in self._dependencies[task]))
 
     def _least(self, task: int, workers: Sequence[_Worker], costs: Sequence[Any]) -> _Worker:
         """Return the worker of least cost: of several, the recorded one, or else any."""

@@ -174,6 +174,7 @@ async def _timed_graph(
 async def cost_of_a_tick(workers: int) -> dict[str, float]:
     """Return the time per worker of a sample, and the overhead of a heartbeat (µs)."""
     async with simulated_scheduler(workers) as scheduler:
+        addresses = list(scheduler.workers)
 
         def beat() -> None:
             reported = metrics()
@@ -186,7 +187,6 @@ async def cost_of_a_tick(workers: int) -> dict[str, float]:
                     address=address, metrics=reported, extensions=_Absorbed(spans=spans)
                 )
 
-        addresses = list(scheduler.workers)
         alone = _median_seconds(beat)
         recorder = Recorder()
         await recorder.attach(scheduler)

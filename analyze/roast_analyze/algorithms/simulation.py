@@ -377,7 +377,7 @@ class _Simulation:
             holders = self._holders_of_inputs(task)
             if recorded in holders and self._workers[recorded].is_alive:
                 return self._workers[recorded]
-            # There are few of them, and may be hundreds of workers.
+            # Usually there are few holders, and there can be hundreds of workers.
             candidates = [self._workers[index] for index in sorted(holders)]
             if allowed is not None:
                 candidates = [worker for worker in candidates if worker in pool]
@@ -392,18 +392,17 @@ class _Simulation:
         """Return the worker with the earliest expected start."""
         if len(candidates) == 1:
             return candidates[0]
-        holders = self._holders_of_inputs(task)
+        transfer_seconds = {
+            index: self._transfer_seconds(task, self._workers[index])
+            for index in self._holders_of_inputs(task)
+        }
         # Of the many workers without an input, each would fetch all of them.
         nbytes = sum(self._nbytes[other] for other in self._dependencies[task])
         all_seconds = nbytes * self._seconds_per_byte
         costs = [
             (
                 worker.occupancy / worker.nthreads
-                + (
-                    self._transfer_seconds(task, worker)
-                    if worker.index in holders
-                    else all_seconds
-                ),
+                + transfer_seconds.get(worker.index, all_seconds),
                 worker.stored,
             )
             for worker in candidates

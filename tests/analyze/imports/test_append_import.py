@@ -1,7 +1,6 @@
 """Imports are appended to the recording: completely, once, or not at all."""
 
 import fcntl
-import functools
 import gzip
 import json
 import os
@@ -13,11 +12,10 @@ import sys
 import pytest
 import zstandard
 
+from marks import exhaustive
 from roast_analyze import Trace
 from roast_schemas import SCHEMA_VERSION
 from sealing import sealed
-
-exhaustive = functools.partial(pytest.param, marks=pytest.mark.exhaustive)
 
 FILES = ["trace.jsonl.zst", exhaustive("trace.jsonl"), exhaustive("trace.jsonl.gz")]
 

@@ -5,15 +5,13 @@ import os
 import pickle
 import pickletools
 import shutil
-from functools import partial
 from pathlib import Path
 
 import pytest
 
+from marks import exhaustive
 from measured import yappi_files
 from roast_analyze import Trace
-
-exhaustive = partial(pytest.param, marks=pytest.mark.exhaustive)
 
 
 @pytest.fixture(scope="module", params=["wall", exhaustive("cpu")])

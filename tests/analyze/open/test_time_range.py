@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 
+from marks import exhaustive
 from roast_analyze import Trace
 from roast_analyze.errors import TraceError
 from roast_analyze.open import database
@@ -35,10 +36,6 @@ def rows_in(limited):
 def crossing(worker, task, run) -> list[dict]:
     """Return an attempt from 10 s to 30 s, on a worker that joined at the start."""
     return [worker("w1"), task("a-1"), *run("a-1", 10.0, 30.0, nbytes=7)]
-
-
-def exhaustive(*case):
-    return pytest.param(*case, marks=pytest.mark.exhaustive)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ def test_the_outcome_of_a_run(run, text):
     [
         ("the recorded block raised ValueError", "The recorded block raised ValueError."),
         ("the client disconnected", "The recording ended because the client disconnected."),
+        ("recording was stopped", "Nothing failed."),
         ("the scheduler closed", "Nothing failed."),
     ],
 )

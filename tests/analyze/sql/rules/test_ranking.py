@@ -162,6 +162,18 @@ def test_a_reason_that_is_recorded_is_named(apply, worker, task, run, gone, even
     assert text.startswith(sentence)
 
 
+def test_killed_workers_rank_before_the_idle_time_that_they_cause(
+    findings, worker, task, run, gone
+):
+    records = [worker("C"), task("last"), *run("last", 40.0, 50.0, "C")]
+    for name in "AB":
+        records += [worker(name, name=name), task(f"a-{name}")]
+        records += run(f"a-{name}", 0.0, 40.0, name, "lost")
+        records.append(gone(name, 40.0, "handle-worker-cleanup-1.0"))
+
+    assert findings(*records, columns="id")[0] == ("killed-workers",)
+
+
 def test_workers_that_close_after_the_last_task(findings, worker, task, run, gone):
     records = [worker("A"), task("a"), *run("a", 0.0, 40.0, "A")]
     records += [closing("nanny-close")(41.0, "A"), gone("A", 41.0, "handle-worker-cleanup-1.0")]

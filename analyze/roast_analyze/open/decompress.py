@@ -98,7 +98,10 @@ class Content:
                 continue
             following = self._find_frame(begin + 1)
             if end == "cut" and following is None:
-                self.breaks.cut_at = self.stop
+                # The end of a growing file is complete when it is read: the recorder extends
+                # the last frame by overwriting the end of it.
+                if os.fstat(self.file.fileno()).st_size <= self.stop:
+                    self.breaks.cut_at = self.stop
             else:
                 self.breaks.damaged += 1
                 if self.breaks.first_damaged_at is None:
@@ -142,7 +145,7 @@ class Content:
             end = "complete" if decompressor.eof else "cut"
         if end == "complete":
             offset = self.file.tell()
-            # The recorder extends the last frame of a file by overwriting the end of it.
+            # The recorder may extend the last frame of a file.
             yield Piece(b"".join(held), offset if offset < self.stop else None)
         else:
             # The output may end within a line, which must not be joined to what follows.

@@ -1,5 +1,6 @@
 """Decompression of damaged, cut and growing files."""
 
+import contextlib
 import gzip
 
 import pytest
@@ -8,6 +9,7 @@ import zstandard
 
 from roast_analyze.open import decompress
 from roast_analyze.open.decompress import Content, detect_compression, open_for_content
+from roast_recorder.writer.trace_file import TraceFile
 
 
 @pytest.fixture(params=["zstd", "gzip"])
@@ -81,6 +83,18 @@ def test_cut_frames(read, compress):
     # The next line must not be joined to a part of this one.
     (_, (text, end), *_), _ = read(one + two[:-9] + one)
     assert (text[-1:], end) == (b"\n", None)
+
+
+def test_a_frame_that_a_recorder_extends_meanwhile_is_not_damaged(tmp_path):
+    path = tmp_path / "trace.jsonl.zst"
+    with contextlib.closing(TraceFile(path)) as trace:
+        trace.append(b"one\n")
+        with open_for_content(path) as file:
+            content = Content(file, "zstd", 0, path.stat().st_size)
+            trace.append(b"two\n")
+
+            assert b"".join(data for data, _ in content).split() == [b"one"]
+            assert list(content.breaks.damage()) == []
 
 
 def test_a_large_frame_is_yielded_in_pieces(monkeypatch, read, compress):

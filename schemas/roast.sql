@@ -1450,7 +1450,7 @@ COMMENT ON COLUMN trace_info.schema_version IS 'Version of the trace format. Nul
 COMMENT ON COLUMN trace_info.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN trace_info.stop_t IS 'Last record, in seconds since the epoch.';
 COMMENT ON COLUMN trace_info.clean_end IS 'True if the segment ends with a trailer: the recording ended cleanly.';
-COMMENT ON COLUMN trace_info.end_reason IS 'Why the segment ended, such as: recording was stopped · the recorded block raised ValueError · the scheduler closed. Null if it did not end cleanly.';
+COMMENT ON COLUMN trace_info.end_reason IS 'Why the segment ended, such as: recording was stopped · the recorded block raised ValueError · the program raised ValueError · the scheduler closed. Null if it did not end cleanly.';
 COMMENT ON COLUMN trace_info.dask_version IS 'Version of dask on the scheduler.';
 COMMENT ON COLUMN trace_info.distributed_version IS 'Version of distributed on the scheduler.';
 COMMENT ON COLUMN trace_info.python_version IS 'Version of Python on the scheduler.';

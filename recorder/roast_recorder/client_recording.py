@@ -13,6 +13,7 @@ import logging
 import os
 import pickle
 import platform
+import sys
 from collections import Counter, deque
 from functools import partial
 from time import monotonic, time
@@ -24,6 +25,7 @@ from distributed import Scheduler
 from roast_recorder import environment, graphs
 from roast_recorder.client_activity import sample_activity
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
+from roast_recorder.scheduler.message_hooks import listen_to_method
 from roast_recorder.scheduler.plugin import RecorderPlugin
 from roast_recorder.scheduler.recording import log_end, pump, rescue_order
 from roast_recorder.scheduler.wire_format import loss, plain
@@ -72,7 +74,7 @@ class Recording(TraceOwner):
         self._stopping = False
         self._pending: deque[dict[str, Any]] = deque()
         self._dropped: Counter[str] = Counter()  # records that did not fit, by kind
-        self._graph_listener = contextlib.ExitStack()
+        self._client_hooks = contextlib.ExitStack()
         self._cluster_size: dict[str, int] = {}
 
     @property
@@ -117,6 +119,16 @@ class Recording(TraceOwner):
             self._writer.release()
         return None
 
+    def _on_client_close(self, _: dict[str, Any]) -> None:
+        # An exception usually closes the client on its way: in a `with` or `finally` block.
+        self._note_exception(sys.exc_info()[0], "the program")
+
+    def _stop_at_exit(self) -> None:
+        # In an interactive session, it was raised by an earlier statement.
+        if not hasattr(sys, "ps1"):
+            self._note_exception(getattr(sys, "last_type", None), "the program")
+        self.stop()
+
     def __enter__(self) -> Self:
         if self._client.asynchronous:
             raise TypeError("use 'async with' to record an asynchronous client")
@@ -160,18 +172,22 @@ class Recording(TraceOwner):
                 await self._call("detach", abandon=True)
             raise
         self._writer = writer
-        if "graph" in self._settings.kinds:
-            try:
+        try:
+            self._client_hooks.callback(
+                listen_to_method(self._client, "close", self._on_client_close)
+            )
+            if "graph" in self._settings.kinds:
                 unsubscribe = graphs.listen(
                     self._client, partial(self._append, "graph"), code=self._settings.code
                 )
-                self._graph_listener.callback(unsubscribe)
-            except Exception as error:  # noqa: BLE001 - a client's class may refuse attributes
-                logger.warning("roast: graphs of this client are not recorded: %s", error)
+                self._client_hooks.callback(unsubscribe)
+        except Exception as error:  # noqa: BLE001 - a client's class may refuse attributes
+            logger.warning("roast: graphs of this client are not recorded: %s", error)
         self._running = asyncio.create_task(self._run(writer))
-        if not self._client.asynchronous:
+        # On the event loop, `asynchronous` is True for every client.
+        if not self._client._asynchronous:
             # Many programs end without closing their client.
-            atexit.register(self.stop)
+            atexit.register(self._stop_at_exit)
         # A client tears down its preloads before it closes. Another one may have started this.
         preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
         if preloads is not None:
@@ -234,7 +250,7 @@ class Recording(TraceOwner):
             beside.append(asyncio.create_task(sample_activity(self._on_activity)))
         try:
             ending = await pump(self._pull, writer)
-            self._graph_listener.close()
+            self._client_hooks.close()
             for sampling in beside[1:]:
                 sampling.cancel()
             # Wait for their last records, which must be written before the trailer.
@@ -259,10 +275,10 @@ class Recording(TraceOwner):
                     await self._call("detach", abandon=True)
             await writer.abandon()
         finally:
-            self._graph_listener.close()
+            self._client_hooks.close()
             for task in beside:
                 task.cancel()
-            atexit.unregister(self.stop)
+            atexit.unregister(self._stop_at_exit)
             log_end(writer, self._ending)
             self._report_end()
 

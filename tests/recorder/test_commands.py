@@ -102,6 +102,28 @@ def test_run_without_a_path_writes_a_new_file(tmp_path, read_lines):
     assert finished(read_lines(only_trace(tmp_path, err))) == {"of-1"}
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(
+            "client = {client}; client.submit(abs, -1).result(); 1 / 0", id="not closed"
+        ),
+        pytest.param(
+            "with {client} as client: client.submit(abs, -1).result(); 1 / 0", id="with"
+        ),
+    ],
+)
+def test_the_exception_that_ends_a_program_is_recorded(tmp_path, read_lines, program):
+    client = "Client(processes=False, dashboard_address=None)"
+    program = f"from distributed import Client\n{program.format(client=client)}"
+    trace = tmp_path / "t.jsonl"
+
+    code, *_ = ended(roast_record("run", "-o", trace, "--", sys.executable, "-c", program))
+
+    assert code == 1
+    assert read_lines(trace)[-1]["reason"] == "the program raised ZeroDivisionError"
+
+
 def test_run_reports_that_nothing_was_recorded(tmp_path):
     code, _, err = ended(
         roast_record("run", "-o", tmp_path / "t.jsonl", "--", "sh", "-c", "exit 7")

@@ -126,7 +126,7 @@ def describe_end(end_reason: str | None) -> str:
     if not end_reason or end_reason in _NORMAL_ENDS:
         return ""
     reason = one_line(end_reason, 200)
-    if reason.startswith("the recorded block raised "):
+    if reason.startswith(("the recorded block raised ", "the program raised ")):
         return f"T{reason[1:]}."
     return f"The recording ended because {reason}."
 

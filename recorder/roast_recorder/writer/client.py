@@ -125,9 +125,11 @@ class TraceOwner:
             # Raising it would hide an exception of the user's block.
             logger.exception("roast: recording %s did not end cleanly", self.path)
 
-    def _note_exception(self, exception_type: type[BaseException] | None) -> None:
+    def _note_exception(
+        self, exception_type: type[BaseException] | None, origin: str = "the recorded block"
+    ) -> None:
         if exception_type is not None:
-            self._end_reason = f"the recorded block raised {exception_type.__name__}"
+            self._end_reason = f"{origin} raised {exception_type.__name__}"
 
 
 class Writer:

@@ -88,6 +88,7 @@ def test_the_outcome_of_a_run(run, text):
     ("reason", "text"),
     [
         ("the recorded block raised ValueError", "The recorded block raised ValueError."),
+        ("the program raised ValueError", "The program raised ValueError."),
         ("the client disconnected", "The recording ended because the client disconnected."),
         ("recording was stopped", "Nothing failed."),
         ("the scheduler closed", "Nothing failed."),

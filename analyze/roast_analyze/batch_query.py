@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import duckdb
 import polars as pl
 
 from roast_analyze.dask_cluster import call_each
@@ -47,7 +48,8 @@ def each(
     Returns
     -------
     polars.DataFrame
-        The rows of all traces, in their order, with the columns ``trace_id`` and ``path``.
+        The rows of all traces, in their order, with the columns ``trace_id`` and ``path``
+        of the trace, unless the query has columns of these names.
 
     Raises
     ------
@@ -87,6 +89,8 @@ def each_lazily(
     groups, failures = readable_traces([Path(trace) for trace in traces])
     if failures:
         raise TraceError(f"{failures[0].path}: {failures[0].reason}")
+    if not groups:
+        raise TraceError("no traces: name at least one")
     frame: dask.dataframe.DataFrame = dask.dataframe.from_map(
         partial(_partition, query=query),
         groups,
@@ -131,13 +135,17 @@ def _partition(paths: tuple[Path, ...], query: str) -> pd.DataFrame:
 
 
 def _run(paths: tuple[Path, ...], query: str) -> pl.DataFrame | str:
-    """Return the rows of a query over one trace, or the reason why it cannot be read."""
+    """Return the rows of a query over one trace, or the reason why there are none."""
     try:
-        trace = Session(*paths, memory_limit=MEMORY_LIMIT)
-    except TraceError as error:
-        return str(error)
-    with trace:
-        [(trace_id,)] = trace.rows("SELECT any_value(trace_id) FROM trace_info")
-        frame: pl.DataFrame = trace.sql(query).pl()
-    own = [pl.lit(trace_id).alias("trace_id")] if "trace_id" not in frame.columns else []
-    return frame.with_columns(*own, pl.lit(str(paths[0])).alias("path"))
+        with Session(*paths, memory_limit=MEMORY_LIMIT) as trace:
+            [(trace_id,)] = trace.rows("SELECT any_value(trace_id) FROM trace_info")
+            frame: pl.DataFrame = trace.sql(query).pl()
+    except QueryError:
+        raise
+    except (TraceError, duckdb.Error) as error:
+        return first_paragraph(error)
+    own = {"trace_id": trace_id, "path": str(paths[0])}
+    # Some views have such columns, of another meaning.
+    return frame.with_columns(
+        pl.lit(value).alias(name) for name, value in own.items() if name not in frame.columns
+    )

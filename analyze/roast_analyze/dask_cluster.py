@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from roast_analyze.errors import NoCluster
@@ -64,7 +65,11 @@ def connect(
         return
     # Without TLS files, Dask's configuration applies.
     security = Security(**tls, require_encryption=True) if tls else Security()
-    place = {"scheduler_file" if scheduler.endswith(".json") else "address": scheduler}
+    is_file = scheduler.endswith(".json")
+    if is_file and not Path(scheduler).is_file():
+        # Dask would wait for it without a limit.
+        raise NoCluster(f"the scheduler file {scheduler!r} does not exist")
+    place = {"scheduler_file" if is_file else "address": scheduler}
     try:
         client = Client(**place, security=security, timeout=CONNECT_TIMEOUT_SECONDS)
     except (OSError, ValueError, TimeoutError) as error:

@@ -277,6 +277,6 @@ def recorded_runs(trace: Session) -> dict[str, Recorded]:
             merges=[numbers[key] for key in merges["key"] if key in numbers],
             costs=chunk_costs,
             is_cost_known=chunk_costs.keys() <= known.keys(),
-            recommended_events=costs["recommended_events"].first(),
+            recommended_events=costs["recommended_events"].first(ignore_nulls=True),
         )
     return found

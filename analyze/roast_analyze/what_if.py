@@ -121,12 +121,13 @@ def predict(
                 )
             if sizes[-1] < 1:
                 raise TraceError(f"invalid chunk size {size}: use 1 or more")
+        recorded_threads = {worker.nthreads for worker in recorded.plan.workers}
         # The recorded number is the recorded run, with the departures of its workers.
         scenarios = [
             Scenario(*parts)
             for parts in product(
                 [None if count == len(slots) else count for count in counts] or [None],
-                [None if n == slots[0][-1].nthreads else n for n in threads] or [None],
+                [None if {n} == recorded_threads else n for n in threads] or [None],
                 sizes or [None],
                 removed or [()],
             )

@@ -4,6 +4,7 @@ import dask
 import pytest
 
 from roast_analyze import each, each_lazily
+from roast_analyze.batch_query import run_each
 from roast_analyze.errors import QueryError, TraceError
 
 
@@ -24,10 +25,22 @@ def test_rows_of_all_traces_in_their_order(runs, tmp_path):
     # A column can be NULL in all rows of some traces.
     frame = each("SELECT CASE WHEN count(*) > 1 THEN 0.5 END AS x FROM tasks", runs)
     assert frame["x"].to_list() == [None, 0.5]
+    # The query may have a column of such a name.
+    assert each("SELECT 'mine' AS path", runs)["path"].to_list() == ["mine", "mine"]
     with pytest.raises(QueryError, match="nothing"):
         each("FROM nothing", runs)
     with pytest.raises(TraceError, match=r"none\.jsonl"):
         each("FROM tasks", [*runs, tmp_path / "none.jsonl"])
+
+
+def test_a_query_that_fails_for_one_trace_returns_the_rows_of_the_others(runs):
+    query = "SELECT CASE count(*) WHEN 1 THEN 'x'::INT ELSE 5 END AS n FROM tasks"
+
+    frame, [failure] = run_each(query, runs)
+
+    assert frame["n"].to_list() == [5]
+    assert failure.path == str(runs[0])
+    assert "Could not convert string 'x'" in failure.reason
 
 
 def test_a_dask_dataframe_has_a_partition_for_each_trace(runs):
@@ -44,3 +57,5 @@ def test_a_dask_dataframe_has_a_partition_for_each_trace(runs):
         assert frame.dtypes.equals(frame.compute().dtypes)
     with pytest.raises(QueryError, match="nothing"):
         each_lazily("FROM nothing", runs)
+    with pytest.raises(TraceError, match="no traces"):
+        each_lazily("FROM tasks", [])

@@ -7,7 +7,7 @@ import pytest
 
 from roast_analyze import Store, each
 from roast_analyze.dask_cluster import call_each, connect
-from roast_analyze.errors import QueryError
+from roast_analyze.errors import NoCluster, QueryError
 
 pytestmark = pytest.mark.cluster
 
@@ -24,6 +24,13 @@ def fail_once(marker):
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return "done"
+
+
+def test_a_scheduler_file_that_does_not_exist(tmp_path):
+    missing = connect(scheduler=str(tmp_path / "none.json"))
+
+    with pytest.raises(NoCluster, match=r"none\.json' does not exist"), missing:
+        pass
 
 
 def test_results_and_errors(client):

@@ -57,7 +57,7 @@ _LONGEST: Final = 1e9
 _TASKS: Final = """
 WITH picked AS (
     SELECT
-        key, prefix, attempt, worker, thread, outcome, typename, nbytes, exception,
+        trace_id, key, prefix, attempt, worker, thread, outcome, typename, nbytes, exception,
         compute_seconds, transfer_seconds, deserialize_seconds, disk_seconds, queued_seconds,
         compute_start_t AS start, compute_stop_t AS stop
     FROM task_runs
@@ -65,17 +65,17 @@ WITH picked AS (
 ),
 read AS (
     SELECT
-        key, attempt, count(*) AS chunks, first(dataset) AS dataset,
+        trace_id, key, attempt, count(*) AS chunks, first(dataset) AS dataset,
         first(filename) AS filename, first(treename) AS treename,
         min(entry_start) AS entry_start, max(entry_stop) AS entry_stop,
         sum(events)::BIGINT AS events, sum(bytes_read)::BIGINT AS bytes_read
     FROM chunks
-    WHERE key IN (SELECT key FROM picked)
-    GROUP BY key, attempt
+    SEMI JOIN picked USING (trace_id, key)
+    GROUP BY trace_id, key, attempt
 )
-SELECT picked.*, read.* EXCLUDE (key, attempt)
-FROM picked LEFT JOIN read ON picked.key = read.key AND picked.attempt = read.attempt
-ORDER BY worker, thread, start, stop, picked.key
+SELECT * EXCLUDE (trace_id)
+FROM picked LEFT JOIN read USING (trace_id, key, attempt)
+ORDER BY worker, thread, start, stop, trace_id, key
 """
 
 #: Chunks of runs without a cluster.
@@ -84,8 +84,8 @@ SELECT
     key, worker, thread, outcome, exception, dataset, filename, treename, entry_start,
     entry_stop, events, bytes_read, compute_seconds, 1 AS chunks,
     start_t AS start, stop_t AS stop
-FROM chunks
-WHERE start_t IS NOT NULL AND key NOT IN (SELECT key FROM task_runs) AND {condition}
+FROM chunks ANTI JOIN task_runs USING (trace_id, key)
+WHERE start_t IS NOT NULL AND {condition}
 ORDER BY worker, thread, start, stop, key
 """
 

@@ -234,7 +234,11 @@ def kept_tables(database: Path) -> set[Path]:
 
 def template_path(name: str) -> Path:
     """Return the path of a database without rows, from which others are copied."""
-    return cache_folder() / "templates" / f"{definitions_digest()}.{name}"
+    return _templates() / f"{definitions_digest()}.{name}"
+
+
+def _templates() -> Path:
+    return cache_folder() / "templates"
 
 
 def cache_folder() -> Path:
@@ -260,7 +264,8 @@ def _evict(keep: Path) -> None:
     if not text.isdecimal():
         raise TraceError(f"invalid {BYTES_VARIABLE} {text!r}: use a number of bytes")
     entries = []
-    for folder in cache_folder().iterdir():
+    # The folder may also contain other files of the user.
+    for folder in (_templates(), *cache_folder().glob("[0-9a-f]" * 32)):
         with contextlib.suppress(OSError):
             stats = [file.stat() for file in folder.iterdir()]
             # `touch` renews the manifest at each use, because many file systems do not record

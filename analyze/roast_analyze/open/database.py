@@ -243,7 +243,7 @@ def _attach_cached(
     """Attach the database in the cache; return False, with a warning, if it cannot be used."""
     entry = Entry(inputs)
     problem: Exception = OSError()
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         try:
             path = _update_entry(entry, inputs, memory_bytes, listener)
             _attach(connection, path, read_only=True)
@@ -251,12 +251,13 @@ def _attach_cached(
         except (duckdb.OutOfMemoryException, duckdb.InterruptException):
             raise
         except (OSError, duckdb.Error) as error:
-            # If the database is damaged, or another process has just replaced it, another
-            # attempt helps. If the disk is full, it does not.
+            # If another process has just replaced the database, another attempt helps; if it
+            # is damaged, removing it does. If the disk is full, neither does.
             problem = error
             if _NO_SPACE in str(error):
                 break
-            entry.remove()
+            if attempt:
+                entry.remove()
         else:
             return True
     warnings.warn(

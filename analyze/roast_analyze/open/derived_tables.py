@@ -139,6 +139,8 @@ class DerivedTables:
             [VIEWS_NAME],
         ).fetchall()
         self.users_views = {name.casefold(): words_of(sql) for name, sql in found}
+        # A time range has read it before.
+        vars(self).pop("_needs", None)
 
     @cached_property
     def _needs(self) -> dict[str, set[str]]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import WriterProperties
+from deltalake.exceptions import CommitFailedError
 
 from roast_analyze.store.delta import Location, data_files
 from roast_analyze.store.layout import ADDITION, GROUP_ROWS, MONTH, RAW, RUNS, VIEWS
@@ -56,7 +60,7 @@ def check_tables(place: Location) -> list[Problem]:
             table = place.open(name)
             found = {} if table is None else _rows_by_addition(table)
         # One broken file must not hide problems of other tables.
-        except OSError as error:
+        except (OSError, pa.ArrowInvalid) as error:
             problems.append(Problem(name, "", f"a file cannot be read: {error}"))
             continue
         for addition, (trace_id, rows) in expected.items():
@@ -81,7 +85,8 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
             continue
         # Rows of runs are deleted when a trace is removed or replaced.
         if name != RUNS:
-            # Rows of additions that are not valid, or not any more, in old files.
+            # Rows of invalid additions, but only in old files: newer ones may belong to an
+            # addition that is about to be committed.
             oldest = (time.time() - grace_hours * _HOUR_SECONDS) * 1000
             files = data_files(table)
             is_old = pc.less_equal(files["modification_time"], oldest)
@@ -94,18 +99,19 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
             if file["size_bytes"] < FILE_BYTES / 2
         )
         for month in sorted(month for month, files in small.items() if files > 1):
-            # In the order of additions, so that a query of one trace skips most row groups.
-            table.optimize.z_order(
-                [ADDITION],
-                partition_filters=[(MONTH, "=", month)],
-                target_size=FILE_BYTES,
-                writer_properties=WriterProperties(
-                    compression="ZSTD", max_row_group_size=GROUP_ROWS
-                ),
-            )
+            with suppress(CommitFailedError):  # another process has merged these files
+                # In the order of additions, so that a query of one trace skips most row groups.
+                table.optimize.z_order(
+                    [ADDITION],
+                    partition_filters=[(MONTH, "=", month)],
+                    target_size=FILE_BYTES,
+                    writer_properties=WriterProperties(
+                        compression="ZSTD", max_row_group_size=GROUP_ROWS
+                    ),
+                )
         table.vacuum(
-            # The library accepts whole hours.
-            retention_hours=int(grace_hours),
+            # The library accepts only whole hours.
+            retention_hours=math.ceil(grace_hours),
             dry_run=False,
             enforce_retention_duration=False,
             full=True,

@@ -128,6 +128,20 @@ def test_slices_of_tasks(events, open_trace, task, run, worker, chunk):
     assert what.items() <= p1["args"].items()
 
 
+def test_equal_keys_of_two_traces(events, write_trace, task, run, chunk):
+    paths = [
+        write_trace(
+            task("p-1"), *run("p-1", 1.0, 2.0), chunk("p-1", entry_start=0, entry_stop=events),
+            name=f"{events}.jsonl", trace_id=str(events),
+        )
+        for events in (10, 20)
+    ]  # fmt: skip
+    with Trace(*paths) as trace:
+        found = slices(events(trace))
+
+    assert sorted(e["args"]["entry_stop"] for e in found) == [10, 20]
+
+
 def test_a_chunk_without_a_cluster(events, open_trace, chunk):
     where = {"worker": "host:1", "thread": 5, "start_t": 1.0, "stop_t": 2.0}
     what = {"dataset": "DY", "filename": "f.root", "entry_start": 0, "entry_stop": 10}

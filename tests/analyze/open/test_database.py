@@ -306,6 +306,8 @@ def test_the_least_recently_used_entries_are_removed(monkeypatch, write_trace, r
     answers(recorded("a"))
     size = sum(file.stat().st_size for file in folder.glob("*/*"))
     monkeypatch.setenv("ROAST_CACHE_BYTES", str(size + 10_000))
+    (folder / "others").mkdir()
+    (folder / "others" / "file").touch()
     answers(recorded("new", 6))
 
     kept = {
@@ -313,6 +315,7 @@ def test_the_least_recently_used_entries_are_removed(monkeypatch, write_trace, r
         for file in folder.glob("*/manifest.json")
     }
     assert kept == {"a", "c", "new"}
+    assert (folder / "others" / "file").exists()
 
 
 def test_an_invalid_cache_size(monkeypatch, write_trace, records):

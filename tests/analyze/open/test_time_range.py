@@ -240,13 +240,15 @@ def test_user_views_query_the_range(limited, crossing, sample, tmp_path):
     (tmp_path / "views").mkdir()
     (tmp_path / "views" / "mine.sql").write_text(
         "SELECT (SELECT sum(compute_seconds) FROM task_runs) AS seconds, "
-        "(SELECT count(*) FROM worker_samples) AS samples"
+        "(SELECT count(*) FROM worker_samples) AS samples, "
+        # A table that is computed on its first use.
+        "(SELECT sum(seconds) FROM core_time) AS core_seconds"
     )
     records = [*crossing, sample(5.0), sample(25.0)]
 
     opened = limited(*records, start=20, stop=40, views=tmp_path / "views")
 
-    assert opened.view("mine").fetchall() == [(10.0, 1)]
+    assert opened.view("mine").fetchall() == [(10.0, 1, 20.0)]
 
 
 def test_the_cache_contains_the_whole_trace(

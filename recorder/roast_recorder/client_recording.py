@@ -84,7 +84,7 @@ class Recording(TraceOwner):
 
     def ended_in_order(self) -> bool:
         """Return whether the recording has ended and its end is in the trace."""
-        return self.ended and bool(self._ending)
+        return self.ended and bool(self._ending) and self._started.state.ended
 
     def when_ended(self, callback: Callable[[Any], None]) -> None:
         """Call `callback` when the recording ends."""
@@ -99,7 +99,8 @@ class Recording(TraceOwner):
         OSError, ValueError
             If the trace cannot be written. Nothing has been recorded then.
         RuntimeError
-            If this recording was already started.
+            If this recording was already started, or the scheduler has another version of
+            Python and no roast.
         """
         return self._client.sync(self.start_on_loop)
 
@@ -188,12 +189,14 @@ class Recording(TraceOwner):
         if not self._client._asynchronous:
             # Many programs end without closing their client.
             atexit.register(self._stop_at_exit)
-        # A client tears down its preloads before it closes. Another one may have started this.
+        # A client tears down its preloads before it closes. Appended, because another preload
+        # may be starting this recording.
         preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
         if preloads is not None:
             start, teardown = partial(asyncio.sleep, 0), self.stop_on_loop
             ours = SimpleNamespace(name="roast-recorder", start=start, teardown=teardown)
             preloads.append(ours)
+            self._client_hooks.callback(preloads.remove, ours)
         logger.info("roast: recording to %s", self.path)
         return self
 
@@ -235,7 +238,10 @@ class Recording(TraceOwner):
         pickled = dumps_by_value(plugin) if same and not is_here else pickle.dumps(plugin)
         try:
             await self._scheduler.register_scheduler_plugin(
-                plugin=pickled, name=plugin.name, idempotent=False
+                # The plugin adds itself.
+                plugin=pickled,
+                name=plugin.name,
+                idempotent=True,
             )
         except ModuleNotFoundError as error:
             raise RuntimeError(

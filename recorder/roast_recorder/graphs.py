@@ -16,7 +16,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 import dask
@@ -248,7 +248,7 @@ def bytes_by_group(tasks: Iterable[TaskState]) -> list[Fields]:
             is_tuple = type(run_spec) is tuple and run_spec  # until 2024.12
             function: Any = run_spec[0] if is_tuple else getattr(run_spec, "func", None)
             held = [getattr(function, name, None) for name in ("args", "keywords", "__dict__")]
-            if getattr(function, "__module__", None) == "__main__":
+            if isinstance(function, FunctionType) and function.__module__ == "__main__":
                 # It is pickled with its global values.
                 names, values = function.__code__.co_names, function.__globals__
                 held += [values[name] for name in names if name in values]

@@ -1,9 +1,11 @@
 """Starting and ending a recording, and its effects on the run."""
 
 import asyncio
+import gc
 import logging
 import re
 import stat
+import threading
 import time
 
 import dask.array as da
@@ -104,6 +106,40 @@ def test_start_and_stop(client, trace, read_lines):
     assert recording.nbytes == trace.stat().st_size
     with pytest.raises(RuntimeError, match="was already started"):
         recording.start()
+
+
+def test_tasks_are_recorded_while_workers_receive_the_plugin(client, trace, read_lines):
+    async def block_event_loop():
+        time.sleep(2)  # noqa: ASYNC251 - on purpose
+
+    slow, quick = client.scheduler_info()["workers"]
+    recording = roast_recorder.record(client, trace)
+    client.run(block_event_loop, workers=[slow], wait=False)
+
+    starting = threading.Thread(target=recording.start)
+    starting.start()
+    wait_until(lambda: client.run_on_scheduler(leftovers), "the recorder was not attached")
+    client.submit(abs, -1, key="meanwhile", workers=[quick]).result()
+    assert starting.is_alive()
+    starting.join()
+    recording.stop()
+
+    found = [line for line in read_lines(trace) if line.get("key") == "meanwhile"]
+    assert found[0]["kind"] == "task"
+    assert [line["finish"] for line in found[1:]][:3] == ["waiting", "processing", "memory"]
+
+
+def test_nothing_of_a_recorder_remains_in_memory(cluster, trace):
+    with Client(cluster) as client, roast_recorder.record(client, trace) as recording:
+        client.submit(abs, -1).result()
+
+    def is_ours(value):
+        return (
+            type(value).__name__ == "RecorderPlugin" and value._trace_id == recording.trace_id
+        )
+
+    gc.collect()
+    assert not any(map(is_ours, gc.get_objects()))
 
 
 def test_an_asynchronous_client(cluster, client, tmp_path, read_lines):

@@ -104,6 +104,12 @@ def test_sizes_of_graphs_and_of_the_data_in_their_tasks(client, trace, by_kind):
         def process(self, number):
             return number
 
+    class Callable(Processor):
+        __module__ = "__main__"
+
+        def __call__(self, number):
+            return number
+
     with roast_recorder.record(client, trace):
         client.submit(abs, -1, key="small").result()
         futures = [
@@ -111,6 +117,7 @@ def test_sizes_of_graphs_and_of_the_data_in_their_tasks(client, trace, by_kind):
             client.submit(partial(max, big), 1, key="partial"),
             client.submit(lambda number: big[0] + number, 1, key="closure"),
             client.submit(Processor().process, 1, key="method"),
+            client.submit(Callable(), 1, key="callable"),
             *client.map(partial(divmod, big), range(20), key=[f"map-{n}" for n in range(20)]),
         ]
         wait(futures)
@@ -128,7 +135,7 @@ def test_sizes_of_graphs_and_of_the_data_in_their_tasks(client, trace, by_kind):
         found[name] = group
     one = {"tasks": 1, "examined": 1}
     assert found == {
-        **dict.fromkeys(["argument", "partial", "closure", "method"], one),
+        **dict.fromkeys(["argument", "partial", "closure", "method", "callable"], one),
         "map": {"tasks": 20, "examined": 10},
     }
 

@@ -75,7 +75,7 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             settings[name] = value
     try:
-        Settings.from_keywords(settings)
+        checked = Settings.from_keywords(settings)
     except (TypeError, ValueError) as error:
         raise CallError(str(error)) from None
-    return settings
+    return {name: getattr(checked, name) for name in settings}

@@ -15,6 +15,7 @@ from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
+import distributed.core
 from distributed.diagnostics.plugin import SchedulerPlugin
 
 from roast_recorder import environment, graphs
@@ -106,10 +107,10 @@ class RecorderPlugin(SchedulerPlugin):
         self._buffer = Buffer(self._settings["buffer_limit_bytes"])
         self._erred_message: dict[str, Any] | None = None
         self._removal: dict[str, Any] = {}  # the last event of a worker's removal
-        # By address; a worker that is being removed is still here, unlike in Dask's own.
+        # By address. Unlike `scheduler.workers`, it contains a worker that is being removed.
         self._workers: dict[str, WorkerState] = {}
         self._seen_spans: set[str] = set()
-        # Of the tasks of a graph that Dask files under another span, by key.
+        # Submitted span of each task that Dask files under another span, by key.
         self._submitted_spans: dict[Any, dict[str, Any]] = {}
         self._odd_keys_entered = False
         self._ending = ""  # how recording ended, once it has
@@ -169,6 +170,8 @@ class RecorderPlugin(SchedulerPlugin):
             operation_name(name, self._trace_id): call for name, call in operations.items()
         }
         handlers.update(self._operations)
+        # Dask would add the plugin only after this, and workers may take seconds to answer.
+        scheduler.add_plugin(self, name=self.name)
         await self._worker_plugins.register()
 
     async def _record_environment(self) -> None:
@@ -219,6 +222,9 @@ class RecorderPlugin(SchedulerPlugin):
             self._worker_plugins.unregister_soon()
         for operation in self._operations:
             self._scheduler.handlers.pop(operation, None)
+        # Dask keeps every handler that it has called in a cache, and with it this recorder.
+        with contextlib.suppress(AttributeError):
+            distributed.core._expects_comm.cache_clear()
         self._last_pull_waits.set()
 
     # -- operations that the client calls ------------------------------------------------
@@ -393,7 +399,7 @@ class RecorderPlugin(SchedulerPlugin):
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """Record a worker that has joined."""
         state = scheduler.workers[worker]
-        # `start` has recorded those that joined while worker plugins were registered.
+        # `start` has recorded those that were joining at that time.
         if self._workers.get(worker) is not state:
             self._workers[worker] = state
             self._record("worker_added", **environment.worker_facts(state))

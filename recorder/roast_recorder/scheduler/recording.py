@@ -94,10 +94,9 @@ class SchedulerRecording:
         """Attach the recorder; raise ValueError or OSError if no trace can be written."""
         # First, so that nothing is attached if the trace cannot be written.
         await self._writer.open()
-        # A running scheduler does not call `start` of plugins that are added.
         await self._plugin.start(self._scheduler)
+        # Not before: if `start` is cancelled, this reference would keep the writing process.
         self._plugin.on_all_left = self._finish_now
-        self._scheduler.add_plugin(self._plugin, name=self._plugin.name)
         self._running = asyncio.create_task(self._run())
         atexit.register(self._finish_at_exit)
         logger.info("roast: recording to %s", self._writer.target)

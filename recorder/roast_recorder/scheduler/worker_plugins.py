@@ -172,8 +172,7 @@ class WorkerPlugins:
                 continue
             elif len(self._sheets) == MAX_SHEETS:
                 reason = "more configurations or lists of packages than are kept"
-                lost = {**loss(reason, "environment", 1, t, t), "detail": worker}
-                self._append(("loss", t, 1, lost))
+                self._append(("loss", t, 1, loss(reason, "environment", 1, t, t)))
                 continue
             else:
                 self._sheets.add(name)

@@ -180,7 +180,9 @@ class WorkerRecorder(WorkerPlugin):
             return  # not the thread of a task
         # Through the module: a `threading.local` cannot be pickled by value.
         threads: Any = distributed.worker
-        key = threads.thread_state.key
+        key = getattr(threads.thread_state, "key", None)
+        if key is None:
+            return  # a coroutine on the event loop
         run_id = getattr(worker.state.tasks.get(key), "run_id", None)
         attempt = {"key": str(key), "run_id": run_id, "worker": worker.address}
         completed = []
@@ -209,7 +211,7 @@ class WorkerRecorder(WorkerPlugin):
         facts = await environment.call_in_thread(
             environment.packed_facts, "worker", self._settings, list(worker.plugins)
         )
-        # An event would be lost: the scheduler subscribes once all workers have the plugin.
+        # Not an event: it would be dropped until the connection for events is open.
         with contextlib.suppress(OSError):  # the scheduler has gone
             # A separate connection: an idle one in the worker's pool would change how the
             # worker's next request is sent.

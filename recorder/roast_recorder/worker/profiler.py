@@ -120,8 +120,8 @@ class MergedTrees:
         }
         self._frame_numbers: dict[str, int] = {}
         self._nodes: dict[tuple[int, str], int] = {}
-        #: Start, stop and samples of the trees that had too many nodes.
-        self._dropped: list[tuple[float, float, int]] = []
+        #: Start and stop of the trees that had too many nodes.
+        self._dropped: list[tuple[float, float]] = []
 
     def add(self, tree: Tree, start_t: float, stop_t: float) -> None:
         """Add the tree of one cycle."""
@@ -132,7 +132,7 @@ class MergedTrees:
         while queue:
             parent, child = queue.pop()
             if len(nodes) == MAX_NODES or len(parents) == MAX_NODES:
-                self._dropped.append((start_t, stop_t, tree["count"]))
+                self._dropped.append((start_t, stop_t))
                 return
             identifier, description = child["identifier"], child["description"]
             node = self._nodes.setdefault((parent, identifier), len(parents))
@@ -168,9 +168,7 @@ class MergedTrees:
         if self._dropped:
             reason = f"the profile of a cycle had more than {MAX_NODES} nodes"
             limits = self._dropped[0][0], self._dropped[-1][1]
-            samples = sum(samples for *_, samples in self._dropped)
-            lost = loss(reason, "profile", len(self._dropped), *limits)
-            yield {**lost, "detail": f"{samples} samples"}
+            yield loss(reason, "profile", len(self._dropped), *limits)
 
 
 def count_innermost(name: str) -> None:

@@ -308,6 +308,7 @@ def test_the_least_recently_used_entries_are_removed(monkeypatch, write_trace, r
     monkeypatch.setenv("ROAST_CACHE_BYTES", str(size + 10_000))
     (folder / "others").mkdir()
     (folder / "others" / "file").touch()
+    os.utime(folder / "others" / "file", (0, 0))
     answers(recorded("new", 6))
 
     kept = {

@@ -101,7 +101,6 @@ async def attached(scheduler, **settings):
     settings = Settings(**{"flush_interval_seconds": 0.01, **settings})
     recorder = RecorderPlugin("abc", CLIENT, settings.as_dict())
     await recorder.start(scheduler)
-    scheduler.add_plugin(recorder, name=recorder.name)
     recorder.independent = Independent()
     if "transition" in settings.kinds:
         scheduler.add_plugin(recorder.independent)

@@ -20,8 +20,8 @@ from roast_recorder.process_state import here
 class section:  # noqa: N801 - it is used like a function
     """Measure a named part of a task: seconds, CPU seconds, memory, bytes read.
 
-    Without a recording, and in a coroutine, it does nothing. Sections can be nested and repeated, and one object
-    can be used by several threads at a time.
+    Without a recording, and in a coroutine, it does nothing. Sections can be nested and
+    repeated, and one object can be used by several threads at a time.
 
     Parameters
     ----------

@@ -112,6 +112,7 @@ SELECT
         AS confidence,
     CASE
         WHEN worst_seconds >= $entity_share * seconds THEN format('The event loop of worker {} was', worst)
+        WHEN blocked_workers = 1 THEN 'The event loop of 1 worker was'
         ELSE format('The event loops of {} workers were', blocked_workers)
     END || format(
         ' blocked {} times, {:.1f} s in all. Meanwhile, free threads waited for {:,.1f} core-seconds.', stalls,

@@ -101,7 +101,8 @@ SELECT
         ELSE 'low'
     END AS confidence,
     format(
-        '{:,} chunks of about {:,} events take {:.2g} s each. ', chunks, median_events, chunk_seconds
+        '{:,} chunks of about {:,} events take {} s each. ', chunks, median_events,
+        _three_digits(chunk_seconds)
     ) || CASE
         WHEN is_known
             THEN format('{:.1f} core-seconds are fixed cost that larger chunks avoid.', known_seconds)

@@ -112,8 +112,8 @@ SELECT
     NULL::VARCHAR AS entity,
     'medium' AS confidence,
     format(
-        'The client submitted tasks {} times, each time {:.2g} s (median) after the last result: threads had'
-        ' nothing to do for {:,.1f} core-seconds.', submissions, delay_seconds, idle_seconds
+        'The client submitted tasks {} times, each time {} s (median) after the last result: threads had'
+        ' nothing to do for {:,.1f} core-seconds.', submissions, _three_digits(delay_seconds), idle_seconds
     ) AS sentence,
     idle_seconds AS core_seconds,
     0.5 * idle_seconds / mean_nthreads AS wall_seconds_min,

@@ -37,8 +37,8 @@ SELECT
     0.6 * core_seconds / run.nthreads AS wall_seconds_min,
     least(1.3 * core_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
     format(
-        'Write the {} files again with ZSTD (now {}), which decompresses several times faster.', files,
-        algorithm
+        'Write {} again with ZSTD (now {}), which decompresses several times faster.',
+        CASE files WHEN 1 THEN 'the file' ELSE format('the {} files', files) END, algorithm
     ) AS change,
     'SELECT branch, compressed_bytes, uncompressed_bytes, read_seconds, decompress_seconds FROM branches'
         AS evidence,

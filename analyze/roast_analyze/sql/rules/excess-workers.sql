@@ -63,7 +63,7 @@ SELECT
     NULL::VARCHAR AS entity,
     'medium' AS confidence,
     format(
-        'The work used {:.1f} of {} threads on average; {} of {} workers would take hardly longer.',
+        'The work used {:.1f} of {} threads on average; with {} of the {} workers the run would hardly take longer.',
         used_threads, peak_nthreads, enough.n_workers, peak_workers
     ) AS sentence,
     (1 - share) * core_seconds AS core_seconds,

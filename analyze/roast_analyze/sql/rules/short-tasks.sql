@@ -64,10 +64,10 @@ SELECT
     prefix AS entity,
     'high' AS confidence,
     format(
-        '{:,} tasks{} {}{} compute for {:.2g} ms each; the overhead is {:.2g} ms of thread time per task.',
+        '{:,} tasks{} {}{} compute for {:.2g} ms each; the overhead is {} ms of thread time per task.',
         short_tasks, CASE prefixes WHEN 1 THEN ' of' ELSE ', mostly' END, prefix,
         CASE prefixes WHEN 1 THEN '' ELSE ',' END, 1000 * mean_seconds,
-        1000 * overhead_seconds / short_tasks
+        _three_digits(1000 * overhead_seconds / short_tasks)
     ) AS sentence,
     overhead_seconds AS core_seconds,
     0.6 * overhead_seconds / mean_nthreads AS wall_seconds_min,

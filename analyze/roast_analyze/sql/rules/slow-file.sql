@@ -158,8 +158,8 @@ SELECT
     END AS change,
     format(
         'SELECT filename, relative_duration, bytes_per_second, open_seconds, read_seconds FROM files'
-        ' WHERE dataset = ''{}'' ORDER BY relative_duration DESC',
-        replace(slow.dataset, '''', '''''')
+        ' WHERE dataset IS NOT DISTINCT FROM {} ORDER BY relative_duration DESC',
+        coalesce('''' || replace(slow.dataset, '''', '''''') || '''', 'NULL')
     ) AS evidence,
     slow.trace_id
 FROM slow

@@ -3,7 +3,7 @@
 CREATE MACRO _size_power(nbytes) AS least(floor(log2(greatest(nbytes, 1)) / 10), 5)::INTEGER;
 
 CREATE MACRO _three_digits(amount) AS regexp_replace(
-    format('{:,}', round(amount, greatest(2 - floor(log10(greatest(amount, 1))), 0)::INTEGER)), '\.0$', ''
+    format('{:,}', round(amount, greatest(2 - floor(log10(greatest(amount, 0.001))), 0)::INTEGER)), '\.0$', ''
 );
 
 CREATE MACRO _byte_size(nbytes) AS

@@ -2,8 +2,8 @@
 """The command ``roast-analyze``: dispatch to a command, and exit codes.
 
 - 0: success
-- 1: negative result: ``check`` found a loss, ``gate`` a regression, ``each`` a trace that
-  cannot be read, or there is nothing to export
+- 1: negative result: ``check`` found a loss, ``gate`` a regression, ``each`` or ``store add`` a
+  trace that cannot be read, ``store check`` a problem, or there is nothing to export
 - 2: invalid call or input
 - 130: ended by Ctrl-C
 

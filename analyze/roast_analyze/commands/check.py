@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> bool:
         # The exit code must not depend on whether the output is read.
         with suppress(BrokenPipeError):
             if not options.json:
-                _print(trace.path.name, result)
+                _print(trace.path.absolute().name, result)
     if options.json:
         with suppress(BrokenPipeError):
             print_json(checked)

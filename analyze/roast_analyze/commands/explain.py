@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     if len(traces) > 1 and not name:
         _print_changes(traces, options)
         return
-    with open_trace([path for paths in traces for path in paths], options) as trace:
+    with open_trace(traces[-1], options) as trace:
         if not options.json:
             print_out(*(_finding(trace, name) if name else _run(trace)))
             return

@@ -219,7 +219,7 @@ def summarize(trace: Session, name: str | None = None) -> Iterator[RenderableTyp
     for name, text in facts:
         grid.add_row(Text(name), cell(text))
     if not found:
-        grid.add_row("Findings", cell("none that could save 1 % of the run or more"))
+        grid.add_row("Findings", cell(findings.NONE))
     yield grid
     for finding in found:
         yield ""

@@ -4,5 +4,5 @@ One module per format. ``perfetto``, ``speedscope`` and ``folded`` have a functi
 ``write(trace, scope, file)``; ``tables`` writes Parquet files and DuckDB databases. A
 :class:`.scope.Scope` selects workers, a prefix and a time range. Rows are read from DuckDB in
 batches and written at once, and an older file is replaced only by a complete one
-(:mod:`.files`).
+(:mod:`roast_analyze.output_paths`).
 """

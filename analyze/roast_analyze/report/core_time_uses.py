@@ -14,8 +14,7 @@ class Use(NamedTuple):
     color: str
 
 
-#: By the use of the view. Blue uses compute a result, red ones compute none, gray ones have no
-#: task, and all other colors are waits.
+#: By the use of the view.
 USES: Final = {
     "kept result": Use("computing, result kept", palette.RANKED[0]),
     "unfinished attempt": Use("computing, not finished", palette.RANKED[4]),

@@ -105,9 +105,7 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
     # Texts contain names of the trace.
     for row in rows[:limit]:
         texts = {name: visible(row[name] or "") for name in ("entity", "sentence", "change")}
-        # A worker is often a number, which would read as a count.
-        if texts["entity"].isdecimal():
-            texts["entity"] = f"worker {texts['entity']}"
+        texts["entity"] = _entity(texts["entity"])
         texts["evidence"] = row["evidence"] or ""
         found.append(Finding(**row | texts))
     return tuple(found)
@@ -116,7 +114,15 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
 def query_costs(trace: Session) -> Costs:
     """Return the thread time of each finding of a trace, by its ID and entity."""
     found = trace.rows("SELECT id, entity, core_seconds FROM findings ORDER BY rank")
-    return {(name, visible(entity or "")): seconds or 0.0 for name, entity, seconds in found}
+    return {
+        (name, _entity(visible(entity or ""))): seconds or 0.0
+        for name, entity, seconds in found
+    }
+
+
+def _entity(text: str) -> str:
+    # A worker is often a number, which would read as a count.
+    return f"worker {text}" if text.isdecimal() else text
 
 
 def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:

@@ -108,10 +108,10 @@ def core_time(core_seconds: float | None) -> tuple[str, str]:
     """Return core time as number and unit: core-hours, core-minutes or core-seconds."""
     if not _is_known(core_seconds):
         return UNKNOWN, "core-hours"
-    for bound, unit, length in ((120, "core-seconds", 1), (7200, "core-minutes", 60)):
-        if core_seconds < bound:
-            return _significant(core_seconds / length), unit
-    return _significant(core_seconds / 3600), "core-hours"
+    units = (120, "core-second", 1), (7200, "core-minute", 60), (math.inf, "core-hour", 3600)
+    unit, length = next((unit, length) for bound, unit, length in units if core_seconds < bound)
+    text = _significant(core_seconds / length)
+    return text, unit if text == "1" else f"{unit}s"
 
 
 def instant(t: float | None, utc_offset_seconds: float | None) -> str:

@@ -3,8 +3,6 @@
 The single report and the comparison both start from these.
 """
 
-# ruff: noqa: S608 - every query here is put together from this file's own text
-
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
@@ -91,18 +89,6 @@ class Recording:
     end_reason: str | None = None
 
 
-@dataclass(frozen=True)
-class TimeSpent:
-    """Compute seconds of attempts, from view ``task_runs``; without a cluster, ``chunks``.
-
-    ``kept_seconds`` computed results that were kept; ``wasted_seconds`` belong to attempts that
-    failed or were lost, and to results that were lost unused and computed again.
-    """
-
-    kept_seconds: float = 0.0
-    wasted_seconds: float = 0.0
-
-
 def query_run(trace: Session) -> Run:
     """Return the totals of a run."""
     rows = trace.frame("run").to_dicts()
@@ -145,14 +131,3 @@ def query_recording(trace: Session) -> Recording:
     }
     names = {column.name for column in fields(Recording)}
     return Recording(**{n: v for n, v in first.items() if n in names and v is not None})
-
-
-def query_time_spent(trace: Session, run: Run) -> TimeSpent:
-    """Return the compute seconds of a run by what became of the results."""
-    source = "task_runs" if run.task_runs else "chunks"
-    rows = trace.rows(
-        "SELECT sum(compute_seconds) FILTER (kept), "
-        "sum(compute_seconds) FILTER (NOT kept AND outcome <> 'unfinished') "
-        f"FROM {source}"
-    )
-    return TimeSpent(*(value or 0.0 for value in rows[0]))

@@ -130,7 +130,7 @@ def test_a_trace_without_records(write_trace):
         "inside": "This trace contains no profile.",
         "memory": "No worker was sampled:",
         "scheduler": "No transition was recorded:",
-        "what-if": "The report predicts only whole runs with workers",
+        "what-if": "No task ran on a worker, so there is nothing to predict.",
         "environment": "No facts about software and machines",
         "loss": "The trace is complete:",
     }

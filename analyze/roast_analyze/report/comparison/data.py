@@ -22,10 +22,8 @@ from roast_analyze.report.listing import Listing
 from roast_analyze.report.run import (
     Recording,
     Run,
-    TimeSpent,
     query_recording,
     query_run,
-    query_time_spent,
 )
 from roast_analyze.report.tables import Source, query_comments
 from roast_analyze.run_amounts import query_amounts
@@ -72,10 +70,8 @@ _RUN_TOTALS: Final = (
 )  # fmt: skip
 
 _TOTALS_QUERY: Final = (
-    "FROM run LEFT JOIN (SELECT trace_id, "
-    "sum(compute_seconds) FILTER (kept) AS kept_seconds, "
-    "sum(compute_seconds) FILTER (NOT kept) AS wasted_seconds "
-    "FROM task_runs GROUP BY trace_id) USING (trace_id)"
+    "SELECT *, compute_seconds - kept_seconds AS wasted_seconds, "
+    "core_seconds - compute_seconds AS idle_seconds FROM run"
 )
 #: Several values of one name, in any order, are one. Dask appends identifiers to the names of
 #: plugins.
@@ -107,7 +103,6 @@ class TraceTotals:
     names: tuple[str, ...]
     run: Run
     recording: Recording
-    time_spent: TimeSpent
     #: Number of losses.
     losses: int
     #: View ``concurrency``: t, executing, nthreads.
@@ -140,7 +135,6 @@ class TraceTotals:
             names=names,
             run=run,
             recording=query_recording(trace),
-            time_spent=query_time_spent(trace, run),
             losses=losses,
             load=trace.sql("SELECT t, executing, nthreads FROM concurrency ORDER BY t").pl(),
             samples=trace.sql(
@@ -159,12 +153,21 @@ class TraceTotals:
         return self.run.wall_seconds or 0.0
 
     @property
+    def kept_seconds(self) -> float:
+        """Compute time of attempts whose result was kept."""
+        return self.run.kept_seconds or 0.0
+
+    @property
+    def wasted_seconds(self) -> float:
+        """Compute time of all other attempts."""
+        return max((self.run.compute_seconds or 0.0) - self.kept_seconds, 0.0)
+
+    @property
     def idle_seconds(self) -> float | None:
         """Core time in which no task computed; None if the core time is unknown."""
         if self.run.core_seconds is None:
             return None
-        spent = self.time_spent.kept_seconds + self.time_spent.wasted_seconds
-        return max(self.run.core_seconds - spent, 0.0)
+        return max(self.run.core_seconds - (self.run.compute_seconds or 0.0), 0.0)
 
 
 @dataclass(frozen=True)
@@ -255,8 +258,8 @@ def _totals(traces: Sequence[TraceTotals]) -> pl.DataFrame:
         has_chunks = trace.run.chunk_attempts > 0
         row["chunks"] = trace.run.chunks if has_chunks else None
         row["events"] = trace.run.events if has_chunks else None
-        row["kept_seconds"] = trace.time_spent.kept_seconds
-        row["wasted_seconds"] = trace.time_spent.wasted_seconds
+        row["kept_seconds"] = trace.kept_seconds
+        row["wasted_seconds"] = trace.wasted_seconds
         row["idle_seconds"] = trace.idle_seconds
         row["completeness"] = "incomplete" if trace.losses else "complete"
         rows.append(row)

@@ -42,7 +42,7 @@ _TIME: Final = columns(
     "idle_seconds core_efficiency",
     descriptions={
         "kept_seconds": "Compute time of attempts whose result was kept.",
-        "wasted_seconds": "Compute time of attempts that failed or were lost.",
+        "wasted_seconds": "Compute time of attempts whose result was not kept.",
         "idle_seconds": "Core time in which no task computed.",
     },
 )
@@ -114,13 +114,14 @@ def build(comparison: Comparison, *, title: str | None = None) -> Page:
 def _verdict(comparison: Comparison) -> Section:
     plots = []
     if any(trace.run.core_seconds for trace in comparison.traces):
-        spent = [trace.time_spent for trace in comparison.traces]
-        idle = [trace.idle_seconds or 0.0 for trace in comparison.traces]
+        traces = comparison.traces
         parts = (
-            Part("computing, result kept", [s.kept_seconds for s in spent], palette.RANKED[0]),
-            Part("computing, result discarded", [s.wasted_seconds for s in spent],
+            Part("computing, result kept", [one.kept_seconds for one in traces],
+                 palette.RANKED[0]),
+            Part("computing, result discarded", [one.wasted_seconds for one in traces],
                  palette.FAILURE),
-            Part("idle, waiting and other", idle, palette.BACKGROUND),
+            Part("idle, waiting and other", [one.idle_seconds or 0.0 for one in traces],
+                 palette.BACKGROUND),
         )  # fmt: skip
         figure = figures.stacked(
             [trace.short_label for trace in comparison.traces],

@@ -96,7 +96,7 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
     )  # fmt: skip
     names = [label(program, 60) for program in programs]
     figure, domains = layout.named_rows(names, 30, _time_axis(start_t, stop_t))
-    # At least half and twice the median. The closer ticks need enough height.
+    # At least 0.7 and 1.4 times the median. The closer ticks need enough height.
     low = min(q.as_float(buckets["relative"].min()) or 1.0, 0.7)
     high = max(q.as_float(buckets["relative"].max()) or 1.0, 1.4)
     ticks = [0.7, 1, 1.4] if high / low < 4 else [0.01, 0.1, 0.3, 1, 3, 10, 100]

@@ -94,7 +94,7 @@ def section(found: CriticalPath, context: Context) -> Section:
         name="critical-path",
         title="Critical path over time",
         description=f"{q.counted(drawn.height, 'step')} over time, a row for each cause.",
-        note=f"The {q.count(left_out)} shortest steps are left out." if left_out else "",
+        note=f"Left out: the shortest {q.counted(left_out, 'step')}." if left_out else "",
         query=f"{_STEPS} ORDER BY step",
         command=context.view_command("critical_path"),
     )
@@ -154,7 +154,10 @@ def figure(steps: pl.DataFrame, context: Context) -> Figure:
                 hovertemplate=f"<b>{cause}</b> %{{x:,.4~g}} {axis.unit} from %{{base:,.4~g}} "
                 f"{axis.unit}<br>%{{customdata[0]}}<br>%{{customdata[1]}}<extra></extra>",
                 meta=layout.columns(
-                    x=f"length_{axis.unit}", y="rank", customdata=["key", "worker"]
+                    base=axis.column,
+                    x=f"length_{axis.unit}",
+                    y="rank",
+                    customdata=["key", "worker"],
                 ),
             )
         )

@@ -68,7 +68,6 @@ def build(
     total = core_time.totals["seconds"].sum()
     seconds = dict(core_time.totals.select("use", "seconds").iter_rows())
     provided, unit = q.core_time(run.core_seconds)
-    unit = unit.removesuffix("s") if provided == "1" else unit
     text = f"The workers provided {provided} {unit}. Each second is counted once."
     if not run.core_seconds:
         text = (
@@ -91,7 +90,6 @@ def build(
         more_findings=max(len(found) - findings.SHOWN, 0),
         no_finding=findings.NONE if run.task_runs or run.chunk_attempts else "",
         tiles=_tiles(context, loss),
-        # The largest of each category first.
         spent=tuple(
             Share(words, part, q.seconds(part), q.share(part / total), part / total, color)
             for use, (words, color) in USES.items()

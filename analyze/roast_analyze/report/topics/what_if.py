@@ -43,6 +43,10 @@ def section(found: pl.DataFrame, context: Context) -> Section:
     """Build the section."""
     section = Section("what-if", "Prediction", "What if")
     command = f"roast-analyze what-if {shlex.quote(visible(context.trace_name))}"
+    if not (context.run.peak_workers and context.run.task_runs):
+        return replace(
+            section, empty="No task ran on a worker, so there is nothing to predict."
+        )
     if found.height < 2:
         return replace(
             section,

@@ -1,6 +1,6 @@
 -- More workers than the work can use.
 -- With fewer threads, periods in which the run used more threads than that take longer. The
--- recommended number of workers is the smallest one with which the run takes hardly longer. Times
+-- recommended number of workers is the smallest one with which the run hardly takes longer. Times
 -- without a graph are not counted. Workers that tasks may not use belong to rules restricted-tasks and
 -- unplaceable-tasks.
 -- Source: Sparklens, "ideal number of executors"; Amdahl's law

@@ -8,7 +8,7 @@ from roast_analyze.algorithms.decomposition import RunAmounts
 from roast_analyze.report.comparison import sentences
 from roast_analyze.report.comparison.data import DIFFERENCE, Comparison, TraceTotals, seconds_in
 from roast_analyze.report.listing import Listing
-from roast_analyze.report.run import Recording, Run, TimeSpent
+from roast_analyze.report.run import Recording, Run
 
 NO_WORK = RunAmounts(0.0, pl.DataFrame(), pl.DataFrame(), pl.DataFrame())
 NOTHING = Listing("", "", pl.DataFrame(), 0)
@@ -16,14 +16,13 @@ GIB = 1024**3
 
 
 def totals(label, losses=0, wasted=0.0, **run) -> TraceTotals:
-    spent, rows = TimeSpent(wasted_seconds=wasted), NOTHING.rows
+    run, rows = {"compute_seconds": wasted, **run}, NOTHING.rows
     return TraceTotals(
         label,
         label,
         (),
         Run(**run),
         Recording(),
-        spent,
         losses,
         rows,
         rows,

@@ -141,5 +141,5 @@ def test_further_workers_are_drawn_as_their_mean():
     # Further prefixes are added up.
     prefixes = rows.rename({"worker": "prefix"})
     drawn = figures.by_name(prefixes, "prefix", figures.rank(rows), {})
-    assert drawn.layout.yaxis.ticktext[-1] == "4 other prefixes"
+    assert drawn.layout.yaxis.ticktext[-1] == "4\N{NO-BREAK SPACE}other prefixes"
     assert bars(drawn)["cpu"][-1] == pytest.approx(4 * 10 - 0.1 * (20 + 21 + 22 + 23))

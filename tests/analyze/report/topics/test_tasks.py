@@ -107,7 +107,7 @@ def test_prefixes_beyond_the_figures(section, task, run):
 
     [computing] = bars.figure.data
     assert len(computing.x) == BAR_LIMIT + 1
-    assert bars.figure.layout.yaxis.ticktext[-1] == "6 other prefixes"
+    assert bars.figure.layout.yaxis.ticktext[-1] == "6\N{NO-BREAK SPACE}other prefixes"
     assert computing.x[-1] == 14.0  # 3.0 + 2.9 + 2.8 + 2.7 + 2.6, and none
     assert len(boxes.figure.data) == BAR_LIMIT + 1
     assert boxes.figure.layout.yaxis.ticktext[0] == "p00"

@@ -48,7 +48,7 @@ def test_sentences(section, sentences, worker, task, run, gone, sample):
     ) == (
         "The cluster had 3 worker processes. The busiest worker computed for 2 s (1 "
         "attempt), the least busy for 0 s (0 attempts). 1 worker was lost. 2 workers joined "
-        "after the start and 1 worker left gracefully."
+        "after the start and 1 worker left."
     )
     alone = section(
         "workers",

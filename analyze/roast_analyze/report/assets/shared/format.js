@@ -1,8 +1,8 @@
 // Numbers as text, in the same style as roast_analyze.report.quantities.
 
-/** Return a number with three significant digits. */
+/** Return a number with three significant digits, but all digits before the point. */
 export const significant = (value) =>
-  Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
+  value.toLocaleString("en", Math.abs(value) < 100 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 });
 
 export const integer = (value) => value.toLocaleString("en");
 
@@ -14,10 +14,11 @@ export function duration(seconds) {
   if (seconds === 0) return "0 s";
   if (seconds < 1e-3) return `${significant(seconds * 1e6)} µs`;
   if (seconds < 0.9995) return `${significant(seconds * 1e3)} ms`;
-  if (seconds < 119.5) return `${significant(seconds)} s`;
-  const whole = Math.round(seconds);
-  if (whole < 3600) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
-  return `${integer(Math.floor(whole / 3600))} h ${Math.floor(whole / 60) % 60} min`;
+  if (seconds < 59.95) return `${significant(seconds)} s`;
+  const [length, unit, small, smallUnit] = seconds < 3599.5 ? [60, "min", 1, "s"] : [3600, "h", 60, "min"];
+  const whole = Math.round(seconds / small) * small;
+  const rest = (whole % length) / small;
+  return `${integer(Math.floor(whole / length))} ${unit}${rest ? ` ${rest} ${smallUnit}` : ""}`;
 }
 
 /** Return a fraction of one as a percentage. */

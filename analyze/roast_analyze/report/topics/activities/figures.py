@@ -15,6 +15,7 @@ from plotly.graph_objects import Bar, Figure
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.bars import Part, stacked
 from roast_analyze.figures.labels import label
+from roast_analyze.report import quantities as q
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,7 +139,7 @@ def by_name(
         words.append(f"mean of {others} others")
         weight = 1 / others
     elif others:
-        words.append(f"{others} other prefixes")
+        words.append(q.counted(others, "other prefix", "other prefixes"))
     parts = []
     for kind, some in _by_kind(spent, kinds).items():
         seconds = dict(some.group_by(column).agg(pl.col("seconds").sum()).iter_rows())

@@ -11,6 +11,7 @@ from plotly.graph_objects import Box, Figure, Scatter
 from roast_analyze.figures import layout, palette
 from roast_analyze.figures.bars import Part, stacked
 from roast_analyze.figures.labels import label
+from roast_analyze.report import quantities as q
 
 #: Maximum number of prefixes that are drawn.
 BAR_LIMIT: Final = 20
@@ -55,7 +56,7 @@ def seconds(prefixes: pl.DataFrame, colors: dict[str | None, str]) -> Figure:
     rest = ranked.slice(BAR_LIMIT)
     if rest.height:
         bars = pl.concat([bars, rest.select(bars.columns).sum()])
-        names.append(f"{rest.height} other prefixes")
+        names.append(q.counted(rest.height, "other prefix", "other prefixes"))
         marks.append(palette.OTHER)
     total = bars.select(pl.sum_horizontal(activities).sum()).item() or 0.0
     parts = [

@@ -237,8 +237,9 @@ def describe_omissions(stream: TaskStream, *, with_transfers: bool) -> str:
         )
     if with_transfers and stream.transfer_runs > stream.transfers.height:
         parts.append(
-            f"So are all but the {q.count(stream.transfers.height)} longest of "
-            f"{q.counted(stream.transfer_runs, 'transfer')}."
+            f"The {q.count(stream.transfers.height)} longest of "
+            f"{q.counted(stream.transfer_runs, 'transfer')} are drawn singly, the others in "
+            f"buckets of {q.seconds(stream.bucket_seconds)}."
         )
     if stream.hidden_rows:
         parts.append(

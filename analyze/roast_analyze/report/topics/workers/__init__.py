@@ -127,5 +127,5 @@ def _sentences(context: Context, recorded_t: float) -> list[str]:
     joined = workers.filter(pl.col("added_t") > recorded_t).height
     left = workers.filter(pl.col("removed_t").is_not_null() & ~lost).height
     changes = [f"{q.counted(joined, 'worker')} joined after the start"] if joined else []
-    changes += [f"{q.counted(left, 'worker')} left gracefully"] if left else []
+    changes += [f"{q.counted(left, 'worker')} left"] if left else []
     return [text, f"{q.series(changes)}."] if changes else [text]

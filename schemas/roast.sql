@@ -357,7 +357,7 @@ WHERE "t" IS NOT NULL
     AND "name" IS NOT NULL
     AND isfinite(t);
 
--- A task that entered the graph, or existed when recording began. Dask files a task group under the span of its first task. Of tasks that were submitted in another span, ``value`` has ``submitted_span``, Dask's annotation: ``name`` and ``ids`` are lists from the outermost span inwards. Outside of spans the name is default, without ids.
+-- A task that entered the graph, or existed when recording began. Dask files a task group under the span of its first task. If a task was submitted in another span, its ``value`` has ``submitted_span``, Dask's annotation: ``name`` and ``ids`` are lists from the outermost span inwards. Outside of spans the name is default, without ids.
 CREATE OR REPLACE TABLE raw.task (
     "t" DOUBLE,
     "key" VARCHAR,
@@ -575,7 +575,7 @@ WHERE "t" IS NOT NULL
     AND "name" IS NOT NULL
     AND isfinite(t);
 
--- Number of workers of the cluster object from which the recording client was created. Its value has ``planned``, the workers that the cluster should have, by ``scale`` or ``adapt``, and ``requested``, those that it has requested, as by submitting jobs. It is recorded at the start and, with a delay of up to 0.5 s, when it has changed.
+-- Number of workers of the cluster object from which the recording client was created. Its value has ``planned``, the workers that the cluster should have, by ``scale`` or ``adapt``, and ``requested``, those that it has requested, for example by submitting batch jobs. It is recorded at the start and, with a delay of up to 0.5 s, when it has changed.
 CREATE OR REPLACE TABLE raw.cluster_size (
     "t" DOUBLE,
     "client" VARCHAR,
@@ -679,7 +679,7 @@ FROM _records_of('fine_metric')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- Samples of the statistical profiler of a worker for tasks of a prefix. A record covers several cycles of Dask's profiler, each once. Of the two histories that a worker keeps, it is ``profile_keys_history``, which separates prefixes, and not ``profile_history``, which adds up all tasks of the process. The profile of the scheduler's event loop has no worker and no prefix.
+-- Samples of the statistical profiler of a worker for tasks of a prefix. A record covers several cycles of Dask's profiler, each once. The source is a worker's ``profile_keys_history``, which separates prefixes, and not its ``profile_history``, which adds up all tasks of the process. The profile of the scheduler's event loop has no worker and no prefix.
 CREATE OR REPLACE TABLE raw.profile (
     "t" DOUBLE,
     "worker" VARCHAR,

@@ -41,7 +41,7 @@ class Settings:
 
     #: Name of the run in comparisons; also ``--label``.
     label: str | None = None
-    #: Longest time until a record is in the file.
+    #: Longest time between two writes to the trace.
     flush_interval_seconds: float = 0.5
     #: Time between two samples of each worker. Workers report at most every 0.5 s, so
     #: shorter intervals repeat values.

@@ -195,8 +195,8 @@ class ClusterSize(Record, total=False):
     """Number of workers of the cluster object from which the recording client was created.
 
     Its value has ``planned``, the workers that the cluster should have, by ``scale`` or
-    ``adapt``, and ``requested``, those that it has requested, as by submitting jobs. It is
-    recorded at the start and, with a delay of up to 0.5 s, when it has changed.
+    ``adapt``, and ``requested``, those that it has requested, for example by submitting batch
+    jobs. It is recorded at the start and, with a delay of up to 0.5 s, when it has changed.
     """
 
     client: ClientId
@@ -257,9 +257,10 @@ class Computation(Record, total=False):
 class Task(Record, total=False):
     """A task that entered the graph, or existed when recording began.
 
-    Dask files a task group under the span of its first task. Of tasks that were submitted in
-    another span, ``value`` has ``submitted_span``, Dask's annotation: ``name`` and ``ids`` are
-    lists from the outermost span inwards. Outside of spans the name is default, without ids.
+    Dask files a task group under the span of its first task. If a task was submitted in
+    another span, its ``value`` has ``submitted_span``, Dask's annotation: ``name`` and ``ids``
+    are lists from the outermost span inwards. Outside of spans the name is default, without
+    ids.
     """
 
     key: Key
@@ -538,8 +539,8 @@ class ProfileTree(TypedDict, total=False):
 class Profile(Record, total=False):
     """Samples of the statistical profiler of a worker for tasks of a prefix.
 
-    A record covers several cycles of Dask's profiler, each once. Of the two histories that a
-    worker keeps, it is ``profile_keys_history``, which separates prefixes, and not
+    A record covers several cycles of Dask's profiler, each once. The source is a
+    worker's ``profile_keys_history``, which separates prefixes, and not its
     ``profile_history``, which adds up all tasks of the process. The profile of the scheduler's
     event loop has no worker and no prefix.
     """

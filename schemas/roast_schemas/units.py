@@ -24,7 +24,7 @@ class Unit(StrEnum):
 
 
 class Content(StrEnum):
-    """What the texts of a field name, by which ``roast-analyze scrub`` treats them."""
+    """Category of the texts of a field; ``roast-analyze scrub`` treats each differently."""
 
     #: Words and numbers of roast, Dask and file formats: states, kinds, stimuli.
     WORDS = "words"

@@ -110,7 +110,7 @@ def _fileset(users_files: list[Path] | None, folder: Path) -> dict[str, list[str
 
 
 def _analyze(*arguments: str | Path) -> int:
-    """Run ``roast-analyze`` in another process: the recorder never imports it."""
+    """Run ``roast-analyze`` in another process, which prints to the terminal."""
     sys.stdout.flush()
     command = [sys.executable, "-m", "roast_analyze", *arguments]
     code = subprocess.run(command, check=False).returncode  # noqa: S603 - our own command

@@ -45,8 +45,7 @@ PLUGIN_NAME = "roast-recorder-{trace_id}"
 #: Topic of the events that workers send to the recorder of one trace.
 TOPIC = "roast-worker-{trace_id}"
 
-#: How long a stall waits, and a chunk if its task continues, and how often the logs' size is
-#: checked.
+#: Interval at which pending stalls and chunks are sent, and the size of the logs is checked.
 SEND_INTERVAL_SECONDS = 0.5
 
 

@@ -1,4 +1,4 @@
--- File that is slow on every worker.
+-- File with slow chunks.
 -- Its chunks take longer than those of other files of the dataset, after the effects of chunk size
 -- and worker are removed (column is_slow of view files). If reading explains the difference, the
 -- storage of the file is the cause. In a file with few chunks, each chunk, or the input of each,

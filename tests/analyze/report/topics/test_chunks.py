@@ -117,12 +117,13 @@ def test_slow_files_and_slow_workers(sentences, chunks):
     ]
 
     assert (
-        "Slow on every worker: file 3.root (3.0 ± 0.0 times the usual duration). Slow on every "
-        "file: worker w1 (2.0 ± 0.0 times the usual duration)."
+        "Slow, corrected for the speed of workers: file 3.root (3.0 ± 0.0 times the usual "
+        "duration). Slow, corrected for the cost of files: worker w1 (2.0 ± 0.0 times the usual "
+        "duration)."
     ) in sentences("chunks", *chunks(*rows))
     assert (
-        "None of the 4 comparable files is slow on every worker. None of the 3 comparable "
-        "workers is slow on every file."
+        "None of the 4 comparable files is slow, corrected for the speed of workers. None of "
+        "the 3 comparable workers is slow, corrected for the cost of files."
     ) in sentences("chunks", *chunks(*[(*row[:4], 1.0) for row in rows]))
 
 

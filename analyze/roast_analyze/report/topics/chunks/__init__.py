@@ -82,7 +82,7 @@ class Chunks:
     branches: Listing
     #: The most expensive branches over all datasets.
     top_branches: Listing
-    #: Files slow on every worker, and workers slow on every file; the slowest first.
+    #: Files and workers that are slow, corrected for each other; the slowest first.
     slow_files: Listing
     slow_workers: Listing
     #: Number of files and workers that have a relative duration.

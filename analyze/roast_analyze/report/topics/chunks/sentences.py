@@ -87,7 +87,7 @@ def merging(run: Run) -> str:
 
 
 def slow(found: Chunks) -> str:
-    """Name the files that are slow on every worker, and the workers slow on every file."""
+    """Name the slow files and workers, each corrected for the effects of the other."""
     if not found.comparable_files and not found.comparable_workers:
         return (
             "Slow files and slow workers cannot be told apart: that requires several files of "
@@ -95,8 +95,8 @@ def slow(found: Chunks) -> str:
         )
     sentences = []
     for listing, column, comparable, noun, others in (
-        (found.slow_files, "filename", found.comparable_files, "file", "worker"),
-        (found.slow_workers, "worker", found.comparable_workers, "worker", "file"),
+        (found.slow_files, "filename", found.comparable_files, "file", "the speed of workers"),
+        (found.slow_workers, "worker", found.comparable_workers, "worker", "the cost of files"),
     ):
         names = [
             f"{_short(row[column])} ({row['relative_duration']:.1f} ± "
@@ -106,11 +106,11 @@ def slow(found: Chunks) -> str:
         if names:
             plural = noun if len(names) == 1 else f"{noun}s"
             more = q.and_more(listing.total, len(names))
-            sentences.append(f"Slow on every {others}: {plural} {q.series(names)}{more}.")
+            sentences.append(f"Slow, corrected for {others}: {plural} {q.series(names)}{more}.")
         elif comparable:
             sentences.append(
-                f"None of the {q.counted(comparable, f'comparable {noun}')} is slow on every "
-                f"{others}."
+                f"None of the {q.counted(comparable, f'comparable {noun}')} is slow, corrected "
+                f"for {others}."
             )
     return " ".join(sentences)
 

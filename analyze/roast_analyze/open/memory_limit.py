@@ -26,12 +26,15 @@ _UNITS: Final = {
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
 
-#: Limit and usage of a container or a batch job in Linux: cgroups version 2 and 1.
-_CGROUP_FILES: Final = (
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+#: Control group of a container in Linux, version 2 and 1: its folder, the files with limit and
+#: usage, and the name of the page cache in ``memory.stat``.
+_CGROUPS: Final = (
+    (Path("/sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file"),
     (
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+        Path("/sys/fs/cgroup/memory"),
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
     ),
 )
 
@@ -46,11 +49,15 @@ def limit_bytes(text: str | int | None) -> int:
     """
     if text is None:
         free = [int(psutil.virtual_memory().available)]
-        for limit, usage in _CGROUP_FILES:
+        for folder, limit, usage, cached in _CGROUPS:
             # The file is missing outside of a cgroup, and contains "max" without a limit.
-            with contextlib.suppress(OSError, ValueError):
-                free.append(int(limit.read_text()) - int(usage.read_text()))
-        # A batch job often has less than its machine.
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                stat = (folder / "memory.stat").read_text().splitlines()
+                # The usage includes files that were read, which the kernel can drop.
+                reclaimable = int(dict(line.split() for line in stat)[cached])
+                used = int((folder / usage).read_text()) - reclaimable
+                free.append(int((folder / limit).read_text()) - used)
+        # A container often has less than its machine.
         return max(LEAST_BYTES, min(int(DEFAULT_SHARE * min(free)), DEFAULT_MOST_BYTES))
     nbytes = size_bytes(text, "memory limit")
     if nbytes < LEAST_BYTES:

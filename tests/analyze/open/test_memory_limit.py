@@ -34,9 +34,10 @@ def test_invalid_sizes(text):
 @pytest.mark.parametrize(
     ("limit", "usage", "expected"),
     [
-        ("max\n", "0", None),
-        (f"{3 * 2**30}\n", f"{2**30}\n", int(0.6 * 2 * 2**30)),
-        ("1000\n", "5000\n", memory_limit.LEAST_BYTES),
+        ("max\n", "1000", None),
+        # Of the 2 GiB in use, 1 GiB is reclaimable.
+        (f"{3 * 2**30}\n", f"{2**31}\n", int(0.6 * 2 * 2**30)),
+        (f"{2**30}\n", f"{2**31}\n", memory_limit.LEAST_BYTES),
     ],
 )
 def test_the_default_is_a_share_of_the_free_memory_of_the_container(
@@ -44,8 +45,8 @@ def test_the_default_is_a_share_of_the_free_memory_of_the_container(
 ):
     (tmp_path / "max").write_text(limit)
     (tmp_path / "current").write_text(usage)
-    files = [(tmp_path / "max", tmp_path / "current")]
-    monkeypatch.setattr(memory_limit, "_CGROUP_FILES", files)
+    (tmp_path / "memory.stat").write_text(f"anon 5\ncache {2**30}\n")
+    monkeypatch.setattr(memory_limit, "_CGROUPS", [(tmp_path, "max", "current", "cache")])
     free = psutil.virtual_memory().available
 
     expected = min(0.6 * free, 2**32) if expected is None else expected

@@ -118,8 +118,8 @@ def test_slow_files_and_slow_workers(sentences, chunks):
 
     assert (
         "Slow, corrected for the speed of workers: file 3.root (3.0 ± 0.0 times the usual "
-        "duration). Slow, corrected for the cost of files: worker w1 (2.0 ± 0.0 times the usual "
-        "duration)."
+        "duration). Slow, corrected for the cost of files: worker w1 (2.0 ± 0.0 times the "
+        "usual duration)."
     ) in sentences("chunks", *chunks(*rows))
     assert (
         "None of the 4 comparable files is slow, corrected for the speed of workers. None of "

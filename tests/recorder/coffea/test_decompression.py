@@ -47,6 +47,11 @@ def fileset(tmp_path):
     return {"DY": [str(path) for path in sorted(tmp_path.glob("*.root"))]}
 
 
+def is_close(recorded, timed):
+    """Return whether two times differ by no more than metadata and the checksums of LZ4."""
+    return recorded is None or recorded == pytest.approx(timed, rel=0.3, abs=0.005)
+
+
 def test_seconds_and_algorithm_of_chunks_and_branches(fileset, tmp_path, monkeypatch):
     seconds, decompress = {}, uproot.compression.decompress
 
@@ -64,14 +69,21 @@ def test_seconds_and_algorithm_of_chunks_and_branches(fileset, tmp_path, monkeyp
     runner = Runner(executor=executor, **options)
     chunks = list(runner.preprocess(fileset, treename="Events"))
     monkeypatch.setattr(uproot.compression, "decompress", timed)
-    with roast_recorder.record(path=tmp_path / "t.jsonl"):
-        runner(chunks, treename="Events", processor_instance=process)
+    # A busy machine can stop this process between the two timers: three attempts.
+    for attempt in range(3):
+        seconds.clear()
+        with roast_recorder.record(path=tmp_path / f"{attempt}.jsonl"):
+            runner(chunks, treename="Events", processor_instance=process)
 
-    with Trace(tmp_path / "t.jsonl") as trace:
-        found = trace.rows(
-            "SELECT filename, compression, decompress_seconds, read_seconds FROM chunks"
-        )
-        branches = trace.rows("SELECT filename, branch, decompress_seconds FROM chunk_branches")
+        with Trace(tmp_path / f"{attempt}.jsonl") as trace:
+            found = trace.rows(
+                "SELECT filename, compression, decompress_seconds, read_seconds FROM chunks"
+            )
+            branches = trace.rows(
+                "SELECT filename, branch, decompress_seconds FROM chunk_branches"
+            )
+        if all(is_close(part, seconds.get(filename, 0.0)) for filename, _, part, _ in found):
+            break
     assert len(found) == len(ALGORITHMS) + 1
     total = Counter()
     for filename, compression, decompress_seconds, read_seconds in found:
@@ -82,10 +94,7 @@ def test_seconds_and_algorithm_of_chunks_and_branches(fileset, tmp_path, monkeyp
             assert decompress_seconds is None
             continue
         assert decompress_seconds <= read_seconds
-        # It excludes the file's metadata and the checksums of LZ4.
-        assert decompress_seconds == pytest.approx(
-            seconds.get(filename, 0.0), rel=0.3, abs=0.005
-        )
+        assert is_close(decompress_seconds, seconds.get(filename, 0.0)), filename
         parts = {branch: part for of, branch, part in branches if of == filename}
         assert set(parts) == {"wide", "narrow"}
         assert sum(parts.values()) == pytest.approx(decompress_seconds)

@@ -95,8 +95,9 @@ class Flamegraph:
     def _folded(self) -> pl.DataFrame:
         import polars as pl
 
-        # Stacks without samples are only counted as Dask does.
-        sampled = self.stacks.filter(pl.col("samples") + pl.col("ambiguous_samples") > 0)
+        # Without both, a stack is only counted as Dask does. Yappi's samples are rounded.
+        has_samples = pl.col("samples") + pl.col("ambiguous_samples") > 0
+        sampled = self.stacks.filter(has_samples | (pl.col("seconds") > 0))
         return sampled.with_columns(stack="folded_stack", frames="folded_frames")
 
 

@@ -237,11 +237,9 @@ class Recording(TraceOwner):
         is_here = any(one.address == address for one in list(Scheduler._instances))
         pickled = dumps_by_value(plugin) if same and not is_here else pickle.dumps(plugin)
         try:
+            # Idempotent, because the plugin adds itself.
             await self._scheduler.register_scheduler_plugin(
-                # The plugin adds itself.
-                plugin=pickled,
-                name=plugin.name,
-                idempotent=True,
+                plugin=pickled, name=plugin.name, idempotent=True
             )
         except ModuleNotFoundError as error:
             raise RuntimeError(

@@ -88,7 +88,7 @@ def flame_nodes(stacks: pl.DataFrame) -> pl.DataFrame:
         ambiguous[leaf] += undecided
         totals[leaf] += own + undecided
         seconds[leaf] += time
-        self_seconds[leaf] += time * own / max(own + undecided, 1)
+        self_seconds[leaf] += time * own / (own + undecided) if undecided else time
         node = leaf
         # Labels order children of as many samples.
         for label in reversed(stack):
@@ -165,8 +165,8 @@ def _shares(stacks: pl.DataFrame, by: Literal["stack", "function"]) -> pl.DataFr
     if by == "stack":
         return merged.select("stack", "frames", share=seconds / seconds.sum())
     whole = merged["seconds"].sum() or 1.0
-    # A stack without samples has no self time.
-    certain = (samples / (samples + pl.col("ambiguous_samples"))).fill_nan(0.0)
+    # All time is self time without ambiguous samples, also if Yappi's are rounded to none.
+    certain = (samples / (samples + pl.col("ambiguous_samples"))).fill_nan(1.0)
     own = pl.col("self_seconds").filter(pl.col("function") == pl.col("innermost"))
     return (
         merged.filter(stack.list.len() > 0)

@@ -129,7 +129,7 @@ class DerivedTables:
         words = words_of(query)
         if words & INDIRECT:
             return set(self._empty)
-        return self._empty & with_definitions(words, self._needs)
+        return self._empty & with_definitions(words, self.users_views | self._needs)
 
     def read_users_views(self) -> None:
         """Read the definitions of the views that the user has created."""
@@ -139,12 +139,10 @@ class DerivedTables:
             [VIEWS_NAME],
         ).fetchall()
         self.users_views = {name.casefold(): words_of(sql) for name, sql in found}
-        # A time range has read it before.
-        vars(self).pop("_needs", None)
 
     @cached_property
     def _needs(self) -> dict[str, set[str]]:
-        return self.users_views | needs() | {name: set() for name in self._stored}
+        return needs() | {name: set() for name in self._stored}
 
     def _fill(self, names: set[str], trace: Session) -> None:
         with self._progress("computing tables") as listener:

@@ -71,6 +71,18 @@ class Run:
     #: Number of tasks that were never attempted, by the reason of view ``unattempted``.
     unattempted: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def wasted_seconds(self) -> float:
+        """Compute time of attempts whose result was not kept."""
+        return (self.compute_seconds or 0.0) - (self.kept_seconds or 0.0)
+
+    @property
+    def idle_seconds(self) -> float | None:
+        """Core time in which no task computed; None if the core time is unknown."""
+        if self.core_seconds is None:
+            return None
+        return max(self.core_seconds - (self.compute_seconds or 0.0), 0.0)
+
 
 @dataclass(frozen=True)
 class Recording:

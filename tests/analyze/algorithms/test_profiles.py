@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from roast_analyze.algorithms.profiles import difference, flame_nodes, merge_stacks
+from roast_analyze.flamegraph import Flamegraph
 
 FRAME = pl.Struct({"name": pl.String, "filename": pl.String, "line_number": pl.Int64})
 STACKS = {
@@ -55,6 +56,21 @@ def test_order_of_nodes():
         (5, 0, 1, "g", 2, 1, 3, pytest.approx(0.03)),
     ]
     assert nodes["self_seconds"].to_list() == pytest.approx([0, 0, 0, 0.03, 0.01, 0.02])
+
+
+def test_a_stack_of_less_than_half_a_microsecond():
+    yappi = stacks(("f/a", 1, 0), ("g", 0, 0)).with_columns(seconds=pl.Series([1e-6, 3e-7]))
+    folded = yappi.with_columns(folded_stack="stack", folded_frames="frames")
+
+    nodes = Flamegraph(folded).nodes
+
+    assert nodes.select("name", "total_seconds").rows() == [
+        (None, pytest.approx(1.3e-6)),
+        ("f", 1e-6),
+        ("a", 1e-6),
+        ("g", 3e-7),
+    ]
+    assert nodes["self_seconds"].to_list() == [0.0, 0.0, 1e-6, 3e-7]
 
 
 def test_differences_of_shares():

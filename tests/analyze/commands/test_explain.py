@@ -53,6 +53,12 @@ def test_one_finding(analyze, failed, healthy):
 
 
 @pytest.mark.exhaustive
+def test_one_finding_of_the_last_of_several_traces(analyze, failed, healthy):
+    assert "Failed attempts" in analyze("explain", healthy, failed, "retries")[1]
+    assert "no such finding" in analyze("explain", failed, healthy, "retries")[1]
+
+
+@pytest.mark.exhaustive
 def test_findings_of_two_runs(analyze, failed, healthy):
     for traces, word in [((healthy, failed), "new"), ((failed, healthy), "gone")]:
         last = analyze("explain", *traces)[1].splitlines()[-1]

@@ -216,7 +216,13 @@ def test_each_sheet_is_recorded_once_up_to_a_number(monkeypatch):
     kinds, contents = [row[0] for row in rows], [row[3] for row in rows]
     assert kinds == ["environment"] * 3 + ["loss", "environment"]
     assert contents[:3] == [{"value": 1}, {"value": "a", **process}, {"value": "a", **process}]
-    assert contents[3]["record_kind"] == "environment"
+    times = {name: contents[3].pop(name) for name in ("start_t", "stop_t")}
+    assert times["start_t"] == times["stop_t"] == rows[3][1]
+    assert contents[3] == {
+        "reason": "more configurations or lists of packages than are kept",
+        "record_kind": "environment",
+        "records": 1,
+    }
 
 
 # -- recorders -------------------------------------------------------------------------------

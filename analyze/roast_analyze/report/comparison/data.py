@@ -152,23 +152,6 @@ class TraceTotals:
         """Duration of the recording."""
         return self.run.wall_seconds or 0.0
 
-    @property
-    def kept_seconds(self) -> float:
-        """Compute time of attempts whose result was kept."""
-        return self.run.kept_seconds or 0.0
-
-    @property
-    def wasted_seconds(self) -> float:
-        """Compute time of all other attempts."""
-        return max((self.run.compute_seconds or 0.0) - self.kept_seconds, 0.0)
-
-    @property
-    def idle_seconds(self) -> float | None:
-        """Core time in which no task computed; None if the core time is unknown."""
-        if self.run.core_seconds is None:
-            return None
-        return max(self.run.core_seconds - (self.run.compute_seconds or 0.0), 0.0)
-
 
 @dataclass(frozen=True)
 class Comparison(Source):
@@ -258,9 +241,9 @@ def _totals(traces: Sequence[TraceTotals]) -> pl.DataFrame:
         has_chunks = trace.run.chunk_attempts > 0
         row["chunks"] = trace.run.chunks if has_chunks else None
         row["events"] = trace.run.events if has_chunks else None
-        row["kept_seconds"] = trace.kept_seconds
-        row["wasted_seconds"] = trace.wasted_seconds
-        row["idle_seconds"] = trace.idle_seconds
+        row["kept_seconds"] = trace.run.kept_seconds or 0.0
+        row["wasted_seconds"] = trace.run.wasted_seconds
+        row["idle_seconds"] = trace.run.idle_seconds
         row["completeness"] = "incomplete" if trace.losses else "complete"
         rows.append(row)
     frame = pl.DataFrame(rows, infer_schema_length=None)

@@ -114,13 +114,13 @@ def build(comparison: Comparison, *, title: str | None = None) -> Page:
 def _verdict(comparison: Comparison) -> Section:
     plots = []
     if any(trace.run.core_seconds for trace in comparison.traces):
-        traces = comparison.traces
+        runs = [trace.run for trace in comparison.traces]
         parts = (
-            Part("computing, result kept", [one.kept_seconds for one in traces],
+            Part("computing, result kept", [run.kept_seconds or 0.0 for run in runs],
                  palette.RANKED[0]),
-            Part("computing, result discarded", [one.wasted_seconds for one in traces],
+            Part("computing, result discarded", [run.wasted_seconds for run in runs],
                  palette.FAILURE),
-            Part("idle, waiting and other", [one.idle_seconds or 0.0 for one in traces],
+            Part("idle, waiting and other", [run.idle_seconds or 0.0 for run in runs],
                  palette.BACKGROUND),
         )  # fmt: skip
         figure = figures.stacked(

@@ -43,7 +43,7 @@ def core_time(comparison: Comparison) -> str:
     """Compare the share of computing, and compute time whose result was discarded."""
     used, wasted = [], []
     for trace in comparison.traces:
-        computing, discarded = trace.run.core_efficiency, trace.wasted_seconds
+        computing, discarded = trace.run.core_efficiency, trace.run.wasted_seconds
         if computing is None:
             continue
         used.append((trace.label, computing, q.share(computing)))

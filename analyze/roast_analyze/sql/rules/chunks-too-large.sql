@@ -98,8 +98,7 @@ SELECT
     'high' AS confidence,
     format(
         '{} of about {} s for {} threads: other threads were idle for {:,.1f} core-seconds while the last ones'
-        ' were processed.', CASE chunks WHEN 1 THEN '1 chunk' ELSE chunks || ' chunks' END,
-        _three_digits(median_seconds), nthreads, idle_seconds
+        ' were processed.', _counted(chunks, 'chunk'), _three_digits(median_seconds), nthreads, idle_seconds
     ) AS sentence,
     idle_seconds AS core_seconds,
     0.6 * (idle_seconds - left_seconds) / nthreads AS wall_seconds_min,

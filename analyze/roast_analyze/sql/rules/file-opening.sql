@@ -48,8 +48,8 @@ SELECT
     format(
         'Opening {}, for {} and to count the entries, takes {:.1f} s, {:.0f} % of the time of chunks:'
         ' {:.2g} s each time.',
-        CASE files WHEN 1 THEN '1 file' ELSE files || ' files' END,
-        CASE chunks WHEN 1 THEN '1 chunk' ELSE chunks || ' chunks' END, opening_seconds, 100 * share, totals.open_seconds
+        _counted(files, 'file'), _counted(chunks, 'chunk'), opening_seconds, 100 * share,
+        totals.open_seconds
     ) AS sentence,
     (CASE WHEN is_small_files THEN opening_seconds ELSE all_open_seconds END) * (1 - 1 / factor)
         AS core_seconds,

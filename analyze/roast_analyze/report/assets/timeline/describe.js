@@ -14,7 +14,7 @@ const OUTCOMES = {
 /** Return a time since the start, to a thousandth of the visible range, and the time of day. */
 function instant({ data, state }, seconds) {
   const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10((state.stop - state.start) / 1000))));
-  const sinceStart = digits || seconds < 119.5 || (!state.isZoomed && data.seconds < 600)
+  const sinceStart = digits
     ? `${seconds.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} s`
     : duration(seconds);
   return `${sinceStart} (${timeOfDay(data, seconds)})`;

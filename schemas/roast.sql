@@ -2050,7 +2050,7 @@ SELECT
     trace_id
 FROM raw.fine_metric
 GROUP BY trace_id, worker, server_id, context, span_id, prefix, activity, unit
-ORDER BY trace_id, unit, value DESC;
+ORDER BY trace_id, unit, value DESC, worker, context, span_id, prefix, activity, server_id;
 
 COMMENT ON VIEW fine_metrics IS 'Fine performance metrics, summed over the recording. One row per worker, span, prefix, activity and unit. Work of p2p inside tasks is reported twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if no metrics were recorded.';
 COMMENT ON COLUMN fine_metrics.worker IS 'Worker address.';
@@ -4921,7 +4921,8 @@ removed AS (
         UNION ALL
         SELECT added.trace_id, added.seq, removal.rowid, removal.t, removal.stimulus_id
         FROM raw.worker_removed AS removal
-        ASOF INNER JOIN added
+        -- If one process replaced another at that very time, the first one left.
+        ASOF INNER JOIN (SELECT DISTINCT ON (trace_id, worker, t) * FROM added ORDER BY seq) AS added
             ON removal.trace_id = added.trace_id
             AND removal.worker = added.worker
             AND removal.t >= added.t

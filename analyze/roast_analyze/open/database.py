@@ -81,8 +81,8 @@ def open_database(
 
     The connection finds names in that database, :data:`NAME`, and then in an empty one,
     :data:`VIEWS_NAME`. Beyond its memory limit DuckDB spills to disk. Without `keep` the cache
-    is used, but does not keep the tables. DuckDB's threads are `threads`, or one per core.
-    Raises TraceError if there is no readable trace.
+    is used, but does not keep the tables. DuckDB's threads are `threads`, or else one for a
+    small trace and one per core for others. Raises TraceError if there is no readable trace.
     """
     inputs = find_inputs(names)
     content_bytes = sum(
@@ -91,9 +91,9 @@ def open_database(
     )
     # A database in memory is faster. One that is not kept takes at most half of the memory.
     largest_in_memory = SMALL_BYTES if keep else memory_bytes // 2
-    connection = _connect(memory_bytes)
-    if threads:
-        connection.execute("SET threads = $threads", {"threads": threads})
+    if threads is None and content_bytes < SMALL_BYTES:
+        threads = 1  # coordinating several takes longer than they save
+    connection = _connect(memory_bytes, threads)
     try:
         if content_bytes < largest_in_memory:
             _attach(connection, _IN_MEMORY)
@@ -210,11 +210,11 @@ def copy_template(
     return True
 
 
-def _connect(memory_bytes: int) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(
-        ":memory:",
-        config={"memory_limit": f"{memory_bytes}B", "temp_directory": str(new_spill_folder())},
-    )
+def _connect(memory_bytes: int, threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    config = {"memory_limit": f"{memory_bytes}B", "temp_directory": str(new_spill_folder())}
+    if threads:
+        config["threads"] = str(threads)
+    connection = duckdb.connect(":memory:", config=config)
     connection.execute("SET enable_progress_bar = false")
     # This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
     # versions (duckdb/duckdb#23677, #24363, #24710).

@@ -1,10 +1,12 @@
 """Conversion of cluster dumps to traces, which list what a dump does not contain."""
 
+import functools
 import gzip
 import json
 import os
 import re
 import time
+from pathlib import Path
 
 import dask
 import jsonschema
@@ -43,8 +45,8 @@ def die(code):
 
 
 @pytest.fixture(scope="module")
-def dumps(tmp_path_factory):
-    """Dump a cluster with failures in both formats; return the folder and the state."""
+def dump(tmp_path_factory):
+    """Run tasks, some of which fail; return a function that dumps the cluster in a format."""
     folder = tmp_path_factory.mktemp("dumps")
     with (
         dask.config.set(CONFIG | WITHOUT_MEMORY_MANAGER),
@@ -64,22 +66,24 @@ def dumps(tmp_path_factory):
         client.log_event("mine", {"n": 1, "api_key": CANARY})
         for future in (*done, total):
             future.result()
-        for format_ in ("msgpack", "yaml"):
+
+        @functools.cache
+        def dump(format_: str) -> Path:
             client.dump_cluster_state(str(folder / "dump"), format=format_)
-    with gzip.open(folder / "dump.msgpack.gz") as file:
-        state = msgpack.unpack(file, strict_map_key=False)
-    return folder, state
+            return folder / {"msgpack": "dump.msgpack.gz", "yaml": "dump.yaml"}[format_]
+
+        yield dump
 
 
-@pytest.fixture(
-    params=["dump.msgpack.gz", pytest.param("dump.yaml", marks=pytest.mark.exhaustive)]
-)
-def converted(request, dumps, tmp_path, analyze):
-    folder, state = dumps
-    if request.param.endswith("yaml"):
-        state = yaml.safe_load((folder / request.param).read_text())
+@pytest.fixture(params=["msgpack", pytest.param("yaml", marks=pytest.mark.exhaustive)])
+def converted(request, dump, tmp_path, analyze):
+    file = dump(request.param)
+    if request.param == "yaml":
+        state = yaml.safe_load(file.read_text())
+    else:
+        state = msgpack.unpackb(gzip.decompress(file.read_bytes()), strict_map_key=False)
     path = tmp_path / "crash.jsonl.zst"
-    code, out, error = analyze("import", "dump", folder / request.param, "-o", path)
+    code, out, error = analyze("import", "dump", file, "-o", path)
     assert (code, error) == (0, "")
     return path, state, out
 
@@ -153,14 +157,14 @@ def test_a_trace_contains_what_the_dump_does(converted, rows_of, analyze):
 
 @pytest.mark.exhaustive
 @pytest.mark.cluster
-def test_the_trace_contains_no_secret_of_the_dump(dumps, converted, tmp_path, analyze, rows_of):
+def test_the_trace_contains_no_secret_of_the_dump(dump, converted, tmp_path, analyze, rows_of):
     path, *_ = converted
-    dump = dumps[0] / "dump.msgpack.gz"
-    assert gzip.decompress(dump.read_bytes()).count(CANARY.encode()) > 5
+    file = dump("msgpack")
+    assert gzip.decompress(file.read_bytes()).count(CANARY.encode()) > 5
 
     plain, again = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
     for target in (plain, again):
-        analyze("import", "dump", dump, "-o", target)
+        analyze("import", "dump", file, "-o", target)
     assert plain.read_bytes() == again.read_bytes()
 
     assert CANARY not in plain.read_text()

@@ -12,7 +12,7 @@ SELECT
     trace_id
 FROM raw.fine_metric
 GROUP BY trace_id, worker, server_id, context, span_id, prefix, activity, unit
-ORDER BY trace_id, unit, value DESC;
+ORDER BY trace_id, unit, value DESC, worker, context, span_id, prefix, activity, server_id;
 
 COMMENT ON VIEW fine_metrics IS 'Fine performance metrics, summed over the recording. One row per worker, span, prefix, activity and unit. Work of p2p inside tasks is reported twice: as foreground of p2p, and in execute with p2p- before the activity. Empty if no metrics were recorded.';
 COMMENT ON COLUMN fine_metrics.worker IS 'Worker address.';

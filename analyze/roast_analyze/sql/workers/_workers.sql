@@ -22,7 +22,8 @@ removed AS (
         UNION ALL
         SELECT added.trace_id, added.seq, removal.rowid, removal.t, removal.stimulus_id
         FROM raw.worker_removed AS removal
-        ASOF INNER JOIN added
+        -- If one process replaced another at that very time, the first one left.
+        ASOF INNER JOIN (SELECT DISTINCT ON (trace_id, worker, t) * FROM added ORDER BY seq) AS added
             ON removal.trace_id = added.trace_id
             AND removal.worker = added.worker
             AND removal.t >= added.t

@@ -79,7 +79,8 @@ def test_a_damaged_database_never_returns_wrong_rows(write_trace, records, folde
         [file] = databases(folder)
         whole = file.read_bytes()
 
-    assert all(answer == first for answer in found)
+    assert found == [first] * len(found)
+    assert 0 < len(found) < 20  # some damage is in bytes that no query reads
 
 
 #: Opens a trace four times, and removes the cache each time.

@@ -25,6 +25,8 @@ def test_tasks_run_by_priority_on_free_threads():
     independent = plan([3, 1, 2, 2], groups=[0, 0, 0, 0])
 
     assert ends(simulate(independent)) == [3, 4, 6, 8]
+    reversed_ = replace(independent, priorities=np.array([3, 2, 1, 0]))
+    assert ends(simulate(reversed_)) == [8, 5, 4, 2]
     # Two workers take as long as two threads of one worker.
     two = replace(independent, workers=[Presence("a", "host", 1), Presence("b", "host", 1)])
     assert simulate(two).wall_seconds == 5

@@ -30,6 +30,9 @@ CONFIG = {
 #: dump of that worker contains the time of the computation.
 WITHOUT_MEMORY_MANAGER = {"distributed.scheduler.active-memory-manager.start": False}
 
+#: A task that kills its worker fails at once; each new worker takes a second to start.
+WITHOUT_ATTEMPTS = {"distributed.scheduler.allowed-failures": 0}
+
 
 def slow(x):
     time.sleep(0.02)
@@ -49,7 +52,7 @@ def dump(tmp_path_factory):
     """Run tasks, some of which fail; return a function that dumps the cluster in a format."""
     folder = tmp_path_factory.mktemp("dumps")
     with (
-        dask.config.set(CONFIG | WITHOUT_MEMORY_MANAGER),
+        dask.config.set(CONFIG | WITHOUT_MEMORY_MANAGER | WITHOUT_ATTEMPTS),
         LocalCluster(
             n_workers=2, threads_per_worker=2, processes=True, dashboard_address=":0"
         ) as cluster,
@@ -63,6 +66,7 @@ def dump(tmp_path_factory):
         killer = client.submit(die, 1, retries=0)
         keyed = client.submit(slow, 1, key=("tuple", 0))
         client.gather([*erred, killer, keyed], errors="skip")
+        client.wait_for_workers(2)
         client.log_event("mine", {"n": 1, "api_key": CANARY})
         for future in (*done, total):
             future.result()
@@ -145,7 +149,7 @@ def test_a_trace_contains_what_the_dump_does(converted, rows_of, analyze):
     }
     columns = "key, compute_start_t, compute_stop_t"
     found = rows_of(path, f"SELECT {columns} FROM task_runs WHERE compute_start_t IS NOT NULL")
-    assert len(found) >= 20
+    assert len(found) >= 10  # half of the results were computed by the worker that died
     assert {key: held[key] for key, *_ in found} == {key: tuple(ends) for key, *ends in found}
 
     # It is valid, and lists what it lacks.

@@ -483,7 +483,7 @@ FROM _records_of('client_removed')
 WHERE "t" IS NOT NULL
     AND isfinite(t);
 
--- Changes of the keys that a client wants, whose results Dask therefore keeps in memory. Clients are also the queues, variables and published datasets of Dask, and its placeholder ``fire-and-forget``. Keys that were wanted when recording began are recorded as desired then. No release is recorded when Dask forgets a wanted key, or when a task of ``fire-and-forget`` ends. Changes within a millisecond are recorded as one, with the time of the first.
+-- Changes of the keys that a client wants, whose results Dask therefore keeps in memory. Queues, variables and published datasets of Dask also count as clients, and so does its placeholder ``fire-and-forget``. Keys that were wanted when recording began are recorded as desired then. No release is recorded when Dask forgets a wanted key, or when a task of ``fire-and-forget`` ends. Changes within a millisecond are recorded as one, with the time of the first.
 CREATE OR REPLACE TABLE raw.wanted_keys (
     "t" DOUBLE,
     "client" VARCHAR,
@@ -3588,14 +3588,18 @@ COMMENT ON COLUMN packages.trace_id IS 'ID of the trace.';
 CREATE OR REPLACE VIEW computations AS
 WITH begun AS (
     SELECT
-        trace_id,
-        name AS computation,
-        min(rowid) AS seq,
-        min(t) AS t,
-        min_by(client, rowid) AS client,
-        min_by(stimulus_id, rowid) AS stimulus_id
-    FROM raw.computation
-    GROUP BY trace_id, name
+        record.trace_id,
+        record.name AS computation,
+        min(record.rowid) AS seq,
+        -- Older traces have a later time than that of the tasks.
+        least(min(record.t), min(graph.entered_t)) AS t,
+        min_by(record.client, record.rowid) AS client,
+        min_by(record.stimulus_id, record.rowid) AS stimulus_id
+    FROM raw.computation AS record
+    LEFT JOIN (
+        SELECT trace_id, stimulus_id, min(t) AS entered_t FROM raw.task GROUP BY ALL
+    ) AS graph USING (trace_id, stimulus_id)
+    GROUP BY record.trace_id, record.name
 ),
 entered AS (
     SELECT
@@ -3968,7 +3972,7 @@ FROM wanted
 LEFT JOIN _tasks AS task USING (trace_id, key)
 ORDER BY wanted.trace_id, wanted.start_t, wanted.client, wanted.key;
 
-COMMENT ON VIEW wanted_keys IS 'Times during which a client wanted a key: Dask keeps the result of a key that any client wants. One row per client, key and time. Futures are wanted until they are released. It can also be a queue (queue-…), a variable (variable-…) or a published dataset (published-…) of Dask, or fire-and-forget, whose tasks are wanted until they end.';
+COMMENT ON VIEW wanted_keys IS 'Times during which a client wanted a key: Dask keeps the result of a key that any client wants. One row per client, key and time. Futures are wanted until they are released. A client can also be a queue (queue-…), a variable (variable-…) or a published dataset (published-…) of Dask, or fire-and-forget, whose tasks are wanted until they end.';
 COMMENT ON COLUMN wanted_keys.key IS 'Task key.';
 COMMENT ON COLUMN wanted_keys.prefix IS 'Key prefix. Null if the task was not recorded, as of scattered data.';
 COMMENT ON COLUMN wanted_keys.client IS 'Client.';
@@ -4360,7 +4364,7 @@ COMMENT ON COLUMN tasks.key IS 'Task key.';
 COMMENT ON COLUMN tasks.prefix IS 'Key prefix.';
 COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one graph layer.';
 COMMENT ON COLUMN tasks.span_id IS 'Span of the task: that of its group, which Dask files under the span of its first task.';
-COMMENT ON COLUMN tasks.is_other_span IS 'Whether the task was submitted in another span, as an earlier task of its group was submitted in span_id. Known for tasks that were submitted during the recording, from trace format 2.3 on.';
+COMMENT ON COLUMN tasks.is_other_span IS 'Whether the task was submitted in a span other than span_id, which is that of an earlier task of its group. Known for tasks that were submitted during the recording, from trace format 2.3 on.';
 COMMENT ON COLUMN tasks.submitted_span_path IS 'Names of the span in which it was submitted, from the outermost one; default outside of spans. Null unless is_other_span.';
 COMMENT ON COLUMN tasks.submitted_span_id IS 'ID of that span. Null outside of spans and unless is_other_span.';
 COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it needs.';
@@ -6988,7 +6992,7 @@ ORDER BY trace_id, segment NULLS LAST, t, reason;
 
 COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place; no rows mean that the trace is complete.';
 COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
-COMMENT ON COLUMN loss.records IS 'Number of missing records, or of surplus ones if more records than were written. Null if unknown.';
+COMMENT ON COLUMN loss.records IS 'Number of missing records, or of surplus ones if there are more than were written. Null if unknown.';
 COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';
 COMMENT ON COLUMN loss.t IS 'Time of detection, in seconds since the epoch. For a damaged file, the time of its last record.';
 COMMENT ON COLUMN loss.trace_id IS 'ID of the trace.';

@@ -243,8 +243,9 @@ class Recording(TraceOwner):
             )
         except ModuleNotFoundError as error:
             raise RuntimeError(
-                f"the scheduler runs Python {theirs}, this client {ours}: use the same, or "
-                f"install roast-trace on the scheduler ({error}) {docs('how-to/record')}"
+                f"the scheduler runs Python {theirs}, this client {ours}: use the same "
+                f"minor version, or install roast-trace on the scheduler ({error}) "
+                f"{docs('how-to/record')}"
             ) from None
 
     async def _run(self, writer: Writer) -> None:

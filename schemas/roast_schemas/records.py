@@ -379,9 +379,9 @@ class WantedChange(TypedDict, total=False):
 class WantedKeys(Record, total=False):
     """Changes of the keys that a client wants, whose results Dask therefore keeps in memory.
 
-    Clients are also the queues, variables and published datasets of Dask, and its placeholder
-    ``fire-and-forget``. Keys that were wanted when recording began are recorded as desired
-    then. No release is recorded when Dask forgets a wanted key, or when a task of
+    Queues, variables and published datasets of Dask also count as clients, and so does its
+    placeholder ``fire-and-forget``. Keys that were wanted when recording began are recorded as
+    desired then. No release is recorded when Dask forgets a wanted key, or when a task of
     ``fire-and-forget`` ends. Changes within a millisecond are recorded as one, with the time of
     the first.
     """

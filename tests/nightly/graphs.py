@@ -173,7 +173,15 @@ def computations(recording: Recording) -> list[Row]:
     begun: dict[str, dict] = {}
     for line in recording.of("computation"):
         begun.setdefault(line["name"], line)
-    starts = sorted((line["t"], name) for name, line in begun.items())
+    entered: dict[str, float] = {}
+    for line in recording.of("task"):
+        stimulus_id = line.get("stimulus_id")
+        entered[stimulus_id] = min(line["t"], entered.get(stimulus_id, line["t"]))
+
+    def start(line: dict) -> float:
+        return min(line["t"], entered.get(line.get("stimulus_id"), line["t"]))
+
+    starts = sorted((start(line), name) for name, line in begun.items())
 
     def at(t: float | None) -> str | None:
         return max((start for start in starts if t is not None and start[0] <= t),
@@ -210,7 +218,7 @@ def computations(recording: Recording) -> list[Row]:
         rows.append(
             {
                 "computation": name,
-                "t": line["t"],
+                "t": start(line),
                 "client": line.get("client"),
                 "stimulus_id": line.get("stimulus_id"),
                 "graphs": len({task["stimulus_id"] for task in of_tasks.get(name, ())}),

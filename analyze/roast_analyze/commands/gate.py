@@ -1,6 +1,6 @@
 r"""Compare new runs with base runs, and fail if a metric became worse.
 
-Exits with 1 if a rule fails, and with 0 otherwise. A rule is a metric, > or <, and a limit: a
+Exits with 1 if a rule applies, and with 0 otherwise. A rule is a metric, > or <, and a limit: a
 change (+10%, -5%, +2.5) or a value (0). With several base or new runs, a change must also lie
 outside of their spread: beyond the 95 % prediction interval for runs like the bases. Without
 --fail-if, the rule is "wall_seconds > +10%".

@@ -19,7 +19,7 @@ _NEXT: Final = (
     ("roast-analyze {}", "summary in the terminal"),
     ("roast-analyze {} --open", "report in the browser"),
     ("roast-analyze explain {}", "where the time went, and what to change"),
-    ("roast-analyze check {}", "is the trace complete?"),
+    ("roast-analyze check {}", "missing and damaged records"),
     ("roast-analyze --help", "all commands"),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from roast_analyze.open.database import OUT_OF_MEMORY
@@ -44,7 +45,8 @@ def _run(run: Callable[[Submit], _Result], *, one_by_one: bool) -> _Result:
     with ThreadPoolExecutor(max_workers=1) as executor:
 
         def submit(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-            future = executor.submit(function, *arguments)
+            # The context names the tables that are being filled.
+            future = executor.submit(copy_context().run, function, *arguments)
             if one_by_one:
                 wait([future])
             return future

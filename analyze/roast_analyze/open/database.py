@@ -211,10 +211,14 @@ def copy_template(
 
 
 def _connect(memory_bytes: int, threads: int | None = None) -> duckdb.DuckDBPyConnection:
-    config = {"memory_limit": f"{memory_bytes}B", "temp_directory": str(new_spill_folder())}
-    if threads:
-        config["threads"] = str(threads)
-    connection = duckdb.connect(":memory:", config=config)
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{memory_bytes}B",
+            "temp_directory": str(new_spill_folder()),
+            **({"threads": threads} if threads else {}),
+        },
+    )
     connection.execute("SET enable_progress_bar = false")
     # This rewrite of `row_number() … = 1` fails on rowid in 2.0.0, and loses rows in other
     # versions (duckdb/duckdb#23677, #24363, #24710).

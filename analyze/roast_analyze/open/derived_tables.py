@@ -17,6 +17,7 @@ import re
 import threading
 import warnings
 from contextlib import closing, suppress
+from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -57,6 +58,11 @@ _DRAFT: Final = "draft"
 #: Schema of the tables that are filled in memory.
 _IN_MEMORY: Final = f"{VIEWS_NAME}.in_memory"
 
+#: Computed tables that the current thread, or the one that started it, is filling.
+_filling: ContextVar[frozenset[tuple[DerivedTables, str]]] = ContextVar(
+    "filling", default=frozenset()
+)
+
 
 class DerivedTables:
     """The derived tables of a session.
@@ -94,7 +100,6 @@ class DerivedTables:
         # Computing a table can query others, in the same thread. Dependencies between tables
         # have no cycles, so threads that wait for each other's tables cannot deadlock.
         self._computing = {name: threading.RLock() for name in computed_tables()}
-        self._thread = threading.local()
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {FILLED}; CREATE SCHEMA {_IN_MEMORY}")
         for name in self._empty:
             connection.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
@@ -157,17 +162,17 @@ class DerivedTables:
             # Without the lock, so that other threads can fill and query other tables.
             for name in sorted(names & computed_tables().keys()):
                 # Queries that fill a table can contain its name, in a comment for example.
-                filling = self._thread.__dict__.setdefault("filling", set())
-                if name in filling:
+                filling = _filling.get()
+                if (self, name) in filling:
                     continue
                 with self._computing[name]:
                     # Meanwhile, this or another thread may have filled the table.
                     if name in self._empty:
-                        filling.add(name)
+                        token = _filling.set(filling | {(self, name)})
                         try:
                             self._compute(name, listener, trace)
                         finally:
-                            filling.discard(name)
+                            _filling.reset(token)
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = self._connection.cursor()

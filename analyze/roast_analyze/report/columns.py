@@ -164,7 +164,7 @@ _HEADINGS: Final = {
     "wait_seconds": "waiting",
     "wall_seconds": "wall time",
     "wasted_hours": "without kept result",
-    "wasted_seconds": "computing, discarded",
+    "wasted_seconds": "computing, not kept",
     "wasted_share": "without kept result",
     "what": "failure",
 }

@@ -45,7 +45,8 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "attach",
         help="record a running cluster",
-        description="Record a running cluster until Ctrl-C, SIGTERM, --duration, or its end.",
+        description="Record a running cluster until Ctrl-C or SIGTERM, for --duration, or "
+        "until the cluster ends.",
     )
     parser.add_argument(
         "address",
@@ -58,7 +59,7 @@ def add_to(commands: Any) -> None:
         type=positive(float, "number of seconds", "0.5 or 60"),
         default=float("inf"),
         metavar="SECONDS",
-        help="how long to record",
+        help="duration of the recording",
     )
     for option, name, content in TLS_FILES:
         parser.add_argument(

@@ -104,7 +104,7 @@ def _fileset(users_files: list[Path] | None, folder: Path) -> dict[str, list[str
     fileset: dict[str, list[str]] = {}
     for file in users_files:
         if not file.is_file():
-            raise CallError(f"no file {str(file)!r}: use ROOT files of this machine")
+            raise CallError(f"no file {str(file)!r}: use ROOT files on this machine")
         fileset.setdefault(file.resolve().parent.name or "files", []).append(str(file))
     return fileset
 

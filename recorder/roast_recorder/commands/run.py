@@ -48,10 +48,15 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--darshan",
         metavar="LIB",
-        help="also measure files with Darshan: the path of libdarshan.so; logs are written to "
+        help="also measure files with Darshan: the path to libdarshan.so; logs are written to "
         "a folder beside the trace",
     )
-    parser.add_argument("command", nargs="+", metavar="COMMAND", help="python analysis.py …")
+    parser.add_argument(
+        "command",
+        nargs="+",
+        metavar="COMMAND",
+        help="program to run, such as python analysis.py …",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -102,7 +107,7 @@ def darshan_variables(library: str, target: str) -> dict[str, str]:
     """
     path = Path(library).resolve()
     if not path.is_file():
-        raise CallError(f"invalid --darshan {library!r}: use the path of libdarshan.so")
+        raise CallError(f"invalid --darshan {library!r}: use the path to libdarshan.so")
     if {" ", ":"} & {*str(path)}:  # separators of LD_PRELOAD
         raise CallError(f"invalid --darshan {library!r}: the path has a space or a colon")
     trace = Path(target)

@@ -394,7 +394,9 @@ class RecorderPlugin(SchedulerPlugin):
             self._last_computation = latest
             codes = self._codes.of_stacks(stacks)
             about = {"name": str(computation.id), "client": client, "stimulus_id": stimulus_id}
-            self._record("computation", **about, value={"codes": codes} if codes else None)
+            value = {"codes": codes} if codes else None
+            # With the time of its tasks, which belong to it.
+            self._append(("computation", t, 1, {**about, "value": value}))
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """Record a worker that has joined."""

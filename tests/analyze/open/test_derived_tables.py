@@ -11,6 +11,7 @@ from roast_analyze import Trace
 from roast_analyze.computed import core_time, tables
 from roast_analyze.errors import CacheNotUsed
 from roast_analyze.open import derived_tables
+from roast_analyze.open.concurrent_queries import run_concurrently
 
 COUNT = "SELECT count(*) > 0 FROM core_time"
 
@@ -83,6 +84,20 @@ def test_a_table_that_is_computed_from_another_one_of_the_query(path, monkeypatc
     monkeypatch.setattr(tables, "TABLES", {**tables.TABLES, "_core_time": compute})
     Trace(path).rows("SELECT * FROM core_time, task_slack")
     assert rows == [(1,)]
+
+
+def test_a_computation_queries_in_a_second_thread(path, monkeypatch):
+    """The query names the table that waits for it."""
+
+    def query(trace):
+        run_concurrently(
+            trace, lambda submit: submit(trace.rows, "SELECT 1 -- core_time").result()
+        )
+        return core_time.query(trace)
+
+    monkeypatch.setattr(tables, "TABLES", {**tables.TABLES, "_core_time": query})
+
+    assert Trace(path).rows(COUNT) == [(True,)]
 
 
 def test_a_table_is_filled_while_another_thread_computes_one(path, monkeypatch):

@@ -118,7 +118,7 @@ def _verdict(comparison: Comparison) -> Section:
         parts = (
             Part("computing, result kept", [run.kept_seconds or 0.0 for run in runs],
                  palette.RANKED[0]),
-            Part("computing, result discarded", [run.wasted_seconds for run in runs],
+            Part("computing, result not kept", [run.wasted_seconds for run in runs],
                  palette.FAILURE),
             Part("idle, waiting and other", [run.idle_seconds or 0.0 for run in runs],
                  palette.BACKGROUND),

@@ -40,20 +40,20 @@ def verdict(comparison: Comparison) -> str:
 
 
 def core_time(comparison: Comparison) -> str:
-    """Compare the share of computing, and compute time whose result was discarded."""
+    """Compare the share of computing, and compute time whose result was not kept."""
     used, wasted = [], []
     for trace in comparison.traces:
-        computing, discarded = trace.run.core_efficiency, trace.run.wasted_seconds
+        computing, not_kept = trace.run.core_efficiency, trace.run.wasted_seconds
         if computing is None:
             continue
         used.append((trace.label, computing, q.share(computing)))
-        if discarded:
-            wasted.append((trace.label, discarded, q.seconds(discarded)))
+        if not_kept:
+            wasted.append((trace.label, not_kept, q.seconds(not_kept)))
     if not used:
         return "No worker was recorded in any trace, so the core time is unknown."
     text = f"The share of the core time spent computing was {_each(used)}."
     if wasted:
-        text += f" Attempts with discarded results computed for {_each(wasted)}."
+        text += f" Attempts whose result was not kept computed for {_each(wasted)}."
     return text
 
 

@@ -36,7 +36,7 @@ _WIDTHS: Final = (
 #: Columns of core-hours by use: name and color.
 _USES: Final = {
     "kept_hours": ("computing, result kept", palette.RANKED[0]),
-    "discarded_hours": ("computing, result discarded", palette.FAILURE),
+    "not_kept_hours": ("computing, result not kept", palette.FAILURE),
     "idle_hours": ("idle, waiting and other", palette.OTHER),
 }
 
@@ -47,7 +47,7 @@ def core_hours(runs: pl.DataFrame) -> Figure:
     kept, compute = pl.col("kept_hours"), pl.col("compute_hours")
     buckets = (
         runs.with_columns(
-            (compute - kept).clip(0).alias("discarded_hours"),
+            (compute - kept).clip(0).alias("not_kept_hours"),
             (pl.col("core_hours") - compute).clip(0).alias("idle_hours"),
         )
         .group_by(middle.alias("t"))

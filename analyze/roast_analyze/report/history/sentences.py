@@ -31,7 +31,8 @@ def totals(history: History) -> str:
     share = history.wasted_hours / history.core_hours if history.core_hours else None
     return (
         f"{q.counted(runs.height, 'run')} of {q.counted(known.n_unique(), 'program')} from "
-        f"{first} to {last} used {amount} {unit}; {q.share(share)} of it without a kept result."
+        f"{first} to {last} used {amount} {unit}, {q.share(share)} of which produced no kept "
+        "result."
     )
 
 

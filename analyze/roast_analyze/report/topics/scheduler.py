@@ -150,7 +150,8 @@ def _sentences(found: SchedulerLoad) -> list[str]:
     rates = load["transitions_per_second"]
     total = q.counted(round((rates * load["seconds"]).sum()), "transition")
     peak = q.rate(q.as_float(rates.max()), "transitions")
-    text = f"The scheduler made {total}, at most {peak} within {q.seconds(load['seconds'][0])}."
+    over = q.seconds(load["seconds"][0])
+    text = f"The scheduler made {total}, with a peak of {peak} over {over}."
     if ready := q.as_float(load["ready"].max()):
         # Right after a submission, no thread computes yet: all times with ready tasks count.
         waited = load.filter(pl.col("ready") > 0)
@@ -187,7 +188,7 @@ def _sentences(found: SchedulerLoad) -> list[str]:
         stolen = q.counted(found.stolen, "task was stolen", "tasks were stolen")
         sentences.append(
             f"{stolen} from busy workers by idle ones"
-            + (f"; {late} came too late." if found.too_late else ".")
+            + (f"; {late} to steal came too late." if found.too_late else ".")
         )
     return sentences
 

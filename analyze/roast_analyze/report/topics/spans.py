@@ -79,7 +79,8 @@ def section(found: Listing, context: Context) -> Section:
         "that was idle or spent on other spans.",
         note=(f"{few}{q.count(found.total)}. " if len(drawn) < found.total else "")
         + "A bar lasts from the first submission to the end of the last computation. Its "
-        "colors are shares of the thread time of all workers in it, not times within it.",
+        "colors are shares of the thread time of all workers during the span, not times within "
+        "it.",
         query=found.query,
         command=context.view_command("span_idle"),
     )

@@ -149,4 +149,4 @@ def _sentence(found: pl.DataFrame) -> str:
     if parts:
         text += f", and it would take {q.series(parts)}"
     error = q.share(abs(found["replay_error"][0]))
-    return f"{text}. Replayed as recorded, the simulation is off by {error}."
+    return f"{text}. The replay of the recorded run is off by {error}."

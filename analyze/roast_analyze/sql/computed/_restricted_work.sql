@@ -1,6 +1,7 @@
 -- Needs: _bucket_uses, _run_size, _task_runs, _workers, restrictions
 -- Runs with tasks that may only run on certain workers: the longest time that one of these needs
--- for its restricted tasks, and the time that all tasks would take if divided evenly.
+-- for its restricted tasks, and the time that all tasks would take if divided evenly, which is at
+-- least that of the longest of these.
 CREATE TABLE _restricted_work AS
 WITH totals AS (
     SELECT
@@ -8,7 +9,8 @@ WITH totals AS (
         run.worker,
         max_by(run.prefix, run.whole_seconds) AS prefix,
         count(DISTINCT run.key) AS tasks,
-        sum(run.whole_seconds) AS seconds
+        sum(run.whole_seconds) AS seconds,
+        max(run.whole_seconds) AS longest_seconds
     FROM _task_runs AS run
     SEMI JOIN (
         SELECT trace_id, key
@@ -33,6 +35,7 @@ longest AS (
         max_by(prefix, seconds) AS prefix,
         max_by(worker, seconds) AS worker,
         max(seconds) AS seconds,
+        max(longest_seconds) AS longest_seconds,
         sum(tasks) AS tasks
     FROM loads
     GROUP BY trace_id
@@ -49,7 +52,7 @@ SELECT
     longest.*,
     run_seconds,
     mean_nthreads,
-    busy_seconds / mean_nthreads AS even_seconds,
+    greatest(busy_seconds / mean_nthreads, longest_seconds) AS even_seconds,
     longest.seconds - even_seconds AS excess_seconds,
     idle_seconds
 FROM longest

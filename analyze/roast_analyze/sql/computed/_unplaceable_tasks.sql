@@ -45,11 +45,14 @@ waits AS (
         count(DISTINCT held.key) AS tasks,
         count(DISTINCT held.key) FILTER (NOT summary.has_attempts) AS unattempted_tasks,
         mode(task.prefix) AS prefix,
+        count(DISTINCT task.prefix) AS prefixes,
         min(held.start_t) AS start_t,
         max(held.stop_t) AS stop_t,
         max(held.stop_t - held.start_t) AS longest_seconds,
-        any_value(restricted.resources) AS resources,
-        any_value(restricted.workers) AS workers
+        -- A restriction is stated if all tasks have it.
+        count(DISTINCT (restricted.resources, restricted.workers)) > 1 AS are_mixed,
+        CASE WHEN NOT are_mixed THEN any_value(restricted.resources) END AS resources,
+        CASE WHEN NOT are_mixed THEN any_value(restricted.workers) END AS workers
     FROM held
     INNER JOIN _tasks AS task USING (trace_id, key)
     INNER JOIN restricted USING (trace_id, key)

@@ -1,10 +1,10 @@
 -- Blocked event loops of workers.
 -- While its event loop is blocked, a worker does not start tasks, report results, or send data and
--- heartbeats; threads that compute continue. The cost of a stall is therefore the time in which
--- threads were free while tasks of the worker waited to begin, or their results waited to be
--- reported. Stalls that overlap with stalls of the scheduler count only for the largest saving: the
--- machine was overloaded, or the scheduler was busy with work that such stalls had delayed. Stalls
--- of a worker that writes results to disk belong to rule spilling.
+-- heartbeats; threads that compute continue. The cost of a stall is therefore the time in which threads
+-- were free while tasks of the worker waited to begin, or their results waited to be reported. Stalls
+-- that overlap with stalls of the scheduler count only in the upper end of the saving: the machine was
+-- overloaded, or the scheduler was busy with work that such stalls had delayed. Stalls of a worker that
+-- writes results to disk belong to rule spilling.
 -- Records: stall
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
@@ -72,12 +72,12 @@ by_worker AS (
         any_value(name) AS name,
         count(*) AS stalls,
         sum(seconds) AS stalled_seconds,
-        sum(least(waits.compute_seconds, seconds)) AS computing_seconds,
-        sum(
-            greatest(least(wait_seconds, nthreads * seconds - waits.compute_seconds), 0)
+        coalesce(sum(least(waits.compute_seconds, seconds)), 0) AS computing_seconds,
+        coalesce(
+            sum(greatest(least(wait_seconds, nthreads * seconds - waits.compute_seconds), 0)), 0
         ) AS seconds
     FROM stalls
-    INNER JOIN waits USING (stall)
+    LEFT JOIN waits USING (stall)
     GROUP BY trace_id, process
 ),
 longest AS (
@@ -122,8 +122,8 @@ SELECT
     0.6 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
     -- The last results can depend on one worker, and other workers on its results.
     least(longest_seconds, 1.5 * worst_seconds, run.stop_t - run.start_t) AS wall_seconds_max,
-    'Look for plugins, async tasks and callbacks on workers that compute or wait synchronously: move this'
-    ' to tasks or threads.' AS change,
+    'Look for plugins, async tasks and callbacks on workers that compute or wait synchronously: move that'
+    ' work to tasks or threads.' AS change,
     'SELECT worker, start_t, seconds FROM stalls WHERE process = ''worker'' ORDER BY seconds DESC' AS evidence,
     totals.trace_id
 FROM totals

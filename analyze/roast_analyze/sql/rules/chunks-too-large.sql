@@ -17,6 +17,7 @@ WITH started AS (
         compute_seconds AS seconds,
         coalesce(open_seconds, 0) AS open_seconds,
         events,
+        processing_t,
         end_t - compute_seconds AS start_t,
         end_t,
         coalesce(processing_t > max(end_t) OVER before, false) AS is_new
@@ -30,9 +31,7 @@ numbered AS (
     SELECT
         *,
         -- Ten times faster than count(*) FILTER.
-        sum(is_new::INTEGER) OVER (
-            PARTITION BY trace_id ORDER BY start_t ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS part
+        sum(is_new::INTEGER) OVER (PARTITION BY trace_id ORDER BY processing_t) AS part
     FROM started
 ),
 marked AS (
@@ -97,8 +96,8 @@ SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        '{} of about {} s for {} threads: other threads were idle for {:,.1f} core-seconds while the last ones'
-        ' were processed.', _counted(chunks, 'chunk'), _three_digits(median_seconds), nthreads, idle_seconds
+        '{} of about {} s for {} threads: threads were idle for {:,.1f} core-seconds while the last'
+        ' chunks were processed.', _counted(chunks, 'chunk'), _three_digits(median_seconds), nthreads, idle_seconds
     ) AS sentence,
     idle_seconds AS core_seconds,
     0.6 * (idle_seconds - left_seconds) / nthreads AS wall_seconds_min,

@@ -1,8 +1,7 @@
 -- More workers than the work can use.
--- With fewer threads, periods in which the run used more threads than that take longer. The
--- recommended number of workers is the smallest one with which the run hardly takes longer. Times
--- without a graph are not counted. Workers that tasks may not use belong to rules restricted-tasks and
--- unplaceable-tasks.
+-- With fewer threads, periods in which the run used more than these take longer. The recommended number
+-- of workers is the smallest one with which the run hardly takes longer. Times without a graph are not
+-- counted. Workers that tasks may not use belong to rules restricted-tasks and unplaceable-tasks.
 -- Source: Sparklens, "ideal number of executors"; Amdahl's law
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
 -- $max_slowdown = 1.05: duration with fewer workers relative to the run

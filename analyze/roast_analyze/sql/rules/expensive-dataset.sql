@@ -27,7 +27,8 @@ compared AS (
         seconds / sum(seconds) OVER same AS share,
         events / sum(events) OVER same AS event_share,
         (sum(usual_event_seconds * events) OVER same - usual_event_seconds * events)
-            / nullif(sum(events) OVER same - events, 0) AS other_usual_event_seconds,
+            / nullif(sum(events) FILTER (usual_event_seconds IS NOT NULL) OVER same - events, 0)
+            AS other_usual_event_seconds,
         (sum(seconds) OVER same - seconds)
             / nullif(sum(events) OVER same - events, 0) AS other_event_seconds,
         start_t = min(start_t) OVER same AS is_first

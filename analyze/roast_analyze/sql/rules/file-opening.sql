@@ -18,7 +18,7 @@ WITH chunk AS (
         sum(compute_seconds) AS seconds,
         avg(open_seconds) FILTER (NOT is_warming_up) AS open_seconds
     FROM _chunks
-    WHERE is_first_result
+    WHERE is_first_result AND from_checkpoint IS NOT TRUE
     GROUP BY trace_id
     HAVING NOT _is_preloaded(median(read_seconds / nullif(branches_read, 0)))
 ),
@@ -46,10 +46,10 @@ SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        'Opening {}, for {} and to count the entries, takes {:.1f} s, {:.0f} % of the time of chunks:'
-        ' {:.2g} s each time.',
-        _counted(files, 'file'), _counted(chunks, 'chunk'), opening_seconds, 100 * share,
-        totals.open_seconds
+        'Opening {}, for {}{}, takes {:.1f} s, {:.0f} % of the time of chunks: {:.2g} s each time.',
+        _counted(files, 'file'), _counted(chunks, 'chunk'),
+        CASE WHEN metadata_seconds > 0 THEN ' and to count the entries' ELSE '' END, opening_seconds,
+        100 * share, totals.open_seconds
     ) AS sentence,
     (CASE WHEN is_small_files THEN opening_seconds ELSE all_open_seconds END) * (1 - 1 / factor)
         AS core_seconds,

@@ -1,14 +1,14 @@
 -- Threads waiting for the GIL or for cores.
--- Threads of one worker that compute in Python take turns in holding the GIL:
--- the process uses about one core, however many threads it has. Threads that libraries start
--- themselves compete for cores with those of other workers: the process uses more CPU time than its
--- tasks, whose own threads wait. On a busy machine the CPU use is lower, but the event loop stalls
--- whenever it does not get the lock. A call into a library can hold the lock without using the CPU:
--- then the profiler, which runs in the event loop, misses many of its samples. If stalls of the event
--- loop explain them, whatever blocks it is as likely a cause (rule blocked-event-loop). The time to open
--- and read chunks is left out. A saving of wall time is limited by the cores of the host, unless
--- such calls hold the lock: with only one core per process, waiting for the GIL cannot be distinguished from
--- waiting for a core, and more processes save nothing, so the finding is a remark.
+-- Threads of one worker that compute in Python take turns holding the GIL: the process uses about one
+-- core, however many threads it has. Threads that libraries start themselves compete for cores with
+-- those of other workers: the process uses more CPU time than its tasks, whose own threads wait. On a
+-- busy machine the CPU use is lower, but the event loop stalls whenever it does not get the lock. A call
+-- into a library can hold the lock without using the CPU: then the profiler, which runs in the event
+-- loop, misses many of its samples. If stalls of the event loop explain the missing samples, whatever
+-- blocks the loop is an equally likely cause (rule blocked-event-loop). The time to open and read chunks
+-- is left out. A saving of wall time is limited by the cores of the host, unless such calls hold the
+-- lock: with only one core per process, waiting for the GIL cannot be distinguished from waiting for a
+-- core, and more processes save nothing, so the finding is a remark.
 -- Records: worker_sample
 -- Source: CPU time of task threads (fine metrics) and of processes (samples of workers), number of profile samples
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
@@ -89,9 +89,14 @@ presence AS (
     GROUP BY ALL
 ),
 hosts AS (
-    SELECT trace_id, host, least(cgroup_cores, usable_cores) AS cores, unnest(workers) AS worker
-    FROM machines
-    WHERE process = 'worker'
+    -- Several processes can have the same address.
+    SELECT trace_id, worker, max(host) AS host, max(cores) AS cores
+    FROM (
+        SELECT trace_id, host, least(cgroup_cores, usable_cores) AS cores, unnest(workers) AS worker
+        FROM machines
+        WHERE process = 'worker'
+    )
+    GROUP BY trace_id, worker
 ),
 by_host AS (
     -- Of the workers that were there at the same time, on average.
@@ -216,8 +221,8 @@ SELECT
             )
         WHEN is_gil
             THEN format(
-                'Workers with {} threads use {:.1f} cores while they compute: threads wait for {:.0f} % of the'
-                ' time, for the GIL.', nthreads, cores, 100 * wait_share
+                'Workers with {} threads use {:.1f} cores while they compute: threads spend {:.0f} % of the'
+                ' time waiting for the GIL.', nthreads, cores, 100 * wait_share
             )
         WHEN has_other_threads THEN format(
             'Task threads use a core for {:.0f} % of their time, while their processes use {:.1f} times as much'
@@ -226,7 +231,7 @@ SELECT
         )
         ELSE format(
             'Workers with {} threads use {:.1f} cores while they compute, and their hosts have {:.1f} cores for'
-            ' each worker: threads wait for {:.0f} % of the time, for the GIL or for a core.', nthreads, cores, processes,
+            ' each worker: threads spend {:.0f} % of the time waiting for the GIL or for a core.', nthreads, cores, processes,
             100 * wait_share
         )
     END AS sentence,

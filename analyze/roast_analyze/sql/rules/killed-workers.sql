@@ -106,8 +106,8 @@ SELECT
     concat(
         upper(text[1]), text[2:],
         format(
-            ': {:.1f} s of running attempts and {:.1f} s of results that had not been used yet were lost, and threads were'
-            ' missing for {:.1f} s.',
+            ': {:.1f} s of running attempts and {:.1f} s of results that had not been used yet were lost, and missing'
+            ' threads cost {:,.1f} core-seconds.',
             lost_seconds, recomputed_seconds, missing_seconds
         ),
         CASE

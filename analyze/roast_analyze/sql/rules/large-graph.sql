@@ -1,12 +1,13 @@
 -- Large graphs, or graphs that are slow to build.
 -- The client serializes the data, the scheduler receives and keeps it, and sends it again with each
--- task. The saving is at least the time to send the graph to the scheduler. At most, it also
--- includes the time in which workers had nothing to do before the graph arrived, the dispatch time
--- of its tasks in core_time, and some time for building the first graph. Time that the client spent
--- outside of Dask is not counted. A graph without large data can be slow to build, too: Dask searches
--- arguments for other tasks and computes their tokens, in each call. That time counts if the workers
--- had nothing to do meanwhile. Before the first result, a program also starts: its modules are
--- imported, and coffea prepares its own graphs. Then only functions of other programs count.
+-- task. The saving is at least the time to send the graph to the scheduler. At most, it also includes
+-- the time in which workers had nothing to do before the graph arrived, the dispatch time of its tasks
+-- in core_time, and some time for building the first graph. Time that the client spent outside of Dask
+-- is not counted. A graph without large data can be slow to build, too: Dask searches arguments for
+-- other tasks and computes their tokens, in each call. That time counts if the workers had nothing to do
+-- meanwhile. Before the first result, a program also starts up: its modules are imported, and coffea
+-- prepares its own graphs. During that time, only time inside functions counts, and none in runs with
+-- coffea chunks.
 -- Records: graph_update
 -- Source: distributed's warning "Sending large graph of size", from 10 MB
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
@@ -49,9 +50,9 @@ layers AS (
 dispatched AS (
     SELECT trace_id, sum(seconds) AS seconds
     FROM _core_time
-    WHERE use = 'dispatch' AND prefix IN (
-        SELECT task.prefix FROM raw.task AS task SEMI JOIN large USING (trace_id, stimulus_id)
-    )
+    SEMI JOIN (FROM raw.task SEMI JOIN large USING (trace_id, stimulus_id)) AS task
+        USING (trace_id, prefix)
+    WHERE use = 'dispatch'
     GROUP BY trace_id
 ),
 -- Several graphs can be sent at the same time.

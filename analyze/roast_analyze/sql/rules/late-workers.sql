@@ -19,7 +19,9 @@ neighbors AS (
         lag(process) OVER same_name AS predecessor,
         lead(process) OVER same_name AS successor
     FROM _workers
-    WINDOW same_name AS (PARTITION BY trace_id, coalesce(name, process::VARCHAR) ORDER BY from_t)
+    WINDOW same_name AS (
+        PARTITION BY trace_id, coalesce(name, process::VARCHAR) ORDER BY added_t NULLS FIRST, process
+    )
 ),
 presence AS (
     SELECT

@@ -68,6 +68,7 @@ tails AS (
         SELECT seq, any_value(dataset) AS dataset FROM _chunks WHERE seq IS NOT NULL GROUP BY seq
     ) AS chunk USING (seq)
     WHERE typical.seconds >= $min_shorter_share * typical.all_seconds
+        AND name IS NOT NULL
 ),
 found AS (
     SELECT

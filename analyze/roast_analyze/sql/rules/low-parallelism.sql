@@ -1,21 +1,21 @@
 -- Too little parallelism.
 -- The tasks could not have started earlier, because they waited for their own dependencies or came
 -- first. The cost is the idle time of the other threads while they ran, according to core_time:
--- independent tasks could use it. Rule long-tail covers tasks that were ready earlier, and tasks
--- whose only dependency was ready earlier, unless they are part of a chain or follow a merge. Chunks are
--- left out, because their number follows from their size. Tasks without dependencies are left out
--- if no other task needs them, or if their client submits them slowly. Chains that run in parallel
--- during the whole run may be all of the available parallelism: whether they can be split is
--- uncertain, whereas fewer workers certainly suffice (rule excess-workers). Independent tasks of a
--- graph that are a few more than the threads leave most threads idle in a second round.
+-- independent tasks could use it. Rule long-tail covers tasks that were ready earlier, and tasks whose
+-- only dependency was ready earlier, unless they are part of a chain or follow a merge. Chunks are left
+-- out, because their number follows from their size. Tasks without dependencies are left out if no other
+-- task needs them, or if their client submits them slowly. Chains that run in parallel during the whole
+-- run may be all of the available parallelism: whether they can be split is uncertain, whereas fewer
+-- workers certainly suffice (rule excess-workers). If a graph has slightly more independent tasks than
+-- there are threads, most threads are idle in a second round.
 -- Records: transition
 -- Source: Sparklens, "critical path"; Dask best practices, "Avoid very large graphs"
 -- Documentation: https://docs.dask.org/en/stable/graph_manipulation.html
 -- $min_inputs = 6: dependencies of a merge
 -- $min_steps = 5: number of tasks; fewer can be the end of a tree
 -- $min_chains = 1.5: mean number of tasks that run in parallel during the whole run
--- $max_round_ratio = 1.5: tasks for each thread, of which those of the second round are few
--- $min_round_share = 0.05: their idle time, as a share of the core time
+-- $max_round_ratio = 1.5: tasks per thread, up to which a second round has few tasks
+-- $min_round_share = 0.05: idle time of the second round, as a share of the core time
 WITH sizes AS (
     SELECT trace_id, stimulus_id, prefix
     FROM raw.task
@@ -131,7 +131,7 @@ SELECT
             scarce_tasks, prefix, seconds, idle_seconds
         )
         ELSE format(
-            'There were too few tasks of {} for all threads: others were idle for {:,.1f} core-seconds.',
+            'There were too few tasks of {} for all threads: other threads were idle for {:,.1f} core-seconds.',
             prefix, idle_seconds
         )
     END AS sentence,

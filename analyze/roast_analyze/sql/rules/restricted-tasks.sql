@@ -1,7 +1,7 @@
 -- Tasks restricted to some workers.
--- Tasks that may only run on certain workers cannot be moved to idle ones. The saving is the
--- difference between the longest time that a worker needs for its restricted tasks, and the time
--- that all tasks would take if they were divided evenly among all threads.
+-- Tasks that may only run on certain workers cannot be moved to idle ones. The saving is the difference
+-- between the longest time that a worker needs for its restricted tasks, and the time that all tasks
+-- would take if they were divided evenly among all threads, or that of the longest of these.
 -- Records: transition
 -- Source: lower bounds of the makespan (Graham 1969); restrictions in the annotations of tasks
 -- Documentation: https://distributed.dask.org/en/stable/locality.html

@@ -44,7 +44,7 @@ failed AS (
             outcome = 'erred' AND (trace_id, key) NOT IN (SELECT (trace_id, key) FROM recovered)
         ) AS failed_keys,
         count(*) FILTER (outcome = 'retried') AS retried,
-        mode(prefix) AS prefix,
+        CASE WHEN count(DISTINCT prefix) > 1 THEN 'such as ' ELSE '' END || mode(prefix) AS prefix,
         arg_min(error, end_t) AS first_error,
         array_to_string(string_split(first_error, ' ')[:$max_words::BIGINT], ' ')[:$max_characters::BIGINT]
             AS error,

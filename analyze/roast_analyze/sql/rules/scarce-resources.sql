@@ -1,7 +1,8 @@
 -- Tasks that wait for a resource of the workers.
--- A worker computes at most as many tasks at a time as it has of the resources that they need. The saving
--- is the difference between the time that all tasks with a resource need at least, and the time that
--- all tasks would take if they were divided evenly among all threads.
+-- A worker computes at most as many tasks at a time as it has of the resources that they need. The
+-- saving is the difference between the time that all tasks with a resource need at least, and the time
+-- that all tasks would take if they were divided evenly among all threads, or that of the longest of
+-- these.
 -- Records: transition
 -- Source: lower bounds of the makespan (Graham 1969); resources in the annotations of tasks
 -- Documentation: https://distributed.dask.org/en/stable/resources.html
@@ -24,6 +25,7 @@ needed AS (
         key AS resource,
         count(*) AS attempts,
         max_by(prefix, seconds) AS prefix,
+        max(seconds) AS longest_seconds,
         sum(seconds * value) AS seconds
     FROM needs
     GROUP BY trace_id, key
@@ -31,18 +33,16 @@ needed AS (
 offers AS (
     SELECT
         trace_id,
-        worker,
+        coalesce(removed_t, stop_t) - coalesce(added_t, start_t) AS seconds,
         unnest(map_entries(json_transform(resources, '"MAP(VARCHAR, DOUBLE)"')), max_depth := 2)
     FROM workers
+    INNER JOIN _cluster_size USING (trace_id)
     WHERE resources IS NOT NULL
 ),
 offered AS (
-    SELECT trace_id, resource, sum(amount) AS amount
-    -- Several processes can have the same address.
-    FROM (
-        SELECT trace_id, worker, key AS resource, max(value) AS amount FROM offers GROUP BY ALL
-    )
-    GROUP BY trace_id, resource
+    SELECT trace_id, key AS resource, sum(value * seconds) AS amount_seconds
+    FROM offers
+    GROUP BY trace_id, key
 ),
 uses AS (
     SELECT
@@ -58,9 +58,10 @@ found AS (
         resource,
         attempts,
         prefix,
-        amount,
+        -- Workers join, leave and are replaced.
+        amount_seconds / run_seconds AS amount,
         needed.seconds / amount AS least_seconds,
-        busy_seconds / mean_nthreads AS even_seconds,
+        greatest(busy_seconds / mean_nthreads, longest_seconds) AS even_seconds,
         least_seconds - even_seconds AS excess_seconds,
         idle_seconds,
         mean_nthreads,
@@ -69,15 +70,15 @@ found AS (
     INNER JOIN offered USING (trace_id, resource)
     INNER JOIN uses USING (trace_id)
     INNER JOIN _run_size USING (trace_id)
-    WHERE amount > 0
+    WHERE amount_seconds > 0
 )
 SELECT
     resource AS entity,
     'medium' AS confidence,
     format(
         '{:,} attempts, such as those of {}, need the resource {}, of which the workers have {:g}: they take at'
-        ' least {:.1f} s, whereas evenly divided work takes {:.1f} s.', attempts, prefix, resource, amount,
-        least_seconds, even_seconds
+        ' least {:.1f} s, whereas evenly divided work takes {:.1f} s.', attempts, prefix, resource,
+        round(amount, 1), least_seconds, even_seconds
     ) AS sentence,
     least(idle_seconds, excess_seconds * mean_nthreads) AS core_seconds,
     0.4 * excess_seconds AS wall_seconds_min,

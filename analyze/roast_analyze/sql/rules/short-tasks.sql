@@ -1,8 +1,9 @@
 -- Tasks too short for their overhead.
 -- Overhead is the time in core_time in which short tasks were dispatched or deserialized, and their
--- share, by number of tasks, of the time in which threads waited for the scheduler. Longer tasks
--- have less of it per second. The largest saving is all time other than compute time, plus the overhead
--- of calls, which is part of the compute time: at most half of it, and a few milliseconds per task.
+-- share, by number of tasks, of the time in which threads waited for the scheduler. Longer tasks have
+-- less of it per second. The upper end of the saving is all time other than compute time, plus the
+-- overhead of calls, which is part of the compute time: at most half of it, and a few milliseconds per
+-- task.
 -- Records: transition
 -- Source: Dask best practices, "Avoid very large graphs": each task costs about 1 ms
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
@@ -76,9 +77,9 @@ SELECT
         1.4 * (overhead_seconds + call_seconds) / mean_nthreads
     ) AS wall_seconds_max,
     format(
-        'Let a task of {} do the work of about {} (map_partitions, larger partitions or batches), so that it takes'
+        'Combine about {} tasks of {} into one (map_partitions, larger partitions or batches), so that it takes'
         ' {:.1f} s.',
-        prefix, greatest(2, ceil($good_seconds / greatest(mean_seconds, 1e-6)))::BIGINT, $good_seconds
+        greatest(2, ceil($good_seconds / greatest(mean_seconds, 1e-6)))::BIGINT, prefix, $good_seconds
     ) AS change,
     'SELECT prefix, count(*) AS tasks, avg(compute_seconds) AS compute_seconds,'
     ' avg(compute_start_t - processing_t) AS dispatch_seconds FROM task_runs GROUP BY prefix ORDER BY tasks DESC'

@@ -19,7 +19,8 @@ silent AS (
         trace_id,
         name,
         any_value(worker) AS worker,
-        sum(stop_t - start_t) AS seconds,
+        count(*) AS silences,
+        max(stop_t - start_t) AS seconds,
         sum(nthreads * (stop_t - start_t)) AS thread_seconds,
         -- greatest() ignores the null of the first silence.
         sum(greatest(stop_t - greatest(start_t, before_t), 0)) AS added_seconds
@@ -32,6 +33,7 @@ found AS (
         count(*) AS workers,
         string_agg(name, ', ' ORDER BY seconds DESC, name) AS names,
         string_agg('''' || replace(worker, '''', '''''') || '''', ', ') AS quoted,
+        sum(silences)::BIGINT AS silences,
         max(seconds) AS seconds,
         sum(thread_seconds) AS thread_seconds,
         sum(added_seconds) AS silent_seconds
@@ -42,9 +44,14 @@ SELECT
     CASE WHEN workers <= 5 THEN names END AS entity,
     'high' AS confidence,
     CASE
-        WHEN workers = 1
+        WHEN silences = 1
             THEN format(
                 'Worker {} sent no heartbeat for {:.1f} s while it had tasks, and none of them ended.', names, seconds
+            )
+        WHEN workers = 1
+            THEN format(
+                '{} times, worker {} sent no heartbeat for up to {:.1f} s while it had tasks, and none of them ended.',
+                silences, names, seconds
             )
         ELSE format(
             '{} workers sent no heartbeat for up to {:.1f} s each while they had tasks, and none of them ended.',

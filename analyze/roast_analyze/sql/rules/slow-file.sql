@@ -58,6 +58,7 @@ durations AS (
         filename,
         treename,
         seq,
+        local_id,
         is_warming_up,
         compute_seconds / events AS event_seconds,
         (coalesce(open_seconds, 0) + coalesce(read_seconds, 0)) / events AS input_event_seconds
@@ -84,7 +85,8 @@ few AS (
         AND chunk.dataset IS NOT DISTINCT FROM other.dataset
         AND chunk.is_warming_up = other.is_warming_up
         AND chunk.filename <> other.filename
-    GROUP BY chunk.trace_id, chunk.dataset, chunk.filename, chunk.treename, chunk.seq
+    GROUP BY
+        chunk.trace_id, chunk.dataset, chunk.filename, chunk.treename, chunk.seq, chunk.local_id
     HAVING count(*) > 1
 ),
 few_slow AS (
@@ -136,11 +138,11 @@ SELECT
         WHEN is_read_slowly
             THEN coalesce(
                 format(
-                    'It is read at {}/s per thread, others at {}/s.', _byte_size(rate), _byte_size(usual_rate)
+                    'The file is read at {}/s per thread, others at {}/s.', _byte_size(rate), _byte_size(usual_rate)
                 ),
-                'Opening and reading it take longer.'
+                'Opening and reading the file take longer.'
             )
-        ELSE 'Reading does not explain it: its events cost more.'
+        ELSE 'Reading does not explain this: the events of the file cost more.'
     END AS sentence,
     excess_seconds AS core_seconds,
     0.5 * excess_seconds / run.nthreads AS wall_seconds_min,

@@ -34,7 +34,8 @@ SELECT
     format('Exclude host {}, or look for other load, throttled CPUs and slow disks there.', host)
         AS change,
     'SELECT host, prefix, count(*) AS tasks, median(task_runs.compute_seconds) AS seconds'
-    ' FROM task_runs INNER JOIN workers USING (trace_id, worker) WHERE outcome = ''memory'''
+    ' FROM task_runs INNER JOIN (SELECT DISTINCT trace_id, worker, host FROM workers)'
+    ' USING (trace_id, worker) WHERE outcome = ''memory'''
     ' GROUP BY ALL ORDER BY prefix, seconds DESC' AS evidence,
     trace_id
 FROM slow

@@ -164,7 +164,8 @@ SELECT
     END AS change,
     'SELECT regexp_extract(filename, ''^\w+://([^/]+)'', 1) AS server, host,'
     ' sum(chunks.bytes_read) / sum(open_seconds + read_seconds) AS bytes_per_second'
-    ' FROM chunks INNER JOIN workers USING (trace_id, worker) GROUP BY ALL' AS evidence,
+    ' FROM chunks INNER JOIN (SELECT DISTINCT trace_id, worker, host FROM workers)'
+    ' USING (trace_id, worker) GROUP BY ALL' AS evidence,
     slow.trace_id
 FROM slow
 INNER JOIN _chunk_threads AS run USING (trace_id)

@@ -82,7 +82,8 @@ SELECT
     ) AS change,
     format(
         'SELECT name, prefix, count(*) AS tasks, median(task_runs.compute_seconds) AS seconds'
-        ' FROM task_runs INNER JOIN workers USING (trace_id, worker) WHERE outcome = ''memory'''
+        ' FROM task_runs INNER JOIN (SELECT DISTINCT trace_id, worker, name FROM workers)'
+        ' USING (trace_id, worker) WHERE outcome = ''memory'''
         ' AND prefix IN (SELECT prefix FROM task_runs WHERE worker IN ({}))'
         ' GROUP BY ALL ORDER BY prefix, seconds DESC', quoted
     ) AS evidence,

@@ -1,11 +1,11 @@
 -- Transfers between workers, or of results to the client.
 -- The time is that of core_time: one waiting attempt explains one idle thread. Without transfers,
--- threads would compute for at least half of it. The upper end of the saving also
--- assumes a shorter tail, earlier dispatch, because event loops do not serialize data, and tasks that
--- compute as fast as with local inputs: received data is deserialized, and transfers compete with
--- computing for memory and the interpreter. The compute times compared are medians of tasks of a prefix
--- with the same number of inputs. The client waits for its results if they are large and it goes on
--- to wait after the last one was computed. The upper end also includes the wait of the last merges for
+-- threads would compute for at least half of it. The upper end of the saving also assumes a shorter
+-- tail, earlier dispatch, because event loops do not serialize data, and tasks that compute as fast as
+-- with local inputs: received data is deserialized, and transfers compete with computing for memory and
+-- the interpreter. The compute times compared are medians of tasks of a prefix with the same number of
+-- inputs. The client counts as waiting for its results if they are large and it is still waiting after
+-- the last one was computed. The upper end also includes the time in which the last merges waited for
 -- these results.
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
@@ -77,7 +77,8 @@ moved AS (
         trace_id,
         prefix,
         sum(nbytes) AS nbytes,
-        max_by(source, nbytes) AS source
+        max_by(source, nbytes) AS source,
+        max(nbytes) > 0.5 * sum(nbytes) AS is_most
     FROM (
         SELECT
             inputs.trace_id,
@@ -86,7 +87,9 @@ moved AS (
             sum(result.nbytes) AS nbytes
         -- Tasks of a worker share a transfer.
         FROM (SELECT DISTINCT trace_id, prefix, worker, dependency FROM inputs) AS inputs
-        INNER JOIN (FROM _task_runs SEMI JOIN found USING (trace_id)) AS result
+        INNER JOIN (
+            FROM _task_runs SEMI JOIN found USING (trace_id) ANTI JOIN _discarded_results USING (seq)
+        ) AS result
             ON inputs.trace_id = result.trace_id
             AND inputs.dependency = result.key
             AND inputs.worker <> result.worker
@@ -128,6 +131,7 @@ results AS (
     FROM _task_runs AS run
     INNER JOIN last_results AS last USING (trace_id)
     SEMI JOIN fetched USING (trace_id)
+    ANTI JOIN _discarded_results USING (seq)
     WHERE run.outcome = 'memory'
         AND EXISTS (
             FROM wanted_keys AS wanted
@@ -145,7 +149,10 @@ SELECT
         format(
             'Threads waited {:,.1f} core-seconds for inputs of {} from other workers', found.seconds, found.prefix
         ),
-        format(': {}, mostly results of {}', _byte_size(moved.nbytes), moved.source),
+        format(
+            ': {}, {} results of {}', _byte_size(moved.nbytes),
+            CASE WHEN moved.is_most THEN 'mostly' ELSE 'such as' END, moved.source
+        ),
         '.',
         format(
             ' With them, {} tasks computed {:.1f} s longer in all than on local inputs.', slowed.attempts,

@@ -63,13 +63,13 @@ SELECT
     -- Tasks with too much data look the same.
     'medium' AS confidence,
     format(
-        'Up to {} of the {} of a worker are not results of tasks{}.',
+        'Up to {} of the {} of memory of a worker is not used by results of tasks{}.',
         _byte_size(unmanaged_bytes), _byte_size(limit_bytes),
         coalesce(': ' || nullif(concat_ws(
             ', ',
             CASE WHEN kills = 1 THEN '1 worker was killed' WHEN kills > 1 THEN format('{} workers were killed', kills) END,
-            CASE WHEN paused_seconds >= 0.05 THEN format('workers paused for {:.1f} s', paused_seconds) END,
-            CASE WHEN disk_seconds >= 0.05 THEN format('workers wrote results to disk for {:.1f} s', disk_seconds) END
+            CASE WHEN paused_seconds >= 0.05 THEN format('pauses cost {:,.1f} core-seconds', paused_seconds) END,
+            CASE WHEN disk_seconds >= 0.05 THEN format('writing results to disk cost {:,.1f} core-seconds', disk_seconds) END
         ), ''), '')
     ) AS sentence,
     seconds AS core_seconds,

@@ -1,7 +1,8 @@
 -- Tasks that no worker may run.
 -- Dask holds a task in the state no-worker if no worker has the resources that it needs, or is one of
--- those that it is restricted to. Waits of a second count. The saving is at most the time of the longest
--- wait. If the tasks were never attempted, the result is incomplete: there is no saving.
+-- those that it is restricted to. Only waits of at least one second count. The saving is at most the
+-- time of the longest wait. If the tasks were never attempted, the result is incomplete: there is no
+-- saving.
 -- Records: transition
 -- Source: states of tasks on the scheduler of distributed
 -- Documentation: https://distributed.dask.org/en/stable/resources.html
@@ -10,8 +11,10 @@ SELECT
     'high' AS confidence,
     concat(
         format(
-            '{:,} {} of {} waited up to {:.1f} s for a worker that may run {}', tasks,
-            CASE tasks WHEN 1 THEN 'task' ELSE 'tasks' END, prefix, longest_seconds,
+            '{:,} {} {} waited up to {:.1f} s for a worker that may run {}', tasks,
+            CASE tasks WHEN 1 THEN 'task' ELSE 'tasks' END,
+            CASE prefixes WHEN 1 THEN 'of ' || prefix ELSE format('(such as {})', prefix) END,
+            longest_seconds,
             CASE tasks WHEN 1 THEN 'it' ELSE 'them' END
         ),
         format(', with the resources {}', resources),
@@ -30,6 +33,8 @@ SELECT
     CASE
         WHEN resources IS NOT NULL
             THEN format('Start workers with these resources (dask worker --resources), or remove resources={} from the tasks.', resources)
+        WHEN are_mixed
+            THEN 'Correct workers= and resources= of these tasks, or start workers that may run them.'
         ELSE 'Correct workers= of these tasks, or allow other workers as well: allow_other_workers=True.'
     END AS change,
     'SELECT key, prefix, workers, resources FROM restrictions' AS evidence,

@@ -1,6 +1,7 @@
 -- Different package versions.
--- Data and tasks are pickled between them: another version of Python, of Dask or of a package with
--- pickled classes can fail, or compute something else. The saving is unknown.
+-- Data and tasks are pickled and sent between client, scheduler and workers. With different versions of
+-- Python, of Dask or of a package whose classes are pickled, this can fail or change results. The saving
+-- is unknown.
 -- Source: recorded packages, see view packages
 -- Documentation: https://distributed.dask.org/en/stable/api.html#distributed.Client.get_versions
 WITH differing AS (

@@ -3,14 +3,18 @@
 CREATE VIEW computations AS
 WITH begun AS (
     SELECT
-        trace_id,
-        name AS computation,
-        min(rowid) AS seq,
-        min(t) AS t,
-        min_by(client, rowid) AS client,
-        min_by(stimulus_id, rowid) AS stimulus_id
-    FROM raw.computation
-    GROUP BY trace_id, name
+        record.trace_id,
+        record.name AS computation,
+        min(record.rowid) AS seq,
+        -- Older traces have a later time than that of the tasks.
+        least(min(record.t), min(graph.entered_t)) AS t,
+        min_by(record.client, record.rowid) AS client,
+        min_by(record.stimulus_id, record.rowid) AS stimulus_id
+    FROM raw.computation AS record
+    LEFT JOIN (
+        SELECT trace_id, stimulus_id, min(t) AS entered_t FROM raw.task GROUP BY ALL
+    ) AS graph USING (trace_id, stimulus_id)
+    GROUP BY record.trace_id, record.name
 ),
 entered AS (
     SELECT

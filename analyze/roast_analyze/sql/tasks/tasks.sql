@@ -26,7 +26,7 @@ COMMENT ON COLUMN tasks.key IS 'Task key.';
 COMMENT ON COLUMN tasks.prefix IS 'Key prefix.';
 COMMENT ON COLUMN tasks.task_group IS 'Task group: the tasks of one graph layer.';
 COMMENT ON COLUMN tasks.span_id IS 'Span of the task: that of its group, which Dask files under the span of its first task.';
-COMMENT ON COLUMN tasks.is_other_span IS 'Whether the task was submitted in another span, as an earlier task of its group was submitted in span_id. Known for tasks that were submitted during the recording, from trace format 2.3 on.';
+COMMENT ON COLUMN tasks.is_other_span IS 'Whether the task was submitted in a span other than span_id, which is that of an earlier task of its group. Known for tasks that were submitted during the recording, from trace format 2.3 on.';
 COMMENT ON COLUMN tasks.submitted_span_path IS 'Names of the span in which it was submitted, from the outermost one; default outside of spans. Null unless is_other_span.';
 COMMENT ON COLUMN tasks.submitted_span_id IS 'ID of that span. Null outside of spans and unless is_other_span.';
 COMMENT ON COLUMN tasks.dependencies IS 'Keys of the tasks whose results it needs.';

@@ -54,7 +54,7 @@ FROM wanted
 LEFT JOIN _tasks AS task USING (trace_id, key)
 ORDER BY wanted.trace_id, wanted.start_t, wanted.client, wanted.key;
 
-COMMENT ON VIEW wanted_keys IS 'Times during which a client wanted a key: Dask keeps the result of a key that any client wants. One row per client, key and time. Futures are wanted until they are released. It can also be a queue (queue-…), a variable (variable-…) or a published dataset (published-…) of Dask, or fire-and-forget, whose tasks are wanted until they end.';
+COMMENT ON VIEW wanted_keys IS 'Times during which a client wanted a key: Dask keeps the result of a key that any client wants. One row per client, key and time. Futures are wanted until they are released. A client can also be a queue (queue-…), a variable (variable-…) or a published dataset (published-…) of Dask, or fire-and-forget, whose tasks are wanted until they end.';
 COMMENT ON COLUMN wanted_keys.key IS 'Task key.';
 COMMENT ON COLUMN wanted_keys.prefix IS 'Key prefix. Null if the task was not recorded, as of scattered data.';
 COMMENT ON COLUMN wanted_keys.client IS 'Client.';

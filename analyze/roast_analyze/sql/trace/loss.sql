@@ -219,7 +219,7 @@ ORDER BY trace_id, segment NULLS LAST, t, reason;
 
 COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place; no rows mean that the trace is complete.';
 COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
-COMMENT ON COLUMN loss.records IS 'Number of missing records, or of surplus ones if more records than were written. Null if unknown.';
+COMMENT ON COLUMN loss.records IS 'Number of missing records, or of surplus ones if there are more than were written. Null if unknown.';
 COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';
 COMMENT ON COLUMN loss.t IS 'Time of detection, in seconds since the epoch. For a damaged file, the time of its last record.';
 COMMENT ON COLUMN loss.trace_id IS 'ID of the trace.';

@@ -6,16 +6,16 @@
 -- begun.
 CREATE TABLE _silences AS
 WITH heartbeats AS (
-    SELECT trace_id, worker, last_seen AS start_t, max(t) AS sampled_t
+    SELECT trace_id, worker, server_id, last_seen AS start_t, max(t) AS sampled_t
     FROM raw.worker_sample
     WHERE last_seen IS NOT NULL
-    GROUP BY trace_id, worker, last_seen
+    GROUP BY trace_id, worker, server_id, last_seen
 ),
 gaps AS (
     SELECT
         *,
         coalesce(
-            lead(start_t) OVER (PARTITION BY trace_id, worker ORDER BY start_t), sampled_t
+            lead(start_t) OVER (PARTITION BY trace_id, worker, server_id ORDER BY start_t), sampled_t
         ) AS stop_t
     FROM heartbeats
 ),
@@ -42,7 +42,7 @@ SELECT
     coalesce(process.nthreads, 1) AS nthreads,
     long.start_t,
     least(long.stop_t, coalesce(process.removed_t, 'infinity')) AS stop_t,
-    long.stop_t - long.start_t AS seconds,
+    least(long.stop_t, coalesce(process.removed_t, 'infinity')) - long.start_t AS seconds,
     long.trace_id
 FROM long
 ASOF INNER JOIN _workers AS process

@@ -62,8 +62,8 @@ def test_core_time():
         return plain(sentences.core_time(compared(*traces)))
 
     assert core_time(a, b, totals("without workers")) == (
-        "The share of the core time spent computing was 20 % in a and 60 % in b. Attempts with "
-        "discarded results computed for 3 s in b."
+        "The share of the core time spent computing was 20 % in a and 60 % in b. Attempts "
+        "whose result was not kept computed for 3 s in b."
     )
     # Of many traces, only the extremes are named.
     assert core_time(a, a, a, a, b).startswith(

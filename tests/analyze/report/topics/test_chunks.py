@@ -117,8 +117,8 @@ def test_slow_files_and_slow_workers(sentences, chunks):
     ]
 
     assert (
-        "Slow, corrected for the speed of workers: file 3.root (3.0 ± 0.0 times the usual "
-        "duration). Slow, corrected for the cost of files: worker w1 (2.0 ± 0.0 times the "
+        "Slow file, corrected for the speed of workers: 3.root (3.0 ± 0.0 times the usual "
+        "duration). Slow worker, corrected for the cost of files: w1 (2.0 ± 0.0 times the "
         "usual duration)."
     ) in sentences("chunks", *chunks(*rows))
     assert (

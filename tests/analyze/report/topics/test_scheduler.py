@@ -86,8 +86,8 @@ def test_sentences(sentences, worker, task, move):
     ]
 
     assert sentences("scheduler", worker("w1"), *moves, tick(3.0, 0.5), stop_t=20.0) == (
-        "The scheduler made 12 transitions, at most 80 transitions/s within 50 ms. Up to 4 "
-        "ready tasks waited. While tasks were ready, 100 % of the threads computed nothing: "
+        "The scheduler made 12 transitions, with a peak of 80 transitions/s over 50 ms. Up to "
+        "4 ready tasks waited. While tasks were ready, 100 % of the threads computed nothing: "
         "a lack of threads does not explain the wait. The "
         "slowest event loop of a worker took 500 ms per iteration (20 ms when idle). 4 tasks "
         "were submitted in one batch."
@@ -109,7 +109,10 @@ def test_sentences(sentences, worker, task, move):
         (
             0,
             [steal(1.0, "confirm"), steal(1.0, "confirm"), steal(1.0, "already-computing")],
-            "2 tasks were stolen from busy workers by idle ones; 1 request came too late.",
+            (
+                "2 tasks were stolen from busy workers by idle ones; "
+                "1 request to steal came too late."
+            ),
         ),
     ],
 )

@@ -134,9 +134,9 @@ def test_the_note_counts_what_is_not_drawn(opened):
     assert plain(drawn.note) == (
         "The 2 longest of 5 computations have their own bars; the others are added up in "
         "buckets of 2 s, drawn as high as their share of the bucket. The 1 longest of 3 "
-        "transfers are drawn singly, the others in buckets of 2 s. Left out: 1 worker with 2 "
-        "computations. Workers with failures are shown first, then the busiest. 1 more failed "
-        "attempt is not marked. All of them: roast-analyze view trace.jsonl chunks"
+        "transfers are drawn individually, the others in buckets of 2 s. Left out: 1 worker "
+        "with 2 computations. Workers with failures are shown first, then the busiest. 1 more "
+        "failed attempt is not marked. All of them: roast-analyze view trace.jsonl chunks"
     )
 
 

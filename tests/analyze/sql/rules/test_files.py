@@ -89,7 +89,7 @@ def test_reading_explains_a_slow_file(apply, process, workers):
         columns="confidence, sentence",
     )
     assert confidence == "high"
-    assert sentence.endswith("It is read at 888 KiB/s per thread, others at 9.54 MiB/s.")
+    assert sentence.endswith("The file is read at 888 KiB/s per thread, others at 9.54 MiB/s.")
 
 
 @pytest.mark.parametrize(("seconds", "found"), [(0.4, True), (0.2, False)])

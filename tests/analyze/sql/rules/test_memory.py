@@ -193,7 +193,7 @@ def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
 
     assert sentence.partition(": ")[2] == (
         "0.0 s of running attempts and 2.0 s of results that had not been used yet were lost, "
-        "and threads were missing for 0.0 s."
+        "and missing threads cost 0.0 core-seconds."
     )
 
 
@@ -243,8 +243,8 @@ def test_unmanaged_memory_pauses_a_worker(
                 "A",
                 pytest.approx(6.0),
                 (
-                    "Up to 715 MiB of the 954 MiB of a worker are not results of tasks: "
-                    "workers paused for 6.0 s."
+                    "Up to 715 MiB of the 954 MiB of memory of a worker is not used by results "
+                    "of tasks: pauses cost 6.0 core-seconds."
                 ),
             )
         ]

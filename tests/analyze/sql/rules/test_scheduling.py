@@ -23,7 +23,7 @@ def test_short_tasks(apply, worker, tasks):
         "short-tasks", worker("w1"), *tasks(0.01), columns="entity, core_seconds, change"
     )
     assert (entity, core_seconds) == ("row", pytest.approx(300 * 0.29))
-    assert change.startswith("Let a task of row do the work of about 20 ")
+    assert change.startswith("Combine about 20 tasks of row into one ")
 
 
 def test_tasks_that_are_long_enough(apply, worker, tasks):

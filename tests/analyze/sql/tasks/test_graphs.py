@@ -113,7 +113,7 @@ def test_computations_and_their_code(rows, task, sent):
     assert rows(
         "SELECT computation, t, graphs, tasks, filename, line_number, line, code "
         "FROM computations",
-        {**begun, "t": 1.0, "name": "c1", "stimulus_id": "u1"},
+        {**begun, "t": 1.001, "name": "c1", "stimulus_id": "u1"},  # after its tasks
         sent(0.9, "k1", code={**code, **text}),
         task("k1", 1.0, stimulus_id="u1"),
         task("k2", 1.5, stimulus_id="u2"),

@@ -106,7 +106,7 @@ def slow(found: Chunks) -> str:
         if names:
             plural = noun if len(names) == 1 else f"{noun}s"
             more = q.and_more(listing.total, len(names))
-            sentences.append(f"Slow, corrected for {others}: {plural} {q.series(names)}{more}.")
+            sentences.append(f"Slow {plural}, corrected for {others}: {q.series(names)}{more}.")
         elif comparable:
             sentences.append(
                 f"None of the {q.counted(comparable, f'comparable {noun}')} is slow, corrected "

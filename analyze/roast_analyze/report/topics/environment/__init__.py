@@ -194,7 +194,7 @@ def section(found: Environment, context: Context) -> Section:
         section,
         sentences=(recorded, _differing_versions(found), configuration, _jobs(found)),
         tables=tables,
-        snippets=(Snippet("again", "Script to rerun", lines),) if lines else (),
+        snippets=(Snippet("again", "Rerun script", lines),) if lines else (),
     )
 
 

@@ -245,8 +245,8 @@ def _sentence(found: Profiles, flame: Flame) -> str:
         samples = q.counted(found.folded_samples, "sample")
         text += (
             f" Functions of roast's recorder were in the stacks of {samples}. They are left "
-            "out, and what they call follows their caller; their self time is that of (roast "
-            "recorder)."
+            "out: what they call is attached to their caller, and their self time is shown as "
+            "(roast recorder)."
         )
     if flame.ambiguous:
         samples = q.counted(flame.ambiguous, "sample is", "samples are")

@@ -238,8 +238,8 @@ def describe_omissions(stream: TaskStream, *, with_transfers: bool) -> str:
     if with_transfers and stream.transfer_runs > stream.transfers.height:
         parts.append(
             f"The {q.count(stream.transfers.height)} longest of "
-            f"{q.counted(stream.transfer_runs, 'transfer')} are drawn singly, the others in "
-            f"buckets of {q.seconds(stream.bucket_seconds)}."
+            f"{q.counted(stream.transfer_runs, 'transfer')} are drawn individually, the "
+            f"others in buckets of {q.seconds(stream.bucket_seconds)}."
         )
     if stream.hidden_rows:
         parts.append(

@@ -242,8 +242,9 @@ def test_functions_of_the_recorder_are_left_out(section):
     text = plain(built.sentences[0])
     assert text.startswith("Dask's profilers took 33 samples.")
     assert text.endswith(
-        "Functions of roast's recorder were in the stacks of 32 samples. They are left out, "
-        "and what they call follows their caller; their self time is that of (roast recorder)."
+        "Functions of roast's recorder were in the stacks of 32 samples. They are left out: "
+        "what they call is attached to their caller, and their self time is shown as (roast "
+        "recorder)."
     )
     assert [row[::5] for row in texts(built.tables[0])] == [
         [f"process ({demo}:1)", "30"],

@@ -118,6 +118,26 @@ def test_smaller_chunks_open_the_file_more_often(apply, process, worker, open_se
     assert found == ([(change,)] if events else [])
 
 
+@pytest.mark.exhaustive
+def test_chunks_of_a_second_run_start_in_any_order(apply, worker, task, run, chunk):
+    """The one that was dispatched first starts last."""
+    records = [worker(f"w{number}") for number in range(4)]
+    times = [(1.0, 1.0)] * 4 + [(6.0, 6.0)] * 4
+    times += [(50.0 + 0.1 * number, 52.0 - 0.2 * number) for number in range(4)]
+    for number, (processing_t, start_t) in enumerate(times):
+        key, stop_t = f"chunk-{number}", start_t + 5.0
+        records += [
+            task(key),
+            chunk(key, dataset="DY", filename=f"{number}.root", entry_start=0, entry_stop=100),
+            *run(
+                key, processing_t, stop_t, worker=f"w{number % 4}", run_id=number,
+                phases=[("compute", start_t, stop_t)],
+            ),
+        ]  # fmt: skip
+
+    assert apply("chunks-too-large", *records, stop_t=60.0) == []
+
+
 def test_a_longer_chunk_at_the_end_is_a_long_tail(apply, process, worker):
     chunks = [{"seconds": 10.0, "worker": name} for name in ("w1", "w2", "w2")]
     chunks.append({"seconds": 30.0, "worker": "w1"})

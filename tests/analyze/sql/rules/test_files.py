@@ -67,7 +67,7 @@ def test_slow_input_of_few_chunks(apply, process, workers, read_seconds, found):
 
     rows = apply("slow-file", *workers, *process(*chunks), columns="entity, sentence")
     assert [file for file, _ in rows] == found
-    assert all(text.endswith("Opening and reading it take longer.") for _, text in rows)
+    assert all(text.endswith("Opening and reading the file take longer.") for _, text in rows)
 
 
 def test_reading_explains_a_slow_file(apply, process, workers):
@@ -228,6 +228,19 @@ def test_opening_small_files(apply, process, worker, open_seconds, found):
     )
 
 
+def test_chunks_from_a_checkpoint_open_no_file(apply, process, worker):
+    chunks = [
+        {"file": f"{number}.root", "seconds": 1.0, "open_seconds": 0.5} for number in range(20)
+    ]
+    loaded = [{**chunk, "seconds": 0.01, "from_checkpoint": True} for chunk in chunks]
+
+    [(sentence,)] = apply(
+        "file-opening", worker("w1"), *process(*chunks, *loaded), columns="sentence"
+    )
+
+    assert sentence.startswith("Opening 20 files, for 20 chunks, takes 10.0 s, 50 % ")
+
+
 def test_preloading_is_not_opening(apply, process, worker):
     read = {"branches": [{"branch": "x", "compressed_bytes": 9}], "read_seconds": 1e-4}
     chunks = [{"seconds": 1.0, "open_seconds": 0.5, **read}] * 20
@@ -243,6 +256,21 @@ def test_expensive_dataset(apply, process, worker, seconds, found):
     assert apply(
         "expensive-dataset", worker("w1"), *process(*chunks), columns="entity, wall_seconds_min"
     ) == [(dataset, None) for dataset in found]
+
+
+@pytest.mark.exhaustive
+def test_a_dataset_whose_chunks_all_warmed_up(apply, process, workers):
+    """Events of A take 2 ms, half of which is opening; those of B and C take 1 ms."""
+    opened = {"seconds": 2.0, "open_seconds": 1.0, "dataset": "A", "file": "A.root"}
+    chunks = []
+    for number in range(4):
+        address = {"worker": f"w{number}"}
+        chunks += [
+            {"seconds": 10.0, "events": 10_000, "dataset": "C", "file": "C.root", **address},
+            *[{**opened, **address}] * 3,
+            *[{"seconds": 1.0, "dataset": "B", "file": "B.root", **address}] * 3,
+        ]
+    assert apply("expensive-dataset", *workers, *process(*chunks)) == []
 
 
 def test_the_sentence_about_a_dataset_agrees_with_its_totals(apply, process, worker):

@@ -115,6 +115,34 @@ def test_cores_of_a_host_with_one_worker_after_another(
     assert "their hosts have 1.0 cores for each worker" in sentence
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("addresses", [("w2", "w3"), ("w2", "w2")])
+def test_a_worker_that_is_replaced_at_its_address(
+    apply, worker, process_facts, sample, gone, addresses
+):
+    """Two workers have eight cores; one of them is replaced after 25 s."""
+    first, second = addresses
+    records = [{**gone(first, 25.0, "restart-1.0"), "server_id": "B"}]
+    for address, start, stop, server_id in (
+        ("w1", 0, 50, "A"), (first, 0, 25, "B"), (second, 25, 50, "C"),
+    ):  # fmt: skip
+        about = {"worker": address, "server_id": server_id}
+        measured = metrics((stop - start) * 0.9, (stop - start) * 2.9)
+        records += [
+            worker(address, t=float(start), nthreads=4, server_id=server_id),
+            *process_facts("worker", machine={**MACHINE, "usable_cores": 8}, **about),
+            *(
+                sample(t, address, server_id=server_id, cpu=100.0, executing=4, nthreads=4)
+                for t in range(start, stop, 5)
+            ),
+            *({**metric, **about} for metric in measured),
+        ]
+
+    [(change,)] = apply("gil", *records, columns="change", stop_t=50.0)
+
+    assert change.startswith("Use 8 workers with 1 thread (now 2 with 4)")
+
+
 @pytest.mark.parametrize(
     ("profiled_seconds", "stall_seconds", "cpu_seconds", "coroutine_seconds", "confidence"),
     [
@@ -247,15 +275,17 @@ def test_reading_is_not_waiting_for_other_threads(apply, worker, process, sample
 
 
 @pytest.mark.parametrize(
-    ("stalled", "found"),
+    ("stalled", "wall_seconds_max"),
     [
-        (stalls(2.0, 3.0, 4.0, 5.0), True),
+        (stalls(2.0, 3.0, 4.0, 5.0), 4.0),
         # Imports block once.
-        (stalls(2.0, seconds=4.0), False),
-        (stalls(2.0, 3.0, 4.0, 5.0, seconds=0.4), False),
+        (stalls(2.0, seconds=4.0), None),
+        (stalls(2.0, 3.0, 4.0, 5.0, seconds=0.4), None),
+        # During the last ones, the worker has no task.
+        (stalls(2.0, 3.0, 4.0, 5.0, 15.0, 17.0), 6.0),
     ],
 )
-def test_blocked_event_loop(apply, worker, task, run, stalled, found):
+def test_blocked_event_loop(apply, worker, task, run, stalled, wall_seconds_max):
     # The task waits for 5 s on its worker.
     assert apply(
         "blocked-event-loop",
@@ -265,7 +295,11 @@ def test_blocked_event_loop(apply, worker, task, run, stalled, found):
         *stalled,
         columns="entity, confidence, core_seconds, wall_seconds_max",
         stop_t=20.0,
-    ) == ([("A", "high", pytest.approx(4.0), pytest.approx(4.0))] if found else [])
+    ) == (
+        [("A", "high", pytest.approx(4.0), pytest.approx(wall_seconds_max))]
+        if wall_seconds_max
+        else []
+    )
 
 
 def test_overloaded_machine_stalls_the_scheduler_as_well(apply, worker, task, run):

@@ -56,6 +56,16 @@ def test_workers_that_tasks_may_not_use_are_not_in_excess(
     assert [rule for rule in rules if apply(rule, *records, stop_t=20.0)] == [found]
 
 
+@pytest.mark.exhaustive
+def test_a_single_task_cannot_be_divided(apply, worker, task, run):
+    records = [
+        worker("w1"), worker("w2"),
+        task("fit-1", annotations={"workers": ["w1"]}), *run("fit-1", 0.0, 20.0),
+        task("other-1"), *run("other-1", 0.0, 1.0, worker="w2"),
+    ]  # fmt: skip
+    assert apply("restricted-tasks", *records, stop_t=20.0) == []
+
+
 def test_failed_attempts_are_work_too(apply, worker, task, run):
     """w1 computes 20 tasks twice, since each fails once; w2 may not run them."""
     records = [worker("w1"), worker("w2")]

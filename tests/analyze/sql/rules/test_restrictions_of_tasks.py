@@ -37,6 +37,25 @@ def test_tasks_that_no_worker_may_run(
     assert found == ([] if wait is None else [("fit", text)])
 
 
+def test_tasks_with_different_restrictions(apply, worker, task, run, move):
+    """What is true of one task is not stated of all."""
+    records = [worker("w1"), task("other-1"), *run("other-1", 0.0, 30.0)]
+    for key, annotations in (
+        ("fit-1", {"resources": {"GPU": 1}}), ("plot-1", {"workers": ["w9"]}),
+    ):  # fmt: skip
+        records += [task(key, annotations=annotations), move(10.0, key, "waiting>no-worker")]
+
+    [(sentence, change)] = apply(
+        "unplaceable-tasks", *records, columns="sentence, change", stop_t=30.0
+    )
+
+    assert sentence.endswith(
+        " waited up to 20.0 s for a worker that may run them. They never ran."
+    )
+    assert sentence.startswith("2 tasks (such as ")
+    assert change.startswith("Correct workers= and resources=")
+
+
 def test_workers_are_not_in_excess_if_tasks_wait_for_others(apply, worker, task, run, move):
     """w2 to w4 are idle for 30 s, since a task needs a GPU."""
     records = [worker(f"w{number}") for number in range(1, 5)]
@@ -86,3 +105,31 @@ def test_scarce_resources(apply, worker, task, run, gpus, found):
     )
     rows = apply("scarce-resources", *records, columns="entity, sentence", stop_t=20.0 / gpus)
     assert rows == ([("GPU", sentence)] if found else [])
+
+
+@pytest.mark.exhaustive
+def test_a_single_task_that_needs_a_resource_cannot_be_divided(apply, worker, task, run):
+    records = [
+        worker("w1", resources={"GPU": 1}), worker("w2"),
+        task("fit-1", annotations={"resources": {"GPU": 1}}), *run("fit-1", 0.0, 20.0),
+        task("other-1"), *run("other-1", 0.0, 1.0, worker="w2"),
+    ]  # fmt: skip
+    assert apply("scarce-resources", *records, stop_t=20.0) == []
+
+
+@pytest.mark.exhaustive
+def test_a_worker_with_a_resource_that_is_replaced_counts_once(apply, worker, task, run, gone):
+    records = [
+        worker("w1", resources={"GPU": 1}), gone("w1", 10.0, "retire-workers-1.0"),
+        worker("w3", t=10.0, resources={"GPU": 1}), worker("w2"),
+    ]  # fmt: skip
+    for number in range(20):
+        key, address = f"fit-{number}", "w1" if number < 10 else "w3"
+        records += [
+            task(key, annotations={"resources": {"GPU": 1}}),
+            *run(key, 1.0 * number, number + 1.0, worker=address),
+        ]
+
+    [(sentence,)] = apply("scarce-resources", *records, columns="sentence", stop_t=20.0)
+
+    assert "of which the workers have 1: they take at least 20.0 s" in sentence

@@ -67,3 +67,16 @@ def test_tasks_of_killed_workers_belong_to_another_rule(apply, worker, task, run
 @pytest.mark.parametrize("outcome", ["memory", "lost", "cancelled"])
 def test_other_outcomes(apply, worker, task, run, outcome):
     assert apply("retries", worker("w1"), task("a"), *run("a", 0.0, 9.0, outcome=outcome)) == []
+
+
+@pytest.mark.exhaustive
+def test_tasks_of_several_prefixes(apply, worker, task, run):
+    records = [worker("w1")]
+    for number, prefix in enumerate(("read", "fit", "fit")):
+        key = f"{prefix}-{number}"
+        failed = {"outcome": "erred", "exception": "ValueError('x')"}
+        records += [task(key), *run(key, 1.0 * number, number + 1.0, **failed)]
+
+    [(sentence,)] = apply("retries", *records, columns="sentence")
+
+    assert sentence.startswith("3 tasks (such as fit) failed for good with ValueError: ")

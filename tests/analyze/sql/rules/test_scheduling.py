@@ -1,6 +1,10 @@
 """Rules short-tasks, scheduler-saturated, large-graph and transfers."""
 
+import json
+
 import pytest
+
+from roast_analyze import Trace
 
 
 @pytest.fixture
@@ -88,6 +92,19 @@ def large_graph(worker, task, run):
 def test_a_large_graph(apply, large_graph):
     """Two threads wait for 20 s, 10 s of them while the graph is sent."""
     assert apply("large-graph", *large_graph(50_000_000)) == [("look_up", pytest.approx(40.0))]
+
+
+@pytest.mark.exhaustive
+def test_prefixes_of_large_graphs_of_other_traces(write_trace, task, run, large_graph):
+    """Tasks that take long to dispatch are in the large graph of the other trace."""
+    slow = [task("slow-1"), *run("slow-1", 60.0, 80.0, phases=[("compute", 70.0, 80.0)])]
+    other = json.loads(json.dumps(large_graph(50_000_000)).replace("look_up", "slow"))
+    one = write_trace(*large_graph(50_000_000), *slow, name="A.jsonl", trace_id="A")
+    two = write_trace(*other, name="B.jsonl", trace_id="B")
+    query = "SELECT core_seconds FROM findings WHERE id = 'large-graph' AND trace_id = 'A'"
+
+    with Trace(one) as alone, Trace(one, two) as both:
+        assert both.rows(query) == alone.rows(query) != []
 
 
 def test_a_large_graph_after_work_of_the_client(apply, large_graph):
@@ -228,6 +245,29 @@ def test_transfers(apply, combined):
     )
     assert (entity, core_seconds) == ("produce to combine", pytest.approx(12.0))
     assert sentence.endswith("from other workers: 4.77 MiB, mostly results of produce.")
+
+
+@pytest.mark.exhaustive
+def test_inputs_that_were_computed_again_count_once(apply, worker, task, move, run, gone):
+    """w1 is lost with three results of 5 MB; w2 computes them again."""
+    records = [*(worker(f"w{number}") for number in range(3))]
+    inputs = [f"in{number}-1" for number in range(3)]
+    for key in inputs:
+        records += [task(key), *run(key, 1.0, 2.0, worker="w1", nbytes=5_000_000)]
+    records.append(gone("w1", 3.0, "handle-worker-cleanup-2.0"))
+    for number, key in enumerate(inputs):
+        lost = move(3.0, key, "memory>released", "handle-worker-cleanup-2.0")
+        again = run(key, 3.5 + number, 4.5 + number, worker="w2", nbytes=5_000_000)
+        records += [lost, *again]
+    phases = [("transfer", 10.0, 20.0, "w2"), ("compute", 20.0, 25.0)]
+    records += [
+        task("out-1", dependencies=inputs),
+        *run("out-1", 10.0, 25.0, worker="w0", phases=phases),
+    ]
+
+    [(sentence,)] = apply("transfers", *records, columns="sentence", stop_t=25.0)
+
+    assert ": 14.3 MiB, such as results of in" in sentence
 
 
 def test_transfers_that_delay_the_dispatch_of_other_tasks(apply, combined, task, run):

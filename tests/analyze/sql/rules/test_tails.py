@@ -68,6 +68,13 @@ def test_a_long_task_that_started_last(apply, cluster):
     assert apply("low-parallelism", *cluster(30.0)) == []
 
 
+@pytest.mark.exhaustive
+def test_tasks_without_a_name(apply, cluster):
+    """The trace has no task records."""
+    records = [record for record in cluster(1, 1, 1, 10) if record["kind"] != "task"]
+    assert apply("long-tail", *records) == []
+
+
 def test_long_tasks_of_several_prefixes(apply, cluster, worker, task, run):
     records = [*cluster(30.0), worker("w3"), worker("w4"), task("scan-1")]
     records += run("scan-1", 0.0, 26.0, worker="w3", phases=[("compute", 10.0, 26.0)])

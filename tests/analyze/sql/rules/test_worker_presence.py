@@ -85,6 +85,19 @@ def test_a_worker_that_was_replaced_is_not_late(apply, worker, naps, gone):
     assert apply("late-workers", *records) == []
 
 
+@pytest.mark.exhaustive
+def test_many_workers_that_are_replaced_are_not_late(apply, worker, naps, gone):
+    """DuckDB does not keep the order of so many processes; each gets a new address."""
+    records = []
+    for number in range(150):
+        old, new = f"old-{number}", f"new-{number}"
+        records += [
+            worker(old, name=f"{number}"), *naps(old, 0, 2), gone(old, 2.0, "restart-1.0"),
+            worker(new, t=3.0, name=f"{number}"), *naps(new, 3, 5),
+        ]  # fmt: skip
+    assert apply("late-workers", *records, stop_t=5.0) == []
+
+
 def test_workers_that_the_work_cannot_use(apply, worker, naps):
     """Two of six threads are used."""
     records = [*(worker(f"w{number}") for number in range(1, 7)), *naps("w1", 0, 100)]
@@ -125,6 +138,34 @@ def test_a_worker_that_stopped_responding(apply, worker, task, run, heartbeats):
     records += [task("c-2"), *run("c-2", 40.0, 45.0)]
     assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == [("w1", 40.0)]
     assert apply("silent-worker", *records, *heartbeats(10.0, 14.0)) == []
+
+
+def test_a_worker_that_stopped_responding_twice(apply, worker, task, run, sample):
+    """Its silences are not added: a shorter worker-ttl would not have ended them."""
+    seen = [0, 1, 1, 1, 1, 1, 1, 1, 1, 9, 10, 10, 10, 10, 10, 10, 10, 17, 18, 19, 20]
+    records = [sample(t + 0.5, "w1", last_seen=float(s)) for t, s in enumerate(seen)]
+
+    [(sentence, core_seconds)] = apply(
+        "silent-worker", worker("w1"), task("c-1"), *run("c-1", 0.5, 20.0), *records,
+        task("c-2"), *run("c-2", 20.0, 20.5), columns="sentence, core_seconds", stop_t=21.0,
+    )  # fmt: skip
+
+    assert sentence.startswith("2 times, worker w1 sent no heartbeat for up to 8.0 s")
+    assert core_seconds == 15.0
+
+
+@pytest.mark.exhaustive
+def test_the_next_process_of_an_address_is_not_silent_before_it_joins(
+    apply, worker, task, run, gone, sample
+):
+    first = [sample(t + 0.5, "w1", server_id="A", last_seen=min(t, 3.0)) for t in range(5)]
+    second = [sample(t + 0.5, "w1", server_id="B", last_seen=float(t)) for t in range(60, 99)]
+    records = [
+        worker("w1", server_id="A"), task("a-1"), *run("a-1", 1.0, 5.0, outcome="lost"),
+        {**gone("w1", 5.0, "handle-worker-cleanup-1.0"), "server_id": "A"},
+        worker("w1", t=60.0, server_id="B"), task("a-2"), *run("a-2", 61.0, 80.0),
+    ]  # fmt: skip
+    assert apply("silent-worker", *records, *first, *second) == []
 
 
 def test_workers_that_stopped_responding_at_the_same_time(apply, worker, task, run, heartbeats):

@@ -130,7 +130,7 @@ def test_a_worker_that_is_replaced_at_its_address(
         measured = metrics((stop - start) * 0.9, (stop - start) * 2.9)
         records += [
             worker(address, t=float(start), nthreads=4, server_id=server_id),
-            *process_facts("worker", machine={**MACHINE, "usable_cores": 8}, **about),
+            *({**fact, **about} for fact in process_facts("worker", machine=MACHINE)),
             *(
                 sample(t, address, server_id=server_id, cpu=100.0, executing=4, nthreads=4)
                 for t in range(start, stop, 5)
@@ -281,8 +281,6 @@ def test_reading_is_not_waiting_for_other_threads(apply, worker, process, sample
         # Imports block once.
         (stalls(2.0, seconds=4.0), None),
         (stalls(2.0, 3.0, 4.0, 5.0, seconds=0.4), None),
-        # During the last ones, the worker has no task.
-        (stalls(2.0, 3.0, 4.0, 5.0, 15.0, 17.0), 6.0),
     ],
 )
 def test_blocked_event_loop(apply, worker, task, run, stalled, wall_seconds_max):
@@ -300,6 +298,21 @@ def test_blocked_event_loop(apply, worker, task, run, stalled, wall_seconds_max)
         if wall_seconds_max
         else []
     )
+
+
+def test_stalls_of_a_worker_without_tasks_are_counted(apply, worker, task, run):
+    """It has a task during four of six stalls."""
+    [(sentence, core_seconds)] = apply(
+        "blocked-event-loop",
+        worker("w1"),
+        task("a-1"),
+        *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
+        *stalls(2.0, 3.0, 4.0, 5.0, 15.0, 17.0),
+        columns="sentence, core_seconds",
+        stop_t=20.0,
+    )
+    assert "was blocked 6 times, 6.0 s in all. " in sentence
+    assert core_seconds == pytest.approx(4.0)
 
 
 def test_overloaded_machine_stalls_the_scheduler_as_well(apply, worker, task, run):

@@ -69,10 +69,15 @@ def test_a_long_task_that_started_last(apply, cluster):
 
 
 @pytest.mark.exhaustive
-def test_tasks_without_a_name(apply, cluster):
-    """The trace has no task records."""
-    records = [record for record in cluster(1, 1, 1, 10) if record["kind"] != "task"]
-    assert apply("long-tail", *records) == []
+def test_tasks_without_a_name(apply, worker, move, run):
+    """The trace has no task records; the last task takes longer than the others."""
+    records = [worker("w1"), worker("w2")]
+    times = [(f"w{1 + n % 2}", 1.0 + n // 2, 2.0 + n // 2) for n in range(16)]
+    for number, (address, start, stop) in enumerate([*times, ("w1", 9.0, 30.0)]):
+        key = f"fit-{number}"
+        assigned, *rest = run(key, start, stop, worker=address)
+        records += [move(0.5, key, "waiting>queued"), {**assigned, "start": "queued"}, *rest]
+    assert apply("long-tail", *records, stop_t=31.0) == []
 
 
 def test_long_tasks_of_several_prefixes(apply, cluster, worker, task, run):

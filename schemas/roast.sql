@@ -3907,10 +3907,12 @@ SELECT
     task.trace_id
 FROM _tasks AS task
 SEMI JOIN never USING (trace_id, key)
+-- Without any transition, attempts are unknown.
+SEMI JOIN (SELECT DISTINCT trace_id FROM raw.transition) AS recorded USING (trace_id)
 LEFT JOIN states USING (trace_id, key)
 ORDER BY task.trace_id, task.seq;
 
-COMMENT ON VIEW unattempted IS 'Tasks that were never attempted, and why. One row per key.';
+COMMENT ON VIEW unattempted IS 'Tasks that were never attempted, and why. One row per key. Empty if no transitions were recorded.';
 COMMENT ON COLUMN unattempted.key IS 'Task key.';
 COMMENT ON COLUMN unattempted.prefix IS 'Key prefix.';
 COMMENT ON COLUMN unattempted.reason IS 'a dependency failed (so that the task erred, too), waiting at the end (of the recording), result known before (computed before the recording, or scattered), failed before the recording, cancelled (released before it was dispatched) or not needed (no transition: no requested result depends on it).';

@@ -89,7 +89,9 @@ attempts AS (
 timed AS (
     SELECT
         *,
-        floor(10 * (t - min(t) OVER ()) / nullif(max(t) OVER () - min(t) OVER (), 0)) AS tenth
+        least(
+            floor(10 * (t - min(t) OVER ()) / nullif(max(t) OVER () - min(t) OVER (), 0)), 9
+        ) AS tenth
     FROM attempts
 )
 SELECT

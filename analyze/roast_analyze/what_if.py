@@ -221,7 +221,8 @@ def _limits(
 ) -> Iterator[str]:
     """Yield the limitations of the prediction."""
     if result.unfinished:
-        yield f"{result.unfinished} tasks cannot run: no worker that may run them remains"
+        tasks = "1 task" if result.unfinished == 1 else f"{result.unfinished} tasks"
+        yield f"{tasks} cannot run: no worker remains that may do so"
     if tasks := recorded.facts["unattempted_tasks"]:
         yield f"not included: tasks that still waited when the recording ended ({tasks})"
     if tasks := recorded.facts["tasks_with_resources"]:

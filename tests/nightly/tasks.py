@@ -360,7 +360,9 @@ def task_states(recording: Recording) -> list[Row]:
 
 
 def unattempted(recording: Recording) -> list[Row]:
-    """Return one row per key without an attempt."""
+    """Return one row per key without an attempt, if attempts were recorded."""
+    if not recording.of("transition"):
+        return []
     tried = {attempt.key for attempt in attempts(recording)}
     moves = grouped(recording.of("transition"), lambda line: line["key"])
     rows = []

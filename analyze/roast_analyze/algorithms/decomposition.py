@@ -202,17 +202,23 @@ def decompose(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
 def mean_terms(bases: Sequence[RunAmounts], new: RunAmounts) -> pl.DataFrame:
     """Return the terms of the difference between the mean of some runs and another run.
 
-    The columns are those of :func:`decompose`; a term is the mean over the bases.
+    The columns are those of :func:`decompose`; a term is the mean over the bases. A cost is the
+    mean over those that have it.
     """
     differences = [decompose(base, new) for base in bases]
     if len(differences) == 1:
         return differences[0]
     identity = ["term", *_PART, "unit"]
+    factors = pl.col("base", "new")
     return (
         pl.concat(differences)
         .group_by(identity)
         .agg(
-            pl.col("base", "new", "amount").mean(),
+            # Where it is missing, neither run has it.
+            pl.when(pl.col("term").first().is_in(["amount", "waiting"]))
+            .then(factors.sum() / len(bases))
+            .otherwise(factors.mean()),
+            pl.col("amount").mean(),
             pl.col("core_seconds", "wall_seconds").sum() / len(bases),
             pl.col("is_assumed").any(),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -68,16 +68,20 @@ def with_workers(plan: Plan, workers: int, threads: int | None = None) -> Plan:
         overhead=plan.usual_overhead or plan.overhead,
         placement=None,
         workers=[
-            replace(
-                worker,
-                nthreads=threads or worker.nthreads,
-                to_seconds=worker.to_seconds if worker.is_lost else math.inf,
-            )
+            replace(worker, nthreads=threads or worker.nthreads)
             for slot in taken
-            for worker in slot
-            if worker.is_lost or worker is slot[-1] or worker.to_seconds == math.inf
+            for worker in _until_one_stays(slot)
         ],
     )
+
+
+def _until_one_stays(slot: list[Presence]) -> Iterator[Presence]:
+    """Yield the workers of a slot up to the first that is not lost, which stays to the end."""
+    for worker in slot:
+        if not worker.is_lost:
+            yield replace(worker, to_seconds=math.inf)
+            return
+        yield worker
 
 
 def without_stragglers(plan: Plan) -> Plan:

@@ -29,6 +29,7 @@ WORKERS_QUERY: Final = (
     # and the removal carry times of different hooks, a little apart.
     "SELECT workers.*, EXISTS (FROM failures WHERE what = 'worker lost' "
     "AND failures.worker = workers.worker "
+    "AND failures.t >= coalesce(workers.added_t, '-infinity') "
     "AND abs(failures.t - workers.removed_t) < 1) AS lost FROM workers"
 )
 #: Dask's numeric names in their order, then other names by time.

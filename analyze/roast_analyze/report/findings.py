@@ -81,7 +81,7 @@ class Finding:
 
 
 class Change(NamedTuple):
-    """A finding of either of two runs: new, gone, larger or smaller."""
+    """A finding of either of two runs: new, gone, larger, smaller or the same."""
 
     word: str
     id: str
@@ -135,6 +135,6 @@ def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:
         if old is None or new is None:
             word = "new" if old is None else "gone"
         else:
-            word = "larger" if new > old else "smaller"
+            word = "same" if new == old else "larger" if new > old else "smaller"
         found.append(Change(word, *key, old, new))
     return sorted(found, key=lambda each: -abs((each.after or 0.0) - (each.before or 0.0)))

@@ -68,8 +68,15 @@ class Run:
     read_seconds: float | None = None
     cpu_seconds: float | None = None
     wait_seconds: float | None = None
+    #: Whether transitions were recorded; without them, attempts are unknown.
+    has_transitions: bool = True
     #: Number of tasks that were never attempted, by the reason of view ``unattempted``.
     unattempted: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def are_attempts_unknown(self) -> bool:
+        """Whether there are tasks, but no record of what became of them."""
+        return bool(self.tasks) and not self.has_transitions and not self.chunk_attempts
 
     @property
     def wasted_seconds(self) -> float:
@@ -107,7 +114,8 @@ def query_run(trace: Session) -> Run:
     names = {column.name for column in fields(Run)}
     row = rows[0] if rows else {}
     known = {n: value for n, value in row.items() if n in names and value is not None}
-    return Run(**known, unattempted=query_unattempted(trace))
+    [(has_transitions,)] = trace.rows("SELECT EXISTS (FROM raw.transition)")
+    return Run(**known, has_transitions=has_transitions, unattempted=query_unattempted(trace))
 
 
 def query_unattempted(trace: Session) -> dict[str, int]:

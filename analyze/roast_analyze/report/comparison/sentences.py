@@ -84,7 +84,8 @@ def over_time(comparison: Comparison, *, with_limit: bool) -> str:
     computing = []
     for trace in comparison.traces:
         run = trace.run
-        if run.busy_seconds and run.compute_seconds:
+        # Without a cluster, the number of threads is unknown.
+        if run.busy_seconds and run.compute_seconds and run.peak_nthreads:
             average = run.compute_seconds / run.busy_seconds
             words = f"{q.number(average)} of {q.count(run.peak_nthreads)}"
             computing.append((trace.label, average, words))
@@ -153,7 +154,7 @@ def facts(comparison: Comparison) -> str:
 
 def _times_as(high: _Value, low: _Value, adverb: str) -> str:
     """Compare a value with another, such as: 2 times as long as a (5 s)."""
-    times = "not "
+    times = "" if high[1] == low[1] else "not "
     if low[1]:
         ratio = high[1] / low[1]
         times = "" if 0.995 <= ratio < 1.005 else f"{q.number(ratio)} times "

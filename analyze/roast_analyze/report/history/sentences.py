@@ -28,12 +28,14 @@ def totals(history: History) -> str:
     known = runs["program"].drop_nulls()
     first, last = (date(t) for t in (runs["start_t"].min(), runs["start_t"].max()))  # type: ignore[arg-type]
     amount, unit = q.core_time(3600 * history.core_hours)
-    share = history.wasted_hours / history.core_hours if history.core_hours else None
-    return (
+    text = (
         f"{q.counted(runs.height, 'run')} of {q.counted(known.n_unique(), 'program')} from "
-        f"{first} to {last} used {amount} {unit}, {q.share(share)} of which produced no kept "
-        "result."
+        f"{first} to {last}"
     )
+    if not history.core_hours:
+        return f"{text}; their core time is unknown."
+    share = history.wasted_hours / history.core_hours
+    return f"{text} used {amount} {unit}, {q.share(share)} of which produced no kept result."
 
 
 def verdict(history: History) -> str:

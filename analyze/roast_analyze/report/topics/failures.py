@@ -18,6 +18,7 @@ from roast_analyze.safe_text import one_line, visible
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
+    from roast_analyze.report.run import Run
 
 #: Maximum number of rows of the tables.
 FAILURE_ROWS: Final = 100
@@ -106,13 +107,15 @@ def section(found: Failures, context: Context) -> Section:
         "failures",
         "Failures and events",
         "Failures",
-        sentences=(_failures(found.failures), events),
+        sentences=(_failures(found.failures, context.run), events),
         tables=tables,
     )
 
 
-def _failures(failures: Listing) -> str:
+def _failures(failures: Listing, run: Run) -> str:
     """Count the failures by kind, and quote the most frequent exception."""
+    if failures.total == 0 and run.are_attempts_unknown:
+        return "No worker was lost. Failed attempts are not known without transitions."
     if failures.total == 0:
         return "No attempt failed and no worker was lost."
     rows = failures.rows

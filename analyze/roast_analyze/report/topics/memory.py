@@ -121,8 +121,8 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
     if context.cluster_samples.is_empty():
         interval = q.seconds(context.recording.sample_interval_seconds or 1.0)
         reason = (
-            "No worker was sampled: there was none, or the recording was shorter than the "
-            f"sample interval ({interval})."
+            "No worker was sampled: there was none, the recording was shorter than the "
+            f"sample interval ({interval}), or the settings excluded worker_sample."
         )
         if not transfers.count:
             empty = f"{reason} To sample more often:"

@@ -102,6 +102,11 @@ def build(
 
 def summarize(run: Run) -> str:
     """Describe in one sentence what the run did, how fast, and on how many workers."""
+    if run.are_attempts_unknown:
+        return (
+            f"{q.counted(run.tasks, 'task was', 'tasks were')} submitted. No transition was "
+            "recorded, so it is not known whether they ran or failed."
+        )
     if not run.task_runs and not run.chunk_attempts:
         return f"No task ran during the {q.seconds(run.wall_seconds)} of this recording."
     on = ""
@@ -140,6 +145,8 @@ def describe_outcome(run: Run) -> str:
         ),
     ]
     counts = [q.counted(n, one, many) for n, one, many in parts if n]
+    if not counts and run.are_attempts_unknown:
+        return f"{q.counted(run.failures, 'failure')}." if run.failures else ""
     if not counts:
         counts = [q.counted(run.failures, "failure") if run.failures else "Nothing failed"]
     text = f"{q.series(counts)}."

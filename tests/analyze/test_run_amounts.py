@@ -68,6 +68,17 @@ def test_a_machine_that_is_slower_for_half_of_the_run(open_trace, worker, task, 
     assert error == pytest.approx(0.5, abs=0.1)
 
 
+def test_the_last_attempt_is_in_the_last_tenth_of_the_run(open_trace, worker, task, run):
+    """Blocks of four tasks: nine of 4 s, and the last one of 5 s."""
+    records = [worker("w1")]
+    for n in range(40):
+        records += [task(f"fit-{n}"), *run(f"fit-{n}", float(n), n + (2.0 if n == 39 else 1.0))]
+    [error] = query_amounts(open_trace(*records, stop_t=41.0)).work["relative_error"]
+
+    # sqrt(9 · 0.1² + 0.9²) · sqrt(10 / 9) / 41.
+    assert error == pytest.approx(0.0244, abs=0.0001)
+
+
 @pytest.mark.parametrize("chunks", [4, 1])
 def test_files_that_differ_are_not_noise(open_trace, worker, task, chunk, run, chunks):
     """Events of the last of four files cost 9 times as much."""

@@ -320,6 +320,19 @@ def test_datasets_of_a_prefix_are_added_up():
     assert changed(mean_terms([base], new))["dataset"].to_list() == ["QCD", "DY"]
 
 
+def test_waiting_and_work_of_one_of_several_bases():
+    """Two of three bases neither wait nor compute `rare`, nor does the new run."""
+    usual = tasks(10.0, fit=(10, 1.0))
+    other = tasks(31.0, {"between graphs": 12.0}, fit=(10, 1.0), rare=(9, 1.0))
+
+    found = mean_terms([usual, usual, other], usual).filter(pl.col("wall_seconds") < 0)
+
+    assert found.select("term", "base", "new", "wall_seconds").rows() == [
+        ("waiting", 4.0, 0.0, -4.0),
+        ("amount", 3.0, 0.0, -3.0),
+    ]
+
+
 def test_critical_paths():
     """The part of the wall time that a path does not cover is unknown."""
 

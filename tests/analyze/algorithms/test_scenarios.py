@@ -43,6 +43,16 @@ def test_workers_join_like_the_recorded_ones():
     assert without_failures(recorded).workers[1].to_seconds == math.inf
 
 
+def test_a_worker_that_dask_retired_stays_in_place_of_its_successor():
+    retired = Presence("a", "host", 1, to_seconds=30.0, is_lost=False)
+    successor = Presence("b", "host", 1, from_seconds=30.0)
+    recorded = plan([1], workers=[retired, successor])
+
+    assert worker_slots(recorded.workers) == [[retired, successor]]
+    two = with_workers(recorded, 2).workers
+    assert [(worker.name, worker.to_seconds) for worker in two] == [("a", math.inf)] * 2
+
+
 def test_stragglers_get_the_usual_duration():
     slow = [1.0] * 11 + [5.0]
 

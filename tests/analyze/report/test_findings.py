@@ -47,11 +47,14 @@ def test_a_saving_above_the_cost_is_explained(core_seconds, most, exceeds):
 
 
 def test_changes_from_the_base_in_which_a_finding_cost_most():
-    bases = [{("a", ""): 1.0, ("b", "x"): 5.0}, {("a", ""): 3.0, ("c", ""): 1.0}]
+    bases = [{("a", ""): 1.0, ("b", "x"): 5.0, ("e", ""): 0.0}]
+    bases += [{("a", ""): 3.0, ("c", ""): 1.0}]
+    after = {("a", ""): 2.5, ("b", "x"): 9.0, ("d", ""): 6.0, ("e", ""): 0.0}
 
-    assert changes(bases, {("a", ""): 2.5, ("b", "x"): 9.0, ("d", ""): 6.0}) == [
+    assert changes(bases, after) == [
         Change("new", "d", "", None, 6.0),
         Change("larger", "b", "x", 5.0, 9.0),
         Change("gone", "c", "", 1.0, None),
         Change("smaller", "a", "", 3.0, 2.5),
+        Change("same", "e", "", 0.0, 0.0),
     ]

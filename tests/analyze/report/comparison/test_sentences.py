@@ -43,6 +43,7 @@ def compared(*traces, left_out=(), facts=NOTHING, in_common=0) -> Comparison:
         ({"a": 10.0, "b": 15.0}, "b took 15 s, 1.5 times as long as a (10 s)."),
         ({"a": 10.0, "b": 10.01}, "b took 10 s, as long as a (10 s)."),
         ({"a": 0.0, "b": 2.0}, "b took 2 s, not as long as a (0 s)."),
+        ({"a": 0.0, "b": 0.0}, "b took 0 s, as long as a (0 s)."),
         (
             {"a": 10.0, "b": 5.0, "c": 20.0},
             "Of 3 traces, c took the longest, 20 s: 4 times as long as b (5 s).",

@@ -65,6 +65,12 @@ def test_the_most_frequent_exception(sentences, fail, exceptions, text):
     assert sentences("failures", *records).startswith(f"{text} No Dask event was recorded")
 
 
+def test_without_transitions_failed_attempts_are_unknown(sentences, worker, task):
+    assert sentences("failures", worker("w1"), task("a-1")).startswith(
+        "No worker was lost. Failed attempts are not known without transitions. "
+    )
+
+
 def test_events_are_counted_and_a_traceback_can_be_expanded(section, sentences, fail):
     assert sentences("failures", event(1.0, 1), event(2.0, 1, topic="y")) == (
         "No attempt failed and no worker was lost. 2 events were logged with Dask by the "

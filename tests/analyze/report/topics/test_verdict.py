@@ -26,6 +26,13 @@ def built(opened):
     [
         ({}, "No task ran during the 10 s of this recording."),
         (
+            {"tasks": 3, "has_transitions": False},
+            (
+                "3 tasks were submitted. No transition was recorded, so it is not known whether "
+                "they ran or failed."
+            ),
+        ),
+        (
             {"task_runs": 1, "tasks": 1, "busy_seconds": 4.0, "workers": 1, "peak_workers": 1,
              "peak_nthreads": 2},
             "1 task in 4 s on 1 worker (2 threads).",
@@ -52,6 +59,7 @@ def test_the_summary_of_a_run(run, text):
     ("run", "text"),
     [
         ({}, "Nothing failed."),
+        ({"tasks": 3, "has_transitions": False}, ""),
         ({"failures": 2}, "2 failures."),
         (
             {"erred": 1, "lost": 1, "failures": 3, "task_runs": 2, "core_seconds": 10.0,

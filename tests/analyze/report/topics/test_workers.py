@@ -70,6 +70,16 @@ def counted(*rows, recorded_t=0.1):
     return {trace.name: trace for trace in drawn.data}
 
 
+def test_the_next_worker_at_an_address_is_not_lost_with_the_first(opened, worker, gone):
+    _, about = opened(
+        worker("a", server_id="first"),
+        {**gone("a", 4.0, "handle-worker-cleanup-4.0"), "server_id": "first"},
+        worker("a", t=4.2, server_id="second"),
+        {**gone("a", 4.8, "retire-workers-4.8"), "server_id": "second"},
+    )
+    assert about.workers["lost"].to_list() == [True, False]
+
+
 def test_the_worker_count_and_the_workers_that_joined_left_or_were_lost():
     drawn = counted(
         ("w1", 2, 0.0, None, False),

@@ -28,8 +28,8 @@ def built(opened):
         (
             {"tasks": 3, "has_transitions": False},
             (
-                "3 tasks were submitted. No transition was recorded, so it is not known whether "
-                "they ran or failed."
+                "3 tasks were submitted. No transition was recorded, so it is not known "
+                "whether they ran or failed."
             ),
         ),
         (

@@ -232,11 +232,12 @@ def _parse(name: str | None, words: list[str]) -> argparse.Namespace:
         is_negative = word[:1] == "-" and word[1:2] in "0123456789."
         if joined and joined[-1] in ("--from", "--to") and is_negative:
             joined[-1] += f"={word}"  # argparse would take a time such as -10m for an option
-        # For argparse, -- would end the options.
-        elif name == "gate" and word == "--":
-            joined.append("--new")
         else:
             joined.append(word)
+    if name == "gate":
+        from roast_analyze.commands import gate
+
+        return gate.parse(_parser(name), joined)
     # Intermixed, because options can stand between several traces.
     options = _parser(name).parse_intermixed_args(joined)
     if name is None and len(options.traces) > 1:

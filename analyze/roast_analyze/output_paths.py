@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
-from roast_analyze.errors import NotWritable
+from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.open.discover import segment_paths
 
 #: Name of standard input, which cannot be overwritten.
@@ -20,10 +20,15 @@ STDOUT: Final = (Path("-"), Path("/dev/stdout"))
 
 def refuse_to_overwrite(traces: Iterable[Path], target: Path) -> None:
     """Raise if an output is a file of a trace, even under another name or through a link."""
-    files = (path for trace in traces if str(trace) != STDIN for path in segment_paths(trace))
-    for segment in files:
-        if target.exists() and target.samefile(segment):
-            raise NotWritable(f"{str(target)!r} is the trace itself: name another file")
+    for trace in traces:
+        segments: list[Path] = []
+        if str(trace) != STDIN:
+            # A trace that is missing is reported when it is read.
+            with suppress(TraceError):
+                segments = segment_paths(trace)
+        for segment in segments:
+            if target.exists() and target.samefile(segment):
+                raise NotWritable(f"{str(target)!r} is the trace itself: name another file")
 
 
 def check_place(path: Path, *, is_folder: bool = False) -> None:

@@ -134,7 +134,7 @@ def write(relation: DuckDBPyRelation, options: argparse.Namespace) -> None:
         If the file cannot be written.
     """
     name, output, limit = options.format, options.output, options.limit
-    relation = _writable_columns(relation)
+    relation = _writable_columns(relation, _NOT_IN_PARQUET if name == "parquet" else ())
     if limit is not None:
         relation = relation.limit(limit + 1)  # one more, to detect that rows are omitted
     if name == "parquet":
@@ -161,6 +161,12 @@ def write(relation: DuckDBPyRelation, options: argparse.Namespace) -> None:
         print(f"only the first {limit} rows are shown; use --limit 0 for all", file=sys.stderr)
 
 
+_WITH_ZONE: Final = "TIMESTAMP WITH TIME ZONE"
+
+#: Types that a Parquet file cannot have.
+_NOT_IN_PARQUET: Final = ("INTERVAL", "UNION")
+
+
 class _VisibleTerminal:
     """A terminal that is written visible symbols instead of control characters."""
 
@@ -176,8 +182,10 @@ def _stdout() -> Any:
     return _VisibleTerminal(sys.stdout) if sys.stdout.isatty() else sys.stdout
 
 
-def _writable_columns(relation: DuckDBPyRelation) -> DuckDBPyRelation:
-    """Make the names of columns unique, and convert times with a zone to text."""
+def _writable_columns(
+    relation: DuckDBPyRelation, others: tuple[str, ...] = ()
+) -> DuckDBPyRelation:
+    """Make the names of columns unique, and convert times with a zone and others to text."""
     from roast_analyze.open.tables import quoted
 
     columns: dict[str, str] = {}
@@ -186,7 +194,7 @@ def _writable_columns(relation: DuckDBPyRelation) -> DuckDBPyRelation:
         names = itertools.chain([name], (f"{name}_{n}" for n in itertools.count(1)))
         unique = next(n for n in names if n.casefold() not in columns)
         # DuckDB returns these as Python objects only with the library pytz.
-        cast = "::VARCHAR" if str(type_) == "TIMESTAMP WITH TIME ZONE" else ""
+        cast = "::VARCHAR" if str(type_).startswith((_WITH_ZONE, *others)) else ""
         columns[unique.casefold()] = f"#{i}{cast} AS {quoted(unique)}"
     return relation.project(", ".join(columns.values()))
 

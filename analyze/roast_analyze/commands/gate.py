@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -38,10 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "roast-analyze gate BASE… -- NEW… [--fail-if RULE]… [options]"
     parser.add_argument("bases", metavar="BASE", nargs="+", type=Path, help="base runs")
-    # The command line has -- instead, which argparse takes for the end of the options.
-    parser.add_argument(
-        "--new", metavar="NEW", nargs="+", type=Path, default=[], help=argparse.SUPPRESS
-    )
     parser.add_argument(
         "--fail-if",
         metavar="RULE",
@@ -51,6 +48,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_reading(parser)
     add_format(parser)
+
+
+def parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespace:
+    """Parse the words of a command line; all runs after ``--`` are new."""
+    place = words.index("--") if "--" in words else len(words)
+    before, after = words[:place], words[place + 1 :]
+    if "--" in after:
+        raise TraceError("expected one --, between the base runs and the new ones")
+    options = parser.parse_intermixed_args(before)
+    bases = vars(options).pop("bases")
+    if after:
+        options = parser.parse_intermixed_args(after, options)
+    options.new = vars(options).pop("bases", [])
+    options.bases = bases
+    return options
 
 
 def run(options: argparse.Namespace) -> bool:
@@ -68,7 +80,7 @@ def run(options: argparse.Namespace) -> bool:
     changes = {
         name: compare(name, [m[name] for m in bases], [m[name] for m in news])
         for name in METRICS
-        if all(isinstance(metrics.get(name), int | float) for metrics in (*bases, *news))
+        if all(_is_number(metrics.get(name)) for metrics in (*bases, *news))
     }
     # A rule about a metric that was not measured must not pass silently.
     unknown = next((rule.metric for rule in rules if rule.metric not in changes), None)
@@ -122,6 +134,11 @@ def _metrics(path: Path, options: argparse.Namespace) -> dict[str, Any]:
             "write it with roast-analyze metrics"
         )
     return dict(metrics)
+
+
+def _is_number(value: object) -> bool:
+    # A file of metrics can contain NaN, with which no rule fails.
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _texts(change: Change) -> dict[str, Any]:

@@ -21,7 +21,9 @@ For example:
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.cluster_args import add_cluster, connected
@@ -63,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grace",
         metavar="HOURS",
-        type=float,
+        type=_hours,
         help="age from which compact removes unused rows and files (default: 24); with 0 no "
         "other process may use the store",
     )
@@ -80,6 +82,9 @@ def run(options: argparse.Namespace) -> bool:
         raise TraceError(f"store {action} needs {hint}")
     if action in ("list", "compact", "check") and len(options.names) > 1:
         raise TraceError(f"expected one store, got {len(options.names)}")
+    for name, own in {"before": "remove", "most": "remove", "grace": "compact"}.items():
+        if action != own and getattr(options, name) is not None:
+            raise TraceError(f"--{name} is an option of store {own}, not of store {action}")
     # Imported here, because importing the libraries of a store takes long.
     from roast_analyze.open.memory_limit import size_bytes
     from roast_analyze.report.quantities import counted
@@ -120,6 +125,13 @@ def run(options: argparse.Namespace) -> bool:
                     print("roast-analyze store compact removes rows that are not used")
             return not wrong
     return True
+
+
+def _hours(text: str) -> float:
+    with suppress(ValueError):
+        if 0 <= (hours := float(text)) < math.inf:
+            return hours
+    raise argparse.ArgumentTypeError(f"invalid number of hours {text!r}: use 0 or 24")
 
 
 def _date(text: str) -> float:

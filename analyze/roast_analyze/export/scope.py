@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.errors import NothingToExport, TraceError
+from roast_analyze.open.time_parsing import parse_time
 from roast_analyze.open.time_range import parse_range
 from roast_analyze.safe_text import one_line
 
@@ -124,11 +125,22 @@ def find_scope(
     """
     start_t, stop_t = -math.inf, math.inf
     if start is not None or stop is not None:
-        [run] = trace.rows(
-            "SELECT min(start_t), max(stop_t), "
-            "(SELECT coalesce(any_value(utc_offset_seconds), 0) FROM trace_info) FROM run"
+        runs = trace.rows(
+            "SELECT run.start_t, run.stop_t, coalesce(utc_offset_seconds, 0) "
+            "FROM run INNER JOIN trace_info USING (trace_id) WHERE run.start_t IS NOT NULL"
         )
-        start_t, stop_t = parse_range(start, stop, *run)
+        ranges = {
+            tuple(parse_time(time, *run) for time in (start, stop) if time is not None)
+            for run in runs
+        }
+        if len(ranges) > 1:
+            raise TraceError(
+                "times after the start or before the end of several traces are different "
+                "times: export one trace, or use dates (2026-08-31T14:05)"
+            )
+        if runs:
+            first, last = min(run[0] for run in runs), max(run[1] for run in runs)
+            start_t, stop_t = parse_range(start, stop, first, last, runs[0][2])
     # A profile can have a prefix whose tasks were not recorded.
     if prefix is not None:
         found = trace.rows(

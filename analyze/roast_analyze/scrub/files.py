@@ -90,6 +90,8 @@ def scrub(
         left in it. Nothing is written then.
     """
     refuse_to_overwrite([trace], output)
+    if names is not None and names.resolve() == output.resolve():
+        raise NotWritable(f"{str(output)!r} is the map itself: name another file")
     segments = [read_segment(path, trace) for path in segment_paths(trace)]
     is_folder = len(segments) > 1 or trace.is_dir()
     files = _output_names(segments, output, is_folder=is_folder)

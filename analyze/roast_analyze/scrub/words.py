@@ -1,7 +1,8 @@
 """Words: the parts of a text that scrubbing replaces or keeps.
 
 A word is a run of letters, digits, underscores and all characters beyond ASCII. UUIDs, network
-addresses, dates and decimal numbers are single words, although they contain punctuation.
+addresses (with the letters around them), dates and decimal numbers are single words, although
+they contain punctuation.
 Numbers, sizes, durations and the field words of :func:`field_words` are kept.
 """
 
@@ -26,10 +27,14 @@ WORD: Final = re.compile(
     rf"(?<!{_LETTER})(?:"
     r"(?P<date>\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)"
     r"|(?P<uuid>[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})"
-    r"|(?P<ipv6>(?:[0-9A-Fa-f]{0,4}:){3,7}[0-9A-Fa-f]{1,4})"
+    r"|(?P<ipv6>(?:[0-9A-Fa-f]{0,4}:){3,7}(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{1,4})"
+    r"|(?:[0-9A-Fa-f]{1,4}:)+(?::[0-9A-Fa-f]{1,4})+)"
     r"|(?P<ipv4>\d{1,3}(?:\.\d{1,3}){3})"
     r"|(?<!\.)(?P<decimal>\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]\d+)"
-    rf"(?!\.{_LETTER}))(?!{_LETTER})|(?P<word>{_LETTER}+)",
+    rf"(?!\.{_LETTER}))(?!{_LETTER})"
+    # An address within a name, such as log_192.0.2.1 or ip-192-0-2-1.
+    rf"|(?P<word>{_LETTER}*?(?<!\d)\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?!\d){_LETTER}*"
+    rf"|ip(?:-\d{{1,3}}){{4}}(?!{_LETTER})|{_LETTER}+)",
     re.ASCII,
 )
 

@@ -278,15 +278,22 @@ class Location:
         table = self.open(name)
         if table is None:
             return []
-        return [
-            f"{self.table(name)}/{action['path']}"
-            for action in data_files(table).to_pylist()
-            if additions is None
-            or any(
-                action[f"min.{ADDITION}"] <= addition <= action[f"max.{ADDITION}"]
-                for addition in additions
-            )
-        ]
+        return self.paths(
+            name,
+            [
+                action
+                for action in data_files(table).to_pylist()
+                if additions is None
+                or any(
+                    action[f"min.{ADDITION}"] <= addition <= action[f"max.{ADDITION}"]
+                    for addition in additions
+                )
+            ],
+        )
+
+    def paths(self, name: str, actions: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Return the paths of files of a table; those of deltalake are encoded as in a URL."""
+        return [f"{self.table(name)}/{action['path']}" for action in actions]
 
 
 #: Columns that decide whether a trace replaces another one.

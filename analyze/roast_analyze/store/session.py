@@ -35,6 +35,7 @@ from roast_analyze.open.views import (
     definitions_digest,
     view_names,
 )
+from roast_analyze.store.delta import data_files
 from roast_analyze.store.layout import (
     ADDITION,
     CATALOG,
@@ -106,7 +107,9 @@ class StoreSession(Session):
             for name in (*RAW, *VIEWS, *histories):
                 if name not in wanted or name in self._attached:
                     continue
-                if name == RUNS and (files := self._runs.file_uris()):
+                if name == RUNS and (
+                    files := self._place.paths(RUNS, data_files(self._runs).to_pylist())
+                ):
                     connection.execute(
                         f"CREATE VIEW {NAME}.main.{name} AS "  # noqa: S608 - names are fixed
                         f"SELECT * EXCLUDE ({ADDITION}), {ADDITION} "
@@ -265,7 +268,9 @@ def _is_joined(table: Mapping[str, Any]) -> bool:
     if table["type"] != "BASE_TABLE":
         return False
     is_raw = table.get("schema_name") == "raw"
-    return is_raw or table["table_name"].casefold() in {*view_names(), RUNS}
+    # `differences` compares each trace with the first one.
+    own = {*view_names(), RUNS} - {"differences"}
+    return is_raw or table["table_name"].casefold() in own
 
 
 def _conditions(clause: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:

@@ -10,5 +10,8 @@ def test_rows_of_all_traces_that_can_be_read(analyze, write_trace, task, tmp_pat
     code, out, errors = analyze("each", missing, path, *query)
     assert (code, out) == (1, rows)
     assert errors.startswith(f"roast-analyze: {missing}: ")
+    output = tmp_path / "rows.csv"
+    assert analyze("each", missing, path, query[0], "-o", output)[0] == 1
+    assert output.read_text() == rows
     code, _, errors = analyze("each", path)
     assert (code, "pass the query last" in errors) == (2, True)

@@ -86,6 +86,9 @@ def test_names_text_and_structures(written, tmp_path):
     written(query, "parquet", tmp_path / "f")
     found = pl.read_parquet(tmp_path / "f").to_dicts()
     assert found == [{"text": text, "n": None, "l": ["ü"], "x": 1.5}]
+    # Parquet has no intervals and no unions.
+    written("SELECT INTERVAL 1 MONTH AS i, union_value(a := 1) AS u", "parquet", tmp_path / "f")
+    assert pl.read_parquet(tmp_path / "f").rows() == [("1 month", "1")]
 
 
 #: Texts of two rows and of none, by format.

@@ -68,14 +68,27 @@ def test_a_trace_against_metrics_as_lines_of_json(analyze, write_metrics, trace)
     }  # fmt: skip
 
 
+def test_runs_after_an_option_are_new(analyze, write_metrics):
+    base, *news = (write_metrics(f"{n}", wall_seconds=n) for n in (10.0, 12.0, 13.0))
+
+    code, out, _ = analyze(
+        "gate", base, "--", news[0], "--fail-if", "wall_seconds > +20%", news[1]
+    )
+
+    assert code == 0  # the new runs differ too much from each other
+    assert " 12.5 s +25.0% passed" in " ".join(out.split())
+
+
 def test_invalid_calls(analyze, write_metrics, tmp_path):
-    base = write_metrics("base", wall_seconds=8.0, events_per_second=None)
+    base = write_metrics("base", wall_seconds=8.0, events_per_second=None, tasks=float("nan"))
     (tmp_path / "broken.json").write_text("{")
     rule = ["--fail-if", "events_per_second < -5%"]
     for words, message in [
         ([base], "no new run: name them after --"),
         ([base, "--", tmp_path / "none.jsonl"], "does not exist"),
         ([base, "--", base, *rule], "'events_per_second' was not measured"),
+        ([base, "--", base, "--fail-if", "tasks > 5"], "'tasks' was not measured"),
+        ([base, "--", base, "--", base], "expected one --"),
         ([base, "--", write_metrics("later", metrics_version=2)], "no metrics of version 1"),
         ([base, "--", tmp_path / "broken.json"], "is not JSON"),
     ]:

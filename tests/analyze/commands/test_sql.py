@@ -80,6 +80,7 @@ def test_invalid_calls(sql, analyze, tmp_path, stdin):
         (["SELECT $a", "-p", "a"], "invalid parameter 'a': use NAME=VALUE, such as -p worker"),
         (["SELECT $a", "-p", "=1"], "invalid parameter '=1': use NAME=VALUE"),
         (["SELECT $a", "-p", "a=1", "-p", "a=2"], "$a has two values: pass one"),
+        (["-f", tmp_path / "ok.sql", "-o", tmp_path / "ok.sql"], "is the file of the query"),
         (["FROM duckdb_secrets()"], "reading secrets is not allowed: "),
     ]:
         code, _, err = sql(*words)

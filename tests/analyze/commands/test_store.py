@@ -77,9 +77,27 @@ def test_an_invalid_call_is_explained(analyze, write_trace, tmp_path, monkeypatc
         "remove s": "store remove needs STORE TRACE_ID…, --before or --most",
         "list s t": "expected one store, got 2",
         "add t.jsonl --to t.jsonl": "t.jsonl/runs): name a folder or a URL that you can",
+        "list s --most 5GB": "--most is an option of store remove, not of store list",
         "check no-store": "is not a store: create it with roast-analyze store add",
         "add t --to s --workers 2 --scheduler x": "exclude each other",
         "add t --to s --scheduler tcp://127.0.0.1:1": "cannot connect to the",
     }.items():
         code, _, errors = analyze("store", *words.split())
         assert (code, message in errors) == (2, True), errors
+
+
+@pytest.mark.parametrize("hours", ["-5", "nan", "inf", "x"])
+def test_hours_are_a_number(analyze, capsys, hours):
+    with pytest.raises(SystemExit, match="2"):
+        analyze("store", "compact", "s", f"--grace={hours}")
+    assert f"invalid number of hours '{hours}': use 0 or 24" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["with space", "ümläut", "[1] 'q' #h?"])
+def test_a_store_of_any_name_is_queried_into_a_file(analyze, write_trace, tmp_path, name):
+    store, output = tmp_path / name, tmp_path / "runs.csv"
+    assert analyze("store", "add", write_trace(), "--to", store)[0] == 0
+
+    assert analyze("sql", store, "SELECT trace_id FROM runs", "-o", output) == (0, "", "")
+
+    assert output.read_text() == "trace_id\nT\n"

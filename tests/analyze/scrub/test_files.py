@@ -165,6 +165,9 @@ def test_the_command(analyze, tmp_path, write_trace, task):
     }.items():
         code, _, err = analyze("scrub", trace, "-o", tmp_path / output)
         assert (code, message in err) == (2, True), err
+    names = tmp_path / "names.jsonl"
+    assert analyze("scrub", trace, "-o", shared, "--map", names)[0] == 0
+    assert "is the map itself" in analyze("scrub", trace, "-o", names, "--map", names)[2]
     notes = tmp_path / "notes.jsonl"
     notes.write_text(json.dumps("hello"))
     assert "has no readable records" in analyze("scrub", notes, "-o", shared)[2]

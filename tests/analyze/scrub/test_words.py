@@ -28,6 +28,11 @@ def test_words_are_replaced_and_all_between_them_stays():
         ("tcp://node7.cern.ch:40123", "tcp://bababa0.bababe.bababi:40123"),
         ("tls://188.184.9.234:8786", "tls://10.0.0.0:8786"),
         ("[2001:db8:0:0:0:0:1:2]", "[fd00:0:0:0:0:0:0:0]"),
+        ("[2001:db8::1]:80", "[fd00:0:0:0:0:0:0:0]:80"),
+        ("::ffff:188.184.9.234", "fd00:0:0:0:0:0:0:0"),
+        ("htcondor_188.184.9.234", "bababa0"),
+        ("188.184.9.234_x.log", "bababa0.log"),
+        ("ip-172-31-5-22.ec2.internal", "bababa0.bababe0.bababi"),
         (
             "Worker-237b67de-0ed7-45d1-882a-7107d6e59404",
             "Worker-afeceb66-ffc8-6f38-d952-786c6d696c79",

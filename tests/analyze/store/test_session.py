@@ -39,6 +39,17 @@ def test_names_of_tables_can_be_computed(store, write_run):
     assert len(store.sql("FROM query_table('task_' || 'runs')").fetchall()) == 5
 
 
+def test_differences_of_a_trace_are_those_from_the_first(store, write_trace, fact):
+    for name, value in (("A", "1"), ("B", "2")):
+        store.add(
+            [write_trace(fact("client", "git", value), name=f"{name}.jsonl", trace_id=name)]
+        )
+    query = "SELECT trace_id, name FROM differences WHERE name = 'git'"
+
+    assert store.sql(query).fetchall() == [("B", "git")]
+    assert store.sql(f"{query} AND trace_id = 'B'").fetchall() == [("B", "git")]
+
+
 @pytest.mark.exhaustive
 def test_derived_tables_of_a_trace_are_kept(store, write_run, tmp_path, monkeypatch):
     monkeypatch.setenv("ROAST_CACHE_DIR", str(tmp_path / "cache"))

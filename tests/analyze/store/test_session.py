@@ -39,15 +39,14 @@ def test_names_of_tables_can_be_computed(store, write_run):
     assert len(store.sql("FROM query_table('task_' || 'runs')").fetchall()) == 5
 
 
-def test_differences_of_a_trace_are_those_from_the_first(store, write_trace, fact):
-    for name, value in (("A", "1"), ("B", "2")):
-        store.add(
-            [write_trace(fact("client", "git", value), name=f"{name}.jsonl", trace_id=name)]
-        )
-    query = "SELECT trace_id, name FROM differences WHERE name = 'git'"
+def test_differences_of_a_trace_are_those_from_the_first(store, write_trace):
+    fact = {"kind": "environment", "t": 1.0, "section": "scheduler versions", "name": "dask"}
+    for name in "AB":
+        store.add([write_trace({**fact, "value": name}, name=f"{name}.jsonl", trace_id=name)])
+    query = "SELECT trace_id, name FROM differences WHERE name = 'dask'"
 
-    assert store.sql(query).fetchall() == [("B", "git")]
-    assert store.sql(f"{query} AND trace_id = 'B'").fetchall() == [("B", "git")]
+    assert store.sql(query).fetchall() == [("B", "dask")]
+    assert store.sql(f"{query} AND trace_id = 'B'").fetchall() == [("B", "dask")]
 
 
 @pytest.mark.exhaustive

@@ -17,6 +17,9 @@ STDIN: Final = "-"
 #: Names of standard output.
 STDOUT: Final = (Path("-"), Path("/dev/stdout"))
 
+#: Types of DuckDB that a Parquet file cannot have: they are written as text.
+NOT_IN_PARQUET: Final = ("INTERVAL", "UNION")
+
 
 def refuse_to_overwrite(traces: Iterable[Path], target: Path) -> None:
     """Raise if an output is a file of a trace, even under another name or through a link."""
@@ -27,8 +30,15 @@ def refuse_to_overwrite(traces: Iterable[Path], target: Path) -> None:
             with suppress(TraceError):
                 segments = segment_paths(trace)
         for segment in segments:
-            if target.exists() and target.samefile(segment):
-                raise NotWritable(f"{str(target)!r} is the trace itself: name another file")
+            refuse_to_replace(segment, target, "the trace itself")
+
+
+def refuse_to_replace(source: Path, target: Path, what: str) -> None:
+    """Raise NotWritable if an output is another file of the call, described by `what`."""
+    is_same = target.exists() and source.exists() and target.samefile(source)
+    # Both can be files that do not exist yet.
+    if is_same or target.resolve() == source.resolve():
+        raise NotWritable(f"{str(target)!r} is {what}: name another file")
 
 
 def check_place(path: Path, *, is_folder: bool = False) -> None:

@@ -23,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from roast_analyze.commands.whole_numbers import whole_number
 from roast_analyze.errors import NotWritable
-from roast_analyze.output_paths import refuse_to_overwrite, writing
+from roast_analyze.output_paths import NOT_IN_PARQUET, refuse_to_overwrite, writing
 from roast_analyze.safe_text import one_line, visible
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def write(relation: DuckDBPyRelation, options: argparse.Namespace) -> None:
         If the file cannot be written.
     """
     name, output, limit = options.format, options.output, options.limit
-    relation = _writable_columns(relation, _NOT_IN_PARQUET if name == "parquet" else ())
+    relation = _writable_columns(relation, NOT_IN_PARQUET if name == "parquet" else ())
     if limit is not None:
         relation = relation.limit(limit + 1)  # one more, to detect that rows are omitted
     if name == "parquet":
@@ -159,12 +159,6 @@ def write(relation: DuckDBPyRelation, options: argparse.Namespace) -> None:
         is_cut = limit is not None and next(rows, None) is not None
     if is_cut:
         print(f"only the first {limit} rows are shown; use --limit 0 for all", file=sys.stderr)
-
-
-_WITH_ZONE: Final = "TIMESTAMP WITH TIME ZONE"
-
-#: Types that a Parquet file cannot have.
-_NOT_IN_PARQUET: Final = ("INTERVAL", "UNION")
 
 
 class _VisibleTerminal:
@@ -194,7 +188,8 @@ def _writable_columns(
         names = itertools.chain([name], (f"{name}_{n}" for n in itertools.count(1)))
         unique = next(n for n in names if n.casefold() not in columns)
         # DuckDB returns these as Python objects only with the library pytz.
-        cast = "::VARCHAR" if str(type_).startswith((_WITH_ZONE, *others)) else ""
+        is_zoned = str(type_) == "TIMESTAMP WITH TIME ZONE"
+        cast = "::VARCHAR" if is_zoned or str(type_).startswith(others) else ""
         columns[unique.casefold()] = f"#{i}{cast} AS {quoted(unique)}"
     return relation.project(", ".join(columns.values()))
 

@@ -32,8 +32,8 @@ from pathlib import Path
 from roast_analyze.commands.formats import add_format, complete_options, write_result
 from roast_analyze.commands.progress import progress
 from roast_analyze.commands.trace_args import add_traces_and, add_views, is_store, open_trace
-from roast_analyze.errors import NotWritable, QueryError
-from roast_analyze.output_paths import STDIN
+from roast_analyze.errors import QueryError
+from roast_analyze.output_paths import STDIN, refuse_to_replace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,12 +70,8 @@ def run(options: argparse.Namespace) -> None:
             "or as - for stdin"
         )
     complete_options(options, [] if is_store(words[0]) else traces)
-    if (
-        options.file
-        and options.output
-        and Path(options.file).resolve() == options.output.resolve()
-    ):
-        raise NotWritable(f"{options.file!r} is the file of the query: name another file")
+    if options.file and options.output:
+        refuse_to_replace(Path(options.file), options.output, "the file of the query")
     parameters: dict[str, object] = {}
     for word in options.parameters:
         name, equals, value = word.partition("=")

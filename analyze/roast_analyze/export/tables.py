@@ -16,7 +16,7 @@ import duckdb
 from roast_analyze.errors import NotWritable, first_paragraph
 from roast_analyze.export.scope import MOVES_PREFIX, Condition, batches
 from roast_analyze.open.tables import literal, quoted, transaction
-from roast_analyze.output_paths import replacing
+from roast_analyze.output_paths import NOT_IN_PARQUET, replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,7 @@ def write_parquet(trace: Session, scope: Scope, folder: Path) -> None:
     except OSError as error:
         raise NotWritable(f"{str(folder)!r} cannot be created: {error.strerror}") from None
     for view in trace.views():
-        reader = _rows_of(trace, scope, view)
+        reader = _rows_of(trace, scope, view, as_text=NOT_IN_PARQUET)
         schema = _with_comments(reader.schema, view)
         with (
             replacing(folder / f"{view.name}.parquet") as unfinished,
@@ -106,7 +106,9 @@ def _remove(database: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _rows_of(trace: Session, scope: Scope, view: View) -> pa.RecordBatchReader:
+def _rows_of(
+    trace: Session, scope: Scope, view: View, as_text: tuple[str, ...] = ()
+) -> pa.RecordBatchReader:
     columns = {column.name for column in view.columns}
     begin, end = next((times for times in _TIMES if columns.issuperset(times)), (None, None))
     workers: tuple[str, ...] = ("worker",) if "worker" in columns else ()
@@ -121,7 +123,12 @@ def _rows_of(trace: Session, scope: Scope, view: View) -> pa.RecordBatchReader:
     # They describe the recording, regardless of the exported part.
     if view.name in _WHOLE:
         condition = Condition("true", {})
-    query = f"SELECT * FROM {quoted(view.name)} WHERE {{condition}}"  # noqa: S608
+    texts = [quoted(c.name) for c in view.columns if c.type.startswith(as_text)]
+    replaced = ", ".join(f"{name}::VARCHAR AS {name}" for name in texts)
+    query = (
+        f"SELECT * {f'REPLACE ({replaced})' if texts else ''} "  # noqa: S608
+        f"FROM {quoted(view.name)} WHERE {{condition}}"
+    )
     return batches(trace, query, condition)
 
 

@@ -30,7 +30,7 @@ from roast_analyze.open.checksum import Checksum
 from roast_analyze.open.decompress import SUFFIX, Content, open_for_content
 from roast_analyze.open.discover import SUFFIXES, Segment, read_segment, segment_paths
 from roast_analyze.open.lines import MAX_LINE_BYTES, parse_record
-from roast_analyze.output_paths import refuse_to_overwrite, writing
+from roast_analyze.output_paths import refuse_to_overwrite, refuse_to_replace, writing
 from roast_analyze.scrub.pseudonyms import Dictionary, open_dictionary
 from roast_analyze.scrub.records import Scrubber, contents_of, kept_texts, texts_in
 from roast_analyze.scrub.words import names_in, words_in
@@ -90,8 +90,8 @@ def scrub(
         left in it. Nothing is written then.
     """
     refuse_to_overwrite([trace], output)
-    if names is not None and names.resolve() == output.resolve():
-        raise NotWritable(f"{str(output)!r} is the map itself: name another file")
+    if names is not None:
+        refuse_to_replace(names, output, "the map itself")
     segments = [read_segment(path, trace) for path in segment_paths(trace)]
     is_folder = len(segments) > 1 or trace.is_dir()
     files = _output_names(segments, output, is_folder=is_folder)

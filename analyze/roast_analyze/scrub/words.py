@@ -1,9 +1,9 @@
 """Words: the parts of a text that scrubbing replaces or keeps.
 
 A word is a run of letters, digits, underscores and all characters beyond ASCII. UUIDs, network
-addresses (with the letters around them), dates and decimal numbers are single words, although
-they contain punctuation.
-Numbers, sizes, durations and the field words of :func:`field_words` are kept.
+addresses, names with an address next to an underscore, dates and decimal numbers are single
+words, although they contain punctuation. Numbers, sizes, durations and the field words of
+:func:`field_words` are kept.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from roast_analyze.cli import main
 from roast_analyze.errors import TraceError
 from roast_analyze.export.scope import find_scope
-from roast_analyze.export.tables import write_duckdb
+from roast_analyze.export.tables import write_duckdb, write_parquet
 from roast_analyze.open.database import documented_views
 from roast_analyze.trace import Trace
 from roast_schemas import SCHEMA_VERSION
@@ -171,3 +171,13 @@ def test_relative_times_of_several_traces_are_ambiguous(write_trace):
         for time in ("-1s", -2):
             with pytest.raises(TraceError, match="export one trace, or use dates"):
                 find_scope(both, start=time)
+
+
+def test_types_that_parquet_lacks_are_text(write_trace, tmp_path):
+    (tmp_path / "odd.sql").write_text("SELECT INTERVAL 1 DAY AS i, union_value(a := 1) AS u")
+    with Trace(write_trace(), views=tmp_path) as trace:
+        write_parquet(trace, find_scope(trace), tmp_path / "out")
+
+    assert pq.read_table(tmp_path / "out" / "odd.parquet").to_pylist() == [
+        {"i": "1 day", "u": "1"}
+    ]

@@ -145,10 +145,12 @@ def describe_outcome(run: Run) -> str:
         ),
     ]
     counts = [q.counted(n, one, many) for n, one, many in parts if n]
-    if not counts and run.are_attempts_unknown:
-        return f"{q.counted(run.failures, 'failure')}." if run.failures else ""
-    if not counts:
-        counts = [q.counted(run.failures, "failure") if run.failures else "Nothing failed"]
+    if not counts and run.failures:
+        counts = [q.counted(run.failures, "failure")]
+    elif not counts and run.are_attempts_unknown:
+        return ""
+    elif not counts:
+        counts = ["Nothing failed"]
     text = f"{q.series(counts)}."
     if run.unattempted:
         tasks = q.counted(sum(run.unattempted.values()), "task was", "tasks were")

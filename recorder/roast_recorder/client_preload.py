@@ -59,13 +59,14 @@ class Plan:
             return None
         return claim
 
-    def next_target(self) -> str:
-        """Reserve and return the target of the next trace."""
+    def next_trace(self) -> tuple[str, Path]:
+        """Reserve the next trace of the run; return its target and the reservation."""
         for number in itertools.count(1):
+            reservation = Path(self.claims) / f"trace-{number}"
             with contextlib.suppress(FileExistsError):
-                (Path(self.claims) / f"trace-{number}").touch(exist_ok=False)
+                reservation.touch(exist_ok=False)
                 break
-        return numbered(self.target, number)
+        return numbered(self.target, number), reservation
 
 
 def numbered(target: str, number: int) -> str:
@@ -74,7 +75,8 @@ def numbered(target: str, number: int) -> str:
         return target
     folder, name = os.path.split(target.rstrip("/"))
     stem, dot, ending = name.partition(".jsonl")
-    return os.path.join(folder, f"{stem}-{number}{dot}{ending}")  # noqa: PTH118 - texts
+    slash = "/" if target.endswith("/") else ""
+    return os.path.join(folder, f"{stem}-{number}{dot}{ending}{slash}")  # noqa: PTH118 - texts
 
 
 async def dask_setup(client: Client) -> None:
@@ -91,11 +93,13 @@ async def dask_setup(client: Client) -> None:
         if claim is None:
             return
         release_claim = partial(claim.unlink, missing_ok=True)
+        target, reservation = plan.next_trace()
         try:
-            recording = record(client, plan.next_target(), **plan.settings)
+            recording = record(client, target, **plan.settings)
             await recording.start_on_loop()
         except BaseException:
             release_claim()
+            reservation.unlink(missing_ok=True)
             raise
         recording.when_ended(lambda _: release_claim())
     except Exception as error:  # the program must run

@@ -12,6 +12,7 @@ from distributed import Client
 
 from roast_recorder import __version__
 from roast_recorder.cli import main
+from roast_recorder.client_preload import numbered
 from roast_recorder.commands import attach
 
 pytestmark = pytest.mark.cluster
@@ -51,6 +52,11 @@ def roast_record(*arguments, **keywords):
 def ended(process):
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err
+
+
+def ignore_hangups():
+    """Ignore SIGHUP, as nohup does."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def kinds(lines):
@@ -96,7 +102,9 @@ def test_run_without_a_path_writes_a_new_file(tmp_path, read_lines):
         "Client(processes=False, dashboard_address=None).submit(abs, -1, key='of-1').result()"
     )
 
-    code, _, err = ended(roast_record("run", "--", sys.executable, "-c", program, cwd=tmp_path))
+    # With -I, Python ignores PYTHONPATH.
+    command = [sys.executable, "-I", "-c", program]
+    code, _, err = ended(roast_record("run", "--", *command, cwd=tmp_path))
 
     assert code == 0, err
     assert finished(read_lines(only_trace(tmp_path, err))) == {"of-1"}
@@ -132,6 +140,34 @@ def test_run_reports_that_nothing_was_recorded(tmp_path):
 
     assert code == 7
     assert "nothing was recorded" in err
+
+
+def test_run_does_not_report_an_older_trace(tmp_path):
+    """The client cannot be recorded, since the folder is no longer there."""
+    trace = tmp_path / "folder" / "t.jsonl"
+    trace.parent.mkdir()
+    program = (
+        "import pathlib; from distributed import Client; "
+        f"folder = pathlib.Path({str(trace.parent)!r}); folder.chmod(0o500); "
+        f"folder.rename({str(tmp_path / 'away')!r}); "
+        "Client(processes=False, dashboard_address=None).close(); "
+        f"folder.mkdir(); (folder / 't.jsonl').write_text('older')"
+    )
+
+    code, _, err = ended(roast_record("run", "-o", trace, "--", sys.executable, "-c", program))
+
+    assert code == 0, err
+    assert "this client is not recorded" in err
+    assert err.splitlines()[-1].startswith("roast-record: nothing was recorded")
+
+
+@pytest.mark.parametrize(
+    ("target", "second"),
+    [("t.jsonl.zst", "t-2.jsonl.zst"), ("run.v2/", "run.v2-2/"), ("a/run", "a/run-2")],
+)
+def test_traces_are_numbered(target, second):
+    assert numbered(target, 1) == target
+    assert numbered(target, 2) == second
 
 
 def test_run_preloads_darshan_with_sufficient_limits(tmp_path, monkeypatch):
@@ -171,8 +207,10 @@ def test_attach_records_until_it_ends(tmp_path, read_lines, start_scheduler):
             trace = tmp_path / f"{how[0]}.jsonl"
             # Without a path, it writes a new file in the working folder.
             options = ["--duration", "2"] if how == "duration" else ["-o", trace]
-            process = roast_record("attach", address, "--label", how, *options, cwd=tmp_path)
+            attach = ("attach", address, "--label", how, *options)
+            process = roast_record(*attach, cwd=tmp_path, preexec_fn=ignore_hangups)
             assert "recording tcp://" in process.stderr.readline()
+            process.send_signal(signal.SIGHUP)
             client.gather(client.map(abs, range(20), pure=False))
             if how == "Ctrl-C":
                 process.send_signal(signal.SIGINT)
@@ -232,6 +270,7 @@ INVALID_CALLS = [
     ("run -o t.jsonl --set redact=9 -- true", "invalid redact=9: use true or false"),
     ("run -o t.jsonl --set packages=no -- true", "invalid packages='no'"),
     ("run -o t.jsonl --set redact -- true", "invalid --set 'redact': use NAME=VALUE"),
+    ("attach tls://127.0.0.1:1 --tls-cert no.pem", "cannot read --tls-cert 'no.pem'"),
     ("attach tcp://127.0.0.1:1 -o t.jsonl", "no scheduler answers at 'tcp://127.0.0.1:1'"),
     ("attach missing.json -o t.jsonl", "cannot read scheduler file 'missing.json': No such"),
     ("attach wrong.json -o t.jsonl", "invalid scheduler file 'wrong.json'"),

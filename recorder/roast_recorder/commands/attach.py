@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import logging
+import os
 import signal
 import sys
 import threading
@@ -79,7 +80,8 @@ def _attach(options: argparse.Namespace) -> int:
     stop = threading.Event()
     with _connect(options) as client:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda *_: stop.set())
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup sets it
+                signal.signal(number, lambda *_: stop.set())
         path = options.output or unnamed_trace()
         recording = record(client, path, **settings)
         try:
@@ -118,8 +120,12 @@ def _connect(options: argparse.Namespace) -> Client:
         except (ValueError, KeyError, TypeError):
             reason = f"invalid scheduler file {address!r}: it has no address"
             raise CallError(reason) from None
-    files = {name: getattr(options, name) for _, name, _ in TLS_FILES}
-    given = {name: file for name, file in files.items() if file is not None}
+    given = {}
+    for option, name, _ in TLS_FILES:
+        if (file := getattr(options, name)) is not None:
+            if not os.access(file, os.R_OK):
+                raise CallError(f"cannot read {option} {file!r}: use the path of a PEM file")
+            given[name] = file
     security = Security(**given, require_encryption=True) if given else Security()
 
     async def check_connection() -> None:

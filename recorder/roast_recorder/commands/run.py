@@ -30,8 +30,9 @@ NAMEMEM 32
 NAME_EXCLUDE \.py$,\.pyc$,\.so$,\.so\.[0-9.]+$,^/proc/,^/sys/,/site-packages/ *
 """
 
-SHIM = Path(__file__).parents[1] / "shim"
-SHIM_MODULE = "roast_client_preload"
+#: The text of the client preload. A module's name would depend on PYTHONPATH, which programs
+#: may change or ignore, and Dask's clients fail if a preload cannot be imported.
+CLIENT_PRELOAD = Path(__file__).with_name("run_preload.py")
 
 
 def add_to(commands: Any) -> None:
@@ -73,9 +74,7 @@ def _run(options: argparse.Namespace) -> int:
     darshan = darshan_variables(options.darshan, target) if options.darshan else {}
     with TemporaryDirectory(prefix="roast-run-") as claims:
         plan = Plan(target, claims, settings)
-        paths = filter(None, [str(SHIM), os.environ.get("PYTHONPATH", "")])
         added = {**_dask_variables(), **darshan, **plan.as_variable()}
-        added["PYTHONPATH"] = os.pathsep.join(paths)
         try:
             program = subprocess.Popen(options.command, env={**os.environ, **added})  # noqa: S603 - the user's own
         except OSError as error:
@@ -93,7 +92,7 @@ def _run(options: argparse.Namespace) -> int:
         print(f"roast-record: Darshan logs in {darshan['DARSHAN_LOGPATH']}", file=sys.stderr)
     if not traces:
         print(
-            "roast-record: nothing was recorded: the program created no Dask client",
+            "roast-record: nothing was recorded: no Dask client started a recording",
             file=sys.stderr,
         )
     # As a shell does for a program that a signal has ended.
@@ -142,12 +141,13 @@ def _dask_variables() -> dict[str, str]:
     if arguments and isinstance(arguments[0], str):
         arguments = [arguments] * len(preloads)
     prefix = "DASK_DISTRIBUTED__CLIENT__PRELOAD"
-    variables = {prefix: repr([*preloads, SHIM_MODULE])}
+    variables = {prefix: repr([*preloads, CLIENT_PRELOAD.read_text()])}
     if arguments:
         variables[f"{prefix}_ARGV"] = repr([*arguments, []])
     logs = dask.config.get("logging", None) or {}
     if "version" not in logs and not dask.config.get("logging-file-config", None):
-        # Dask logs each preload at INFO. A name with a dot cannot have its own variable.
+        # Dask logs the text of each preload at INFO. A name with a dot cannot have its own
+        # variable.
         name = "DASK_INTERNAL_INHERIT_CONFIG"
         inherited = dask.config.deserialize(os.environ[name]) if name in os.environ else {}
         quiet = {"distributed.preloading": "warning", **logs}

@@ -1,4 +1,4 @@
-"""The client preload of ``roast-record run``: the only module in its folder on the path.
+"""The client preload of ``roast-record run``, which is passed to Dask as text.
 
 The program may run in an environment without the recorder, where it must run all the same.
 """

@@ -124,7 +124,9 @@ class Recording(TraceOwner):
         # An exception usually closes the client on its way: in a `with` or `finally` block.
         self._note_exception(sys.exc_info()[0], "the program")
 
-    def _stop_at_exit(self) -> None:
+    def _stop_at_exit(self, pid: int) -> None:
+        if os.getpid() != pid:
+            return  # a fork has no event loop to wait for
         # In an interactive session, it was raised by an earlier statement.
         if not hasattr(sys, "ps1"):
             self._note_exception(getattr(sys, "last_type", None), "the program")
@@ -188,7 +190,7 @@ class Recording(TraceOwner):
         # On the event loop, `asynchronous` is True for every client.
         if not self._client._asynchronous:
             # Many programs end without closing their client.
-            atexit.register(self._stop_at_exit)
+            atexit.register(self._stop_at_exit, os.getpid())
         # A client tears down its preloads before it closes. Appended, because another preload
         # may be starting this recording.
         preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
@@ -224,17 +226,17 @@ class Recording(TraceOwner):
     async def _attach(self) -> None:
         """Register the plugin on the scheduler."""
         settings = self._settings
-        worker_plugin = pickled_worker_plugin(self.trace_id, settings)
-        plugin = RecorderPlugin(
-            self.trace_id, self._client.id, settings.as_dict(), worker_plugin
-        )
         versions = await self._scheduler.versions()
         ours, theirs = platform.python_version(), str(dict(versions["packages"])["python"])
         same = ours.split(".")[:2] == theirs.split(".")[:2]
+        worker_plugin = pickled_worker_plugin(self.trace_id, settings, by_value=same)
+        plugin = RecorderPlugin(
+            self.trace_id, self._client.id, settings.as_dict(), worker_plugin
+        )
         # In a LocalCluster the scheduler runs in this process. A plugin that came back by
         # value would replace attributes of the very classes that it was made from.
         address = self._scheduler.address
-        is_here = any(one.address == address for one in list(Scheduler._instances))
+        is_here = any(one.address_safe == address for one in list(Scheduler._instances))
         pickled = dumps_by_value(plugin) if same and not is_here else pickle.dumps(plugin)
         try:
             # Idempotent, because the plugin adds itself.
@@ -244,7 +246,7 @@ class Recording(TraceOwner):
         except ModuleNotFoundError as error:
             raise RuntimeError(
                 f"the scheduler runs Python {theirs}, this client {ours}: use the same "
-                f"minor version, or install roast-trace on the scheduler ({error}) "
+                f"minor version, or install roast-trace on scheduler and workers ({error}) "
                 f"{docs('how-to/record')}"
             ) from None
 

@@ -2,8 +2,8 @@
 
 Plugins are pickled by value: the classes and functions that they need are in the pickle.
 An environment with `distributed` alone then runs the client's version of the recorder.
-Bytecode is part of the pickle, so both must run the same version of Python. If they do not,
-the plugin is pickled by name, and the scheduler must have the recorder installed.
+Bytecode is part of the pickle, so all must run the same version of Python. If they do not,
+plugins are pickled by name, and scheduler and workers must have the recorder installed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from roast_recorder.worker.plugin import WorkerRecorder
 _registry = threading.Lock()
 
 
-def pickled_worker_plugin(trace_id: str, settings: Settings) -> bytes | None:
+def pickled_worker_plugin(
+    trace_id: str, settings: Settings, *, by_value: bool = True
+) -> bytes | None:
     """Return the pickled plugin for workers, or None if it would record nothing."""
     recorded = recorded_kinds(settings.as_dict())
     sent = {"profile", "environment", "stall", *OPT_IN_KINDS}
@@ -32,7 +34,8 @@ def pickled_worker_plugin(trace_id: str, settings: Settings) -> bytes | None:
         sent |= {"chunk", "section"}
     if recorded.isdisjoint(sent):
         return None
-    return dumps_by_value(WorkerRecorder(trace_id, settings.as_dict()))
+    plugin = WorkerRecorder(trace_id, settings.as_dict())
+    return dumps_by_value(plugin) if by_value else pickle.dumps(plugin)
 
 
 def dumps_by_value(plugin: Any) -> bytes:

@@ -72,7 +72,8 @@ class Settings:
     own_configuration: bool = False
     #: zstd compression level, from 1 to 19.
     compression_level: int = 6
-    #: Size at which a trace that is a folder begins a new segment.
+    #: Size at which a trace that is a folder begins a new segment; at most a quarter of
+    #: `retain_limit_bytes`.
     segment_limit_bytes: int = 256 * 2**20
     #: Age at which a trace that is a folder begins a new segment.
     segment_limit_seconds: float = 3600.0

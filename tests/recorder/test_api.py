@@ -10,7 +10,7 @@ import time
 
 import dask.array as da
 import pytest
-from distributed import Client
+from distributed import Client, Scheduler
 
 import roast_recorder
 from roast_recorder import client_recording
@@ -36,6 +36,36 @@ def leftovers(dask_scheduler):
         *(name for name in (*dask_scheduler.plugins, *handlers) if "roast" in str(name)),
         *(name for name, handler in handlers.items() if hasattr(handler, "roast_listeners")),
     ]
+
+
+# -- environments --------------------------------------------------------------------------
+
+
+def test_another_version_of_python_records_with_its_own_recorder(
+    client, trace, read_lines, monkeypatch
+):
+    """Bytecode of this version must not reach the scheduler or the workers."""
+    monkeypatch.setattr("platform.python_version", lambda: "3.99.0")
+    monkeypatch.setattr("cloudpickle.register_pickle_by_value", pytest.fail)
+
+    with roast_recorder.record(client, trace):
+        client.submit(abs, -1).result()
+
+    lines = read_lines(trace)
+    described = {line.get("worker") for line in lines if line["kind"] == "environment"}
+    assert set(client.scheduler_info()["workers"]) <= described
+
+
+def test_a_scheduler_of_this_process_that_did_not_start(client, trace, read_lines):
+    async def create():
+        return Scheduler(dashboard=False)
+
+    failed = asyncio.run(create())
+    with roast_recorder.record(client, trace):
+        client.submit(abs, -1).result()
+
+    assert failed.status.name == "init"
+    assert kinds(read_lines(trace))[-1] == "trailer"
 
 
 # -- ways to record -------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import roast_recorder
+from roast_recorder.scheduler.plugin import CLOSE_TIMEOUT_SECONDS
 
 pytestmark = pytest.mark.cluster
 
@@ -120,6 +121,22 @@ def test_a_closing_scheduler(logged, trace, read_lines, how):
     assert lines[-1]["reason"] == "the scheduler closed"
     assert transitions(lines) == logged.transitions()
     assert {"worker_removed", "client_removed"} <= set(counted(lines))
+
+
+def test_a_scheduler_that_closes_long_after_the_last_flush(logged, trace, read_lines):
+    client = Client(logged.address)
+    recording = roast_recorder.record(client, trace, flush_interval_seconds=60)
+    recording.start()
+    time.sleep(CLOSE_TIMEOUT_SECONDS + 0.5)
+
+    client.shutdown()
+    logged.process.wait(30)
+    recording.stop()
+
+    lines = read_lines(trace)
+    assert is_whole(lines)
+    assert lines[-1]["reason"] == "the scheduler closed"
+    assert "client_removed" in counted(lines)
 
 
 def test_the_end_of_the_block(logged, trace, read_lines):

@@ -73,6 +73,20 @@ def test_layers_and_computations(recorded, client):
     assert all("value" not in line for line in lines["computation"])
 
 
+def test_a_scheduler_that_keeps_no_computations(recorded, client, caplog):
+    with dask.config.set({"distributed.diagnostics.computations.max-history": 0}):
+        client.run_on_scheduler(forget_computations)
+        lines = recorded()
+
+    assert lines["task"]
+    assert "computation" not in lines
+    assert "IndexError" not in caplog.text
+
+
+def forget_computations(dask_scheduler):
+    dask_scheduler.computations = type(dask_scheduler.computations)(maxlen=0)
+
+
 def test_code_is_recorded_if_it_is_requested(recorded):
     lines = recorded(code=True)
 

@@ -387,6 +387,8 @@ class RecorderPlugin(SchedulerPlugin):
             value = {"groups": groups} if groups else None
             about = {"client": client, "stimulus_id": stimulus_id, "nbytes": nbytes}
             self._append(("graph_update", t, 1, {**about, "value": value}))
+        if not scheduler.computations:
+            return  # distributed.diagnostics.computations.max-history is 0
         computation = scheduler.computations[-1]
         stacks = list(computation.code) if self._settings["code"] else []
         latest = (computation.id, len(stacks))
@@ -450,8 +452,11 @@ class RecorderPlugin(SchedulerPlugin):
         if self.on_all_left is not None:
             return  # the recording is in this process and pulls until then
         self._woken.set()
+        # A connected client may have waited for the flush interval.
+        is_connected = self._client_id in self._scheduler.clients
+        closed = monotonic() if is_connected else 0.0
         while not self._last_pull_waits.is_set():
-            if monotonic() - self._buffer.last_pull > CLOSE_TIMEOUT_SECONDS:
+            if monotonic() - max(self._buffer.last_pull, closed) > CLOSE_TIMEOUT_SECONDS:
                 logger.warning(
                     "roast: the last records of %s were not collected", self._trace_id
                 )

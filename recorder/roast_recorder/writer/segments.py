@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import re
 import stat
@@ -128,6 +129,9 @@ class Segments:
         self._is_folder = _is_folder(target)
         self._made_folder = False
         self._settings = settings
+        # Only finished segments can be removed.
+        retained = settings["retain_limit_bytes"] or math.inf
+        self._segment_limit_bytes = min(settings["segment_limit_bytes"], retained / 4)
         self._retain_root = Path(retain_root) if retain_root else None
         self._clock = clock
         redactor = self._redactor = Redactor(settings["redact_patterns"])
@@ -181,7 +185,7 @@ class Segments:
         self._retain()
         segment, settings = self.state.segment, self._settings
         is_due = self._is_folder and (
-            segment.nbytes >= settings["segment_limit_bytes"]
+            segment.nbytes >= self._segment_limit_bytes
             or self._clock() - segment.begun_at >= settings["segment_limit_seconds"]
         )
         if lines or self.state.losses:

@@ -603,6 +603,17 @@ def test_the_oldest_segments_are_removed(begin, read, tmp_path, resumed):
     assert "older segments are removed, retain_limit_bytes=6000" in warning
 
 
+def test_segments_are_smaller_than_the_retained_size(begin, tmp_path):
+    """With the default, one segment would have all records, and be removed as a whole."""
+    segments = begin("trace", retain_limit_bytes=12_000)
+    for n in range(20):
+        segments.write([noise(n)])
+    segments.finish(9.0, "done")
+
+    left = sum(path.stat().st_size for path in (tmp_path / "trace").iterdir())
+    assert 6_000 < left < 12_000 + 4_000
+
+
 def test_segments_of_older_traces_are_removed_first(begin, tmp_path):
     """Traces being written, other files and files behind links are kept."""
     root = tmp_path / "root"
@@ -618,8 +629,7 @@ def test_segments_of_older_traces_are_removed_first(begin, tmp_path):
     (root / "link").symlink_to(tmp_path / "elsewhere")
 
     segments = begin("root/mine", retain_limit_bytes=3000, retain_root=str(root))
-    for n in range(3):
-        segments.write([noise(n)])
+    segments.write([noise(n) for n in range(3)])
     segments.finish(9.0, "done")
 
     left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.jsonl*"))

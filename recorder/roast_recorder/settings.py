@@ -90,6 +90,8 @@ class Settings:
             value = getattr(self, field.name)
             if getattr(value, "ndim", None) == 0:  # a numpy number
                 value = value.item()
+            if field.name == "label" and type(value) in (int, float):
+                value = str(value)  # Dask reads such a text from the environment as a number
             kind = re.split(r"\W", str(field.type))[0]
             is_valid, need = _RULES.get(field.name) or _RULES[kind]
             if not is_valid(value) and not (value is None is field.default):
@@ -105,7 +107,7 @@ class Settings:
         for pattern in self.redact_patterns:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise ValueError(
                     f"invalid redact_patterns: {pattern!r} is not a regular expression: {error}"
                 ) from None

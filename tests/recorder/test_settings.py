@@ -29,13 +29,15 @@ INVALID = [
         for value in (0, 20, 6.0, True)
     ),
     *(("label", value, f"invalid label={value!r}: use a string of 1 to 100 characters")
-      for value in ("", " ", 5, "x" * 101)),
+      for value in ("", " ", True, "x" * 101)),
     ("packages", "some", "invalid packages='some': use 'all' or 'known'"),
     *((name, value, f"invalid {name}={value!r}: use a list of strings")
       for name in ("kinds", "redact_patterns") for value in ("task", [1], None, 5)),
     ("kinds", ["task", "tasks"], "invalid kind 'tasks': choose from task, transition, "),
     ("redact_patterns", ["("],
      "invalid redact_patterns: '(' is not a regular expression: missing"),
+    ("redact_patterns", ["x{4294967296}"],
+     "invalid redact_patterns: 'x{4294967296}' is not a regular expression: the repetition"),
 ]  # fmt: skip
 
 VALID = [
@@ -100,8 +102,9 @@ def test_dasks_configuration_is_used_unless_the_call_sets_a_value(monkeypatch):
             assert Settings.from_keywords(keywords) == Settings(**expected)
 
     monkeypatch.setenv("DASK_ROAST__RECORDER__COMPRESSION_LEVEL", "9")
+    monkeypatch.setenv("DASK_ROAST__RECORDER__LABEL", "42")  # a number for Dask
     with dask.config.set(dask.config.collect_env()):
-        assert Settings.from_keywords({}) == Settings(compression_level=9)
+        assert Settings.from_keywords({}) == Settings(compression_level=9, label="42")
 
 
 def test_unknown_names_and_invalid_configuration():

@@ -79,9 +79,11 @@ def _attach(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     stop = threading.Event()
     with _connect(options) as client:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup sets it
-                signal.signal(number, lambda *_: stop.set())
+        ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # as nohup sets it
+            ends.remove(signal.SIGHUP)
+        for number in ends:
+            signal.signal(number, lambda *_: stop.set())
         path = options.output or unnamed_trace()
         recording = record(client, path, **settings)
         try:

@@ -146,10 +146,11 @@ def _dask_variables() -> dict[str, str]:
         variables[f"{prefix}_ARGV"] = repr([*arguments, []])
     logs = dask.config.get("logging", None) or {}
     if "version" not in logs and not dask.config.get("logging-file-config", None):
-        # Dask logs the text of each preload at INFO. A name with a dot cannot have its own
-        # variable.
+        # At INFO, Dask logs the text and the temporary module of each preload. A name with a
+        # dot cannot have its own variable.
         name = "DASK_INTERNAL_INHERIT_CONFIG"
         inherited = dask.config.deserialize(os.environ[name]) if name in os.environ else {}
-        quiet = {"distributed.preloading": "warning", **logs}
+        names = ("distributed.preloading", "distributed.utils")
+        quiet = {**dict.fromkeys(names, "warning"), **logs}
         variables[name] = dask.config.serialize({**inherited, "logging": quiet})
     return variables

@@ -95,9 +95,11 @@ def roast_aggregate(trace: Path, memory_limit: str | None = None) -> None:
 def opened(trace: Path) -> Any:
     """Open a plain or zstd file for reading lines."""
     if trace.suffix == ".zst":
+        import io
+
         import zstandard
 
-        return zstandard.open(trace, "rb")
+        return io.BufferedReader(zstandard.open(trace, "rb"))  # its reader has no lines
     return trace.open("rb")
 
 

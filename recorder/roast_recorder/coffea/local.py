@@ -156,10 +156,10 @@ class LocalRecording(TraceOwner):
         kind, first = measured[0]
         if kind == "chunk":
             self._chunks += 1
-            # Another attempt at the chunk has the same key.
-            identity = [first.get(name) for name in ("dataset", "filename", "treename")]
-            entries = f"{first.get('entry_start')}-{first.get('entry_stop')}"
-            attempt["key"] = ":".join(map(str, [*identity, entries]))
+            # Another attempt at the chunk has the same key. A secret in a name ends at its
+            # quote, so the keys of other chunks remain different.
+            about = ("dataset", "filename", "treename", "entry_start", "entry_stop")
+            attempt["key"] = str(tuple(map(first.get, about)))
             attempt["run_id"] = self._chunks
         t = time()
         for kind, fields in measured:

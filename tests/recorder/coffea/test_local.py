@@ -223,6 +223,20 @@ def test_metadata_is_recorded_without_secrets(folder, tmp_path, trace, by_kind, 
     assert all("ValueError" in chunk["exception"] for chunk in chunks)
 
 
+def test_chunks_of_a_file_with_a_secret_have_different_keys(folder, tmp_path, trace, by_kind):
+    path = tmp_path / "a.root?authz=hunter2"
+    path.symlink_to(folder / "a.root")
+
+    with roast_recorder.record(path=trace):
+        run(iterative(), {"DY": [str(path)]})
+
+    hidden = f"{tmp_path}/a.root?authz=<redacted>"
+    assert [chunk["key"] for chunk in by_kind(trace)["chunk"]] == [
+        str(("DY", hidden, "Events", 0, 125)),
+        str(("DY", hidden, "Events", 125, 250)),
+    ]
+
+
 def test_only_the_kinds_in_the_settings_are_recorded(fileset, tmp_path, read_lines):
     settings = {
         "chunk": {"kinds": ("chunk",)},

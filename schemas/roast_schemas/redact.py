@@ -119,8 +119,8 @@ class Redactor:
                 pieces += [text[at:start], MARK]
                 at = stop
         self.replaced += len(pieces) // 2
-        # An option such as --password decides about the item that follows it.
-        if not pieces and not text.startswith("-"):
+        # A name such as --password decides about the item that follows it.
+        if not pieces and not names_a_secret(text):
             _remember(self._clean, text)
         return "".join(pieces) + text[at:]
 
@@ -182,10 +182,16 @@ class Redactor:
                 new_item = self._value(item, item_name, users, depth + 1)
                 redacted[_unused(new_key, redacted)] = new_item
             return redacted
-        items, option = [], ""
+        items: list[Any] = []
+        option = ""
         for item in value:
             if not isinstance(item, str):
-                items.append(self._value(item, option, users, depth + 1))
+                match item:
+                    # A pair of name and value, as in a list of headers.
+                    case [str(header), secret] if _hides(header, secret, users=False):
+                        items.append([self.text(header), self._whole(secret)])
+                    case _:
+                        items.append(self._value(item, option, users, depth + 1))
                 continue
             # An item that follows --password is the value of that option.
             hides = option and not item.startswith("--")
@@ -302,6 +308,8 @@ _STEM: Final = "p(?:ass|wd|rox)|token|s(?:ecret|ig)|c(?:red|ookie)|bearer|auth|k
 _SUSPECT: Final = re.compile(
     rf"{_STEM}|@|%40|basic|eyj|a(?:kia|sia|iza)|g(?:h[pousr]_|ithub_pat_|l[a-z]{{2,5}}-)"
     r"|x(?:ox|app-)|rk_(?:live|test)|s(?:k_(?:live|test)|k-(?<!\wsk-))|ya29|hf_|pypi-|mda"
+    # Of npm_ and dckr_pat_, because texts with n or d are frequent.
+    r"|pm_|kr_pat_|gocspx-|hv[bs]\.|hooks\.slack|public-files/|-u(?:ser)?[ =]"
     r"|://[^\s/]*:(?!\d+(?:[/\s]|\Z))"
 )
 
@@ -316,7 +324,17 @@ _SHAPES: Final = {
         |rk_(?:live|test)_\w{10,}+ |sk_(?:live|test)_\w{10,}+
         |AIza[\w-]{30,}+ |ya29\.[\w-]{16,}+ |hf_[A-Za-z0-9]{30,}+ |pypi-[\w-]{50,}+
         |MDA[A-Za-z0-9+/_-]{40,}+={0,2}
+        |npm_[A-Za-z0-9]{30,}+ |dckr_pat_[\w-]{20,}+ |GOCSPX-[\w-]{20,}+ |hv[bs]\.[\w-]{20,}+
         |sk-(?<![\w-]sk-)(?![0-9a-f]{32}(?![\w-]))[\w-]{20,}+)""",
+    # URLs of Slack's webhooks, and of files that ownCloud shares.
+    "hooks.slack.com": r"hooks\.slack\.com/\w{1,20}/(?P<secret>[\w/-]++)",
+    "public-files/": r"public-files/(?P<secret>\w{10,}+)",
+    # Options of curl, but not a user and a group of numbers.
+    "-u": r"""(?<![\w-])-(?:u|-user)(?:[ \t]{1,4}|=)["']?(?!\d++:\d)
+        (?P<secret>[^\s:/@"']++:[^\s"']++)""",
+    "basicauth(": r"""BasicAuth\((?!<redacted>)
+        (?P<secret>[^()\n"']*+["'](?:[^\n]*?(?=\\{0,7}["']\s?\))|[^\n]*))""",
+    "machine": r"machine\s++\S++\s++login\s++\S++\s++password\s++(?P<secret>\S++)",
     # JSON web tokens.
     "eyj": r"""(?<![\w-])(?>[\w-]*?(?=eyJ))
         (?P<secret>[\w-]{10,}+\.[\w-]{5,}+(?:\.[\w-]*+){0,3})""",
@@ -431,13 +449,17 @@ _VALUE: Final = re.compile(
     r"(?P<inside>(?>(?:(?P=slashes){2}\\[\\\"']|(?!(?P=slashes)(?P=mark))[^\n])*))"
     r"(?:(?P=slashes)(?P=mark)(?P<rest>(?:[ \t]{0,4}(?:[rRbBuUfF]{0,2}[\"']"
     rf"|[+%][ \t]{{0,4}}[\w\"'])|\.\w{{1,20}}\(|{_ALTERNATIVE})[^\n]*|(?=\w)(?>{_BARE}+))?)?"
+    # The indented lines of a YAML block.
+    r"|[|>][\d+-]{0,2}[ \t]{0,4}(?P<eol>\r?\n|\\{1,4}n)(?P<indent>[ \t]+)"
+    r"(?P<block>(?>(?:(?!(?P=eol))[^\n]|(?P=eol)+(?P=indent))+))"
     rf"|(?i:digest|aws4-hmac-sha256)[ \t]{{1,4}}(?P<credentials>{_LINE})"
     rf"|(?:{_SCHEME})?(?P<bare>(?>(?:{MARK}|{_BARE}|{_BRACKETS}|[(\[{{](?:[^\n]*\n){{0,19}}[^\n]*)+)"
     rf"(?:(?:[ \t]{{1,4}}[+%][ \t]{{1,4}}[\w\"']|{_ALTERNATIVE})[^\n]*)?)"
 )
 
-#: The value of a cookie without quotes contains spaces and ends with its line.
-_COOKIES: Final = re.compile(
+#: The value of a cookie or a token of Rucio contains spaces and ends with its line, unless it
+#: has quotes.
+_LINE_VALUE: Final = re.compile(
     rf"(?!{_NOTHING}|[rRbBuUfF]{{0,2}}\\{{0,7}}[\"']|[(\[{{])(?P<line>{_LINE})"
 )
 
@@ -497,8 +519,9 @@ def _value_span(text: str, match: re.Match[str]) -> Span | None:
         is_english = words.replace(" ", "").isalpha() and words[1:].islower()
         is_message = is_english or is_place or not _ANNOUNCING.fullmatch(_words(name)[-1])
         return None if is_message or len(words) < 8 else (start, start + len(words))
-    cookies = "cookie" in name.lower() and _COOKIES.match(text, match.end())
-    value = cookies or _VALUE.match(text, match.end())
+    has_spaces = "cookie" in name.lower() or "rucio" in name.lower()
+    line = has_spaces and _LINE_VALUE.match(text, match.end())
+    value = line or _VALUE.match(text, match.end())
     if not value or value.lastgroup in (None, "nothing"):
         return None
     start, stop = value.span(value.lastgroup)

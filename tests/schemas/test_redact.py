@@ -84,6 +84,15 @@ SECRETS = [
     ("Cookie: a=b; c=d\nHost: h", "Cookie: <redacted>\nHost: h"),
     ("<Token>abc</Token>", "<Token><redacted></Token>"),
     ("İ password=abc İ", "İ password=<redacted> İ"),
+    ("X-Rucio-Auth-Token: me-/OU=A B/CN=me-abc", "X-Rucio-Auth-Token: <redacted>"),
+    ("token: |\n  abc\n\n  d e\nuser: me", "token: |\n  <redacted>\nuser: me"),
+    ("a:\n  password: >-\n    abc\n  x: 1", "a:\n  password: >-\n    <redacted>\n  x: 1"),
+    ("'token: |\\n  abc'", "'token: |\\n  <redacted>"),
+    # programs
+    ("machine h login me password abc", "machine h login me password <redacted>"),
+    ("curl -u me:abc https://h", "curl -u <redacted> https://h"),
+    ("curl --user 'me:abc' https://h", "curl --user '<redacted>' https://h"),
+    ("f(HTTPBasicAuth('me', 'a)b'), 'x')", "f(HTTPBasicAuth(<redacted>'), 'x')"),
     # source lines
     ('connect(password="a b", user="me")', 'connect(password="<redacted>", user="me")'),
     ('password: str = "a b"', 'password: str = "<redacted>"'),
@@ -115,6 +124,12 @@ SECRETS = [
     ("x xoxb-123456789012-abcdef y", "x <redacted> y"),
     ("x sk-proj-abcdefghij0123456789ABCD y", "x <redacted> y"),
     (f"x {MACAROON} y", "x <redacted> y"),
+    ("x npm_abcdefghijklmnopqrstuvwxyz0123456789 y", "x <redacted> y"),
+    ("x dckr_pat_abcdefghijklmnopqrstuvwxyz y", "x <redacted> y"),
+    ("x GOCSPX-abcdefghijklmnopqrstuvwxyz12 y", "x <redacted> y"),
+    ("x hvs.CAESIJabcdefghijklmnopqrstuvwxyz y", "x <redacted> y"),
+    ("https://hooks.slack.com/services/T0/B0/abc", "https://hooks.slack.com/services/<redacted>"),
+    ("h/dav/public-files/AbCdEf123456789/f.root", "h/dav/public-files/<redacted>/f.root"),
     (f"x {PEM} y", "x <redacted> y"),
     (f"x {PEM!r} y", "x '<redacted>' y"),
     ("x -----BEGIN PRIVATE KEY-----\nMIIE", "x <redacted>"),
@@ -155,6 +170,8 @@ CLEAN = [
     "ProxyError: refused; InvalidTokenError: expired",
     "tcp://[fe80::1] tcp://h:87. {scheme}://{host}:{port}/status",
     "task-finished-1700000000.5",
+    "docker run -u 1000:1000, python -u a.py, HTTPBasicAuth(user, password)",
+    "machine learning: login with a password",
 ]
 
 
@@ -184,6 +201,8 @@ def test_secrets_in_text_are_replaced_and_other_text_stays():
         "eyJ", "eyJ-", "eyJa.", "MDA-", "ghp_", "sk-", "-----BEGIN PRIVATE KEY-----", "%3D",
         "%3A%2F%2Fa%3A", "Bearer ", "Basic a", "<password>a", "a.", "_", "aA", "@", "--token ",
         "monkey=(", "monkey='", "key>a", "token '", "password=[)", "://:", "password for ",
+        "machine ", "machine a login b password ", "-u a:", "BasicAuth('", "token: |\n  a",
+        "token: |\n  a\n", "token: |\n\n", "hooks.slack.com/a/", "rucio_token: a'",
         "key", "key.", "\\nkey", "%ffkey", "aws key ", "n\\", "abc-key ",
     ],
 )  # fmt: skip
@@ -245,6 +264,11 @@ PAYLOADS = [
     ({"argv": ("-u", "me", "--api-key")}, {"argv": ["-u", "me", "--api-key"]}),
     ({"argv": ["--password", 1234]}, {"argv": ["--password", MARK]}),
     ({"argv": ["--n-tokens", 5, "--password", "--x"]}, None),
+    (
+        {"headers": [["X-Auth-Token", "abc"], ("password", "a b"), ["Accept", "x"]]},
+        {"headers": [["X-Auth-Token", MARK], ["password", MARK], ["Accept", "x"]]},
+    ),
+    ({"counts": [["n_tokens", 12]], "samples": ["sig", "bkg"]}, None),
     ({"s3://me:abc@h": 1}, {"s3://<redacted>@h": 1}),
     (
         {"s3://me:abc@h": 1, "s3://me:def@h": 2},

@@ -4944,10 +4944,29 @@ unknown AS (
     SELECT trace_id, worker FROM raw.chunk WHERE worker IS NOT NULL
     EXCEPT
     SELECT trace_id, worker FROM added
+),
+-- Without a cluster, the threads of a process are unknown until they process chunks. Threads of
+-- one pool can follow those of another, and clocks can make chunks of one thread overlap.
+chunk_threads AS (
+    SELECT
+        trace_id,
+        worker,
+        least(nullif(count(DISTINCT thread), 0), max(chunks))::BIGINT AS nthreads
+    FROM (
+        SELECT *, sum(change) OVER (PARTITION BY trace_id, worker ORDER BY t, change) AS chunks
+        FROM (
+            SELECT
+                trace_id, worker, thread,
+                unnest([start_t, stop_t]) AS t, unnest([1, -1]) AS change
+            FROM raw.chunk
+            WHERE worker LIKE 'pid:%'
+        )
+    )
+    GROUP BY trace_id, worker
 )
 SELECT
     row_number() OVER (ORDER BY trace_id, seq NULLS FIRST, worker) AS process,
-    *
+    workers.* REPLACE (greatest(workers.nthreads, chunk_threads.nthreads) AS nthreads)
 FROM (
     SELECT
         added.seq,
@@ -4970,7 +4989,8 @@ FROM (
     LEFT JOIN removed USING (trace_id, seq)
     UNION ALL BY NAME
     SELECT worker, '-infinity'::DOUBLE AS from_t, trace_id FROM unknown
-);
+) AS workers
+LEFT JOIN chunk_threads USING (trace_id, worker);
 
 -- Files whose number of entries coffea could not read, without a failed task: their events are
 -- missing. With skipbadfiles the task succeeds. Without a cluster there is no task, and the file

@@ -5,7 +5,7 @@ CREATE VIEW _chunk_threads AS
 SELECT
     chunk.trace_id,
     sum(chunk.compute_seconds) AS seconds,
-    -- Without a cluster, each process has one thread.
+    -- If the trace does not contain the number of threads, each process has one.
     coalesce(
         nullif(any_value(cluster.peak_nthreads), 0), greatest(count(DISTINCT chunk.worker), 1)
     ) AS nthreads,

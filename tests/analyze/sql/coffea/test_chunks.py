@@ -213,7 +213,8 @@ def made(chunk, key, run_id, start, stop, worker="pid:1", **fields):
     """Return a measurement of a chunk without a cluster."""
     place = {**PLACE, "filename": f"{key}.root", "entry_start": 0, "entry_stop": 10}
     times = {"start_t": start, "stop_t": stop, "until": "processed"}
-    return chunk(key, run_id=run_id, worker=worker, thread=5, **{**place, **times, **fields})
+    fields = {"thread": 5, **place, **times, **fields}
+    return chunk(key, run_id=run_id, worker=worker, **fields)
 
 
 def test_attempts_and_totals_without_a_cluster(ask, chunk, worker):
@@ -257,6 +258,24 @@ def test_attempts_and_totals_without_a_cluster(ask, chunk, worker):
         (2.0, "attempt retried", "a", 1, "DY, a.root, entries 0 to 10"),
         (4.0, "chunk erred", "c", 1, "DY, c.root, entries 0 to 10"),
     ]
+
+
+def test_threads_of_a_process_without_a_cluster(ask, chunk, worker):
+    found = ask(
+        worker("pid:1", 0.0, nthreads=1),
+        worker("pid:2", 0.0, nthreads=1),
+        # Two threads of a pool, and a thread of a later one.
+        made(chunk, "a", 1, 0.0, 5.0, thread=1),
+        made(chunk, "b", 2, 0.0, 5.0, thread=2),
+        made(chunk, "c", 3, 5.0, 10.0, thread=3),
+        # One thread on an inaccurate clock.
+        made(chunk, "d", 4, 0.0, 5.0, "pid:2"),
+        made(chunk, "e", 5, 4.9, 10.0, "pid:2"),
+        stop_t=10.0,
+    )
+
+    assert found("SELECT worker, nthreads FROM workers") == [("pid:1", 2), ("pid:2", 1)]
+    assert found("SELECT peak_nthreads, core_seconds FROM run") == [(3, 30.0)]
 
 
 def test_repeated_and_read_only_results_without_a_cluster(ask, chunk):

@@ -12,6 +12,8 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
+from copy import copy
 from importlib.abc import MetaPathFinder
 from time import perf_counter
 from typing import Any
@@ -92,8 +94,9 @@ class _ImportHook(MetaPathFinder):
         """Return the spec that the other finders return, with a loader that patches."""
         if fullname not in PATCHES:
             return None
-        finders = [finder for finder in sys.meta_path if finder is not self]
-        found = (finder.find_spec(fullname, path, target) for finder in finders)
+        # As the import system does, leave out finders of before Python 3.4.
+        finders = [getattr(f, "find_spec", None) for f in sys.meta_path if f is not self]
+        found = (find(fullname, path, target) for find in finders if find is not None)
         spec: Any = next((spec for spec in found if spec is not None), None)
         if spec is None:
             return None
@@ -170,13 +173,20 @@ def process_in_pool(
     original: Any, executor: Any, items: Any, function: Any, accumulator: Any
 ) -> Any:
     """Wrap ``FuturesExecutor.__call__``, which processes chunks in a pool of processes."""
-    with errors_logged("measure the chunks of a pool"):
-        pool = getattr(executor.pool, "func", executor.pool)  # of a functools.partial
-        kind = pool if isinstance(pool, type) else type(pool)
-        if any(base.__module__.startswith(LOCAL_POOLS) for base in kind.__mro__):
-            for carry in list(here().carriers.values()):
-                function = carry(function)
-    return original(executor, items, function, accumulator)
+    pool = getattr(executor, "pool", None)
+    pool = getattr(pool, "func", pool)  # of a functools.partial
+    with ExitStack() as stack:
+        if items and here().carriers and callable(pool) and not isinstance(pool, type):
+            # The kind of a pool that a function creates is known only then.
+            pool = stack.enter_context(executor.pool(max_workers=executor.workers))
+            executor = copy(executor)
+            executor.pool = lambda **_: nullcontext(pool)
+        with errors_logged("measure the chunks of a pool"):
+            kind = pool if isinstance(pool, type) else type(pool)
+            if any(base.__module__.startswith(LOCAL_POOLS) for base in kind.__mro__):
+                for carry in list(here().carriers.values()):
+                    function = carry(function)
+        return original(executor, items, function, accumulator)
 
 
 def open_and_read(original: Any, *arguments: Any, **keywords: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from random import random
@@ -25,7 +26,7 @@ from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.coffea.measurement import errors_logged
 from roast_recorder.event_loop import observe_stalls
 from roast_recorder.scheduler.message_hooks import listen_to_method
-from roast_recorder.scheduler.wire_format import Row, pack
+from roast_recorder.scheduler.wire_format import Row, loss, pack
 from roast_recorder.settings import recorded_kinds
 from roast_recorder.worker.log_observer import LogObserver
 from roast_recorder.worker.profiler import (
@@ -176,7 +177,10 @@ class WorkerRecorder(WorkerPlugin):
             if get_worker() is not worker:
                 return
         except ValueError:
-            return  # not the thread of a task
+            # The program's own section, or a thread that a task started.
+            if threading.current_thread() is not threading.main_thread():
+                self._count_as_lost(records)
+            return
         # Through the module: a `threading.local` cannot be pickled by value.
         threads: Any = distributed.worker
         key = getattr(threads.thread_state, "key", None)
@@ -194,6 +198,20 @@ class WorkerRecorder(WorkerPlugin):
                 complete[name] += worker.scheduler_delay
             completed.append((kind, complete))
         self._measured.append(completed)
+
+    def _count_as_lost(self, records: Records) -> None:
+        """Queue a loss for each record: the task of its thread is unknown."""
+        delay, reason = self._worker.scheduler_delay, "measured in a thread that a task started"
+        self._measured.append(
+            [
+                (
+                    "loss",
+                    loss(reason, kind, 1, fields["start_t"] + delay, fields["stop_t"] + delay),
+                )
+                for kind, fields in records
+                if kind != "loss"
+            ]
+        )
 
     def _take_measured(self) -> list[Row]:
         """Return the chunks and sections since the last call."""

@@ -221,6 +221,17 @@ def test_a_module_is_patched_when_it_is_imported_and_reloaded(kitchen_file, call
     assert not any(hasattr(kind.cook, "__wrapped__") for kind in (kitchen.Kitchen, old))
 
 
+@pytest.mark.usefixtures("kitchen_file")
+def test_finders_without_find_spec_are_left_out(calls, monkeypatch):
+    monkeypatch.setattr(sys, "meta_path", [SimpleNamespace(find_module=None), *sys.meta_path])
+    add_listener("a", ignore)
+
+    importlib.import_module(NAME).Kitchen().cook("soup")
+
+    assert calls == ["cook"]
+    remove_listener("a")
+
+
 def test_import_errors_are_unchanged(kitchen_file):
     kitchen_file.write_text("raise OSError('no gas')")
     add_listener("a", ignore)

@@ -295,6 +295,17 @@ def test_one_pool_in_several_recordings(fileset, tmp_path, by_kind):
     assert found == [CHUNKS, sorted(2 * CHUNKS), CHUNKS]
 
 
+def test_a_pool_that_a_function_creates(fileset, trace, by_kind):
+    pools = [Forks(1), Forks(1)]  # for the metadata and the chunks
+    for pool in pools:
+        pool.submit(int).result()  # forked before the recording
+
+    with roast_recorder.record(path=trace):
+        run(futures(pool=lambda max_workers: pools.pop()), fileset)  # noqa: ARG005
+
+    assert sorted(map(entries_of, by_kind(trace)["chunk"])) == CHUNKS
+
+
 # -- start and stop --------------------------------------------------------------------------
 
 

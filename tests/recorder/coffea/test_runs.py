@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 
 import cloudpickle
@@ -449,6 +450,12 @@ def twice(name, error=None):
     return name
 
 
+def in_a_thread(name):
+    thread = threading.Thread(target=twice, args=(name,))
+    thread.start()
+    thread.join()
+
+
 @pytest.fixture(scope="module")
 def lines(cluster, folder, tmp_path_factory, read_lines):
     """Return the lines of a coffea run, tracked calls, and tasks that are not chunks."""
@@ -464,6 +471,7 @@ def lines(cluster, folder, tmp_path_factory, read_lines):
             error = ValueError("no luck")
             with pytest.raises(ValueError, match="no luck"):
                 client.submit(twice, "fails", error, key="fails", retries=1).result()
+            client.submit(in_a_thread, "apart", key="apart").result()
         assert client.submit(twice, "later", key="later").result() == "later"
     validate(lines := read_lines(trace))
     return lines
@@ -507,6 +515,14 @@ def test_a_tracked_call_is_the_chunk_of_its_task(lines):
     assert (chunk["entry_start"], chunk["events"]) == (150, 100)
     run_ids = {line.get("run_id") for line in lines if line.get("finish") == "memory"}
     assert chunk["run_id"] in run_ids
+
+
+def test_sections_in_a_thread_of_a_task_are_counted_as_lost(lines):
+    assert "apart" not in {line.get("name") for line in lines}
+    losses = [line for line in lines if line["kind"] == "loss"]
+    assert [(loss["reason"], loss["record_kind"], loss["records"]) for loss in losses] == [
+        ("measured in a thread that a task started", "section", 2)
+    ]
 
 
 def test_sections_of_tasks_that_are_not_chunks(lines):

@@ -16,7 +16,6 @@ import functools
 import json
 import logging
 import os
-import pickle
 import shutil
 import socket
 import tempfile
@@ -27,8 +26,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import time, time_ns
 from typing import TYPE_CHECKING, Any, Self
-
-import cloudpickle
 
 from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
@@ -215,22 +212,34 @@ class Spool:
 
     def carry(self, function: Any) -> Any:
         """Return a function that measures in any process in which it is called."""
-        # Pickled apart, to be unpickled when the functions that it refers to are patched.
-        pickled = cloudpickle.dumps(function)
-        return functools.partial(_call_measured, self.folder, self.name, pickled)
+        return functools.partial(_call, _Listener(self.folder, self.name), function)
 
     def remove(self) -> None:
         """Remove the folder. Processes that write later remove their listener."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _call_measured(
-    folder: Path, name: str, function: bytes, *arguments: Any, **keywords: Any
-) -> Any:
+class _Listener:
+    """Added to each process that unpickles it.
+
+    What follows it in the pickle is unpickled when the functions that it refers to are patched.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._spool = folder, name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _listen, self._spool
+
+
+def _listen(folder: Path, name: str) -> _Listener:
     if name not in here().listeners:
         add_listener(name, functools.partial(_write, folder, name))
-    # From the process that records.
-    return pickle.loads(function)(*arguments, **keywords)  # noqa: S301
+    return _Listener(folder, name)
+
+
+def _call(_listener: _Listener, function: Any, *arguments: Any, **keywords: Any) -> Any:
+    return function(*arguments, **keywords)
 
 
 def _write(folder: Path, name: str, records: Records) -> None:

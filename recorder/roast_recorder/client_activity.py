@@ -21,8 +21,10 @@ from typing import Any, Final
 SAMPLE_SECONDS: Final = 0.1
 RECORD_SECONDS: Final = 10.0
 
-_PATHS: Final = sysconfig.get_paths()
-_LIBRARIES: Final = tuple({_PATHS[name] for name in ("stdlib", "purelib", "platlib")})
+_STANDARD_LIBRARY: Final = sysconfig.get_path("stdlib")
+
+#: Folders of installed packages, also of the user and on PYTHONPATH.
+_PACKAGES: Final = frozenset({"site-packages", "dist-packages"})
 _DASK: Final = frozenset({"dask", "distributed"})
 _NOT_THE_USERS: Final = _DASK | {"roast_recorder"}
 
@@ -77,13 +79,15 @@ def describe_activity(frame: FrameType | None) -> Fields | None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         calls_dask = calls_dask or package in _DASK
         code = frame.f_code
-        if package not in _NOT_THE_USERS and not code.co_filename.startswith(
-            (*_LIBRARIES, "<frozen ")
+        path = Path(code.co_filename)
+        if not (
+            package in _NOT_THE_USERS
+            or code.co_filename.startswith((_STANDARD_LIBRARY, "<frozen "))
+            or _PACKAGES.intersection(path.parts)
         ):
             waits = innermost is not None and innermost.f_globals.get("__name__") == "threading"
             activity = ("wait" if waits else "dask") if calls_dask else "own"
-            filename = Path(code.co_filename).name
-            return {"activity": activity, "name": code.co_name, "filename": filename}
+            return {"activity": activity, "name": code.co_name, "filename": path.name}
         frame = frame.f_back
     return None
 

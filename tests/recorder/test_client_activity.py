@@ -1,5 +1,7 @@
 """Activity of the recording client's program, by samples of its main thread."""
 
+import os
+import sys
 import time
 
 import pytest
@@ -9,6 +11,7 @@ from distributed import as_completed, progress, wait
 import roast_recorder
 from roast_analyze import Trace
 from roast_recorder import client_recording
+from roast_recorder.client_activity import describe_activity
 
 pytestmark = pytest.mark.cluster
 
@@ -51,6 +54,28 @@ WORK = {
     compute: "own", idle: "own", wait_for_result: "wait", wait_for_futures: "wait",
     iterate: "wait", show_progress: "wait", make_keys: "dask",
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        os.__file__,
+        "/home/me/.local/lib/python3.11/site-packages/coffea/executor.py",
+        "/cvmfs/sft.cern.ch/lcg/views/x/lib/python3.11/site-packages/coffea/executor.py",
+        "/usr/lib/python3/dist-packages/coffea/executor.py",
+    ],
+)
+def test_functions_of_libraries_are_not_the_users(library):
+    functions = {}
+    for path, call in ("/home/me/analysis.py", "analyze"), (library, "execute"):
+        code = compile(f"def {call}(function, *others): return function(*others)", path, "exec")
+        exec(code, functions)
+
+    found = functions["analyze"](
+        functions["execute"], lambda: describe_activity(sys._getframe(1))
+    )
+
+    assert found == {"activity": "own", "name": "analyze", "filename": "analysis.py"}
 
 
 @pytest.mark.exhaustive

@@ -283,6 +283,11 @@ INVALID_CALLS = [
     ("demo --workers many", "invalid number 'many': use 1 or more"),
     ("demo --files missing.root", "no file 'missing.root'"),
     ("demo -o wrong.json/below", "cannot create folder 'wrong.json/below'"),
+    ("demo -o full", "cannot write files to 'full': Is a directory"),
+    (
+        "demo --files wrong.json -o other",
+        "cannot record to 'other/demo.jsonl.zst': FileN",
+    ),
 ]
 
 
@@ -291,6 +296,9 @@ def test_invalid_calls(tmp_path, monkeypatch, capsys, caplog):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(attach, "CONNECT_TIMEOUT_SECONDS", 1.0)
     (tmp_path / "wrong.json").write_text("[]")
+    (tmp_path / "full" / "DYJets_0.unfinished").mkdir(parents=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "demo.jsonl.zst").symlink_to("/nowhere/demo.jsonl.zst")
     # `attach` silences these loggers, which other tests need.
     for name in ("distributed", "distributed.client", "distributed.core"):
         caplog.set_level(logging.CRITICAL, name)

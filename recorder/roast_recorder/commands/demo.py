@@ -58,7 +58,7 @@ def _demo(options: argparse.Namespace) -> int:
     from roast_recorder.demo.dijet import run_analysis  # imports coffea, which takes seconds
 
     trace, page = folder / "demo.jsonl.zst", folder / "demo.html"
-    code = SUCCESS
+    code, is_recording = SUCCESS, False
     try:
         with (
             LocalCluster(
@@ -70,24 +70,28 @@ def _demo(options: argparse.Namespace) -> int:
             Client(cluster) as client,
             record(client, trace),
         ):
+            is_recording = True
             _, report = run_analysis(
                 client, fileset, treename=options.tree, chunksize=options.chunksize
             )
     except Exception as error:  # noqa: BLE001 - the analysis may fail in any way
-        code = FAILED
         failure = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:300]}"
-        print(f"\nThe analysis failed; its trace contains the reason: {failure}\n")
+        if not is_recording:
+            raise CallError(f"cannot record to {str(trace)!r}: {failure}") from None
+        code = FAILED
+        print(f"\nThe analysis failed: {failure}\n")
     else:
         events, chunks = report["entries"], report["chunks"]
         print(f"coffea processed {events:,} events in {chunks} chunks.\n")
+    analyzed = None
     if importlib.util.find_spec("duckdb") is None:
         print("To analyze the trace: pip install 'roast-trace[analyze]'")
     else:
-        code = _analyze(trace) or _analyze(trace, "--html", page) or code
+        analyzed = _analyze(trace) or _analyze(trace, "--html", page)
     print(f"Trace:   {trace.resolve()}")
-    if page.exists():
+    if analyzed == SUCCESS:
         print(f"Report:  {page.resolve()}")
-    return code
+    return analyzed or code
 
 
 def _fileset(users_files: list[Path] | None, folder: Path) -> dict[str, list[str]]:
@@ -98,8 +102,12 @@ def _fileset(users_files: list[Path] | None, folder: Path) -> dict[str, list[str
         from roast_recorder.demo import files
 
         total = sum(dataset.files for dataset in files.DATASETS)
-        for _ in track(files.write_files(folder), "Writing input files", total):
-            pass
+        try:
+            for _ in track(files.write_files(folder), "Writing input files", total):
+                pass
+        except OSError as error:
+            reason = error.strerror or error
+            raise CallError(f"cannot write files to {str(folder)!r}: {reason}") from None
         return files.fileset(folder)
     fileset: dict[str, list[str]] = {}
     for file in users_files:
@@ -112,7 +120,7 @@ def _fileset(users_files: list[Path] | None, folder: Path) -> dict[str, list[str
 def _analyze(*arguments: str | Path) -> int:
     """Run ``roast-analyze`` in another process, which prints to the terminal."""
     sys.stdout.flush()
-    command = [sys.executable, "-m", "roast_analyze", *arguments]
+    command = [sys.executable, "-P", "-m", "roast_analyze", *arguments]
     code = subprocess.run(command, check=False).returncode  # noqa: S603 - our own command
     print(flush=True)
     return code

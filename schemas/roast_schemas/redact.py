@@ -474,6 +474,8 @@ _FILE: Final = re.compile(
 
 _NUMBER: Final = re.compile(r"[\d_.,]+")
 
+_STRING: Final = re.compile(r"[rRbBuUfF]{0,2}\\{0,7}[\"']")
+
 
 def _spans(text: str, lowered: str) -> Iterator[Span]:
     """Find the secrets in a text; they may overlap."""
@@ -519,6 +521,10 @@ def _value_span(text: str, match: re.Match[str]) -> Span | None:
         is_english = words.replace(" ", "").isalpha() and words[1:].islower()
         is_message = is_english or is_place or not _ANNOUNCING.fullmatch(_words(name)[-1])
         return None if is_message or len(words) < 8 else (start, start + len(words))
+    # These need no value. Values that are read and kept are read again from each name within.
+    is_file = match["sign"] == ":" and _FILE.fullmatch(name)
+    if is_file or (in_repr and is_key and not _STRING.match(text, match.end())):
+        return None
     has_spaces = "cookie" in name.lower() or "rucio" in name.lower()
     line = has_spaces and _LINE_VALUE.match(text, match.end())
     value = line or _VALUE.match(text, match.end())
@@ -528,9 +534,7 @@ def _value_span(text: str, match: re.Match[str]) -> Span | None:
     if value.lastgroup == "rest":
         start = value.start()
     secret = text[start:stop]
-    is_file = match["sign"] == ":" and _FILE.fullmatch(name)
-    is_bare_item = match["quote"] and value.lastgroup == "bare"
-    is_dask_key = is_key and (is_bare_item or _DASK_KEY.fullmatch(secret))
+    is_dask_key = is_key and in_repr and _DASK_KEY.fullmatch(secret)
     # A number is a count, or the port of a host.
     is_number = _NUMBER.fullmatch(secret) and (_counts(name) or text.endswith("://", 0, at))
-    return None if is_file or is_dask_key or is_number else (start, stop)
+    return None if is_dask_key or is_number else (start, stop)

@@ -201,7 +201,7 @@ def test_secrets_in_text_are_replaced_and_other_text_stays():
         "eyJ", "eyJ-", "eyJa.", "MDA-", "ghp_", "sk-", "-----BEGIN PRIVATE KEY-----", "%3D",
         "%3A%2F%2Fa%3A", "Bearer ", "Basic a", "<password>a", "a.", "_", "aA", "@", "--token ",
         "monkey=(", "monkey='", "key>a", "token '", "password=[)", "://:", "password for ",
-        "machine ", "machine a login b password ", "-u a:", "BasicAuth('", "token: |\n  a",
+        "'key': (", "'key': ['a', ", "?key=(", "pass.py:(", "machine ", "machine a login b password ", "-u a:", "BasicAuth('", "token: |\n  a",
         "token: |\n  a\n", "token: |\n\n", "hooks.slack.com/a/", "rucio_token: a'",
         "key", "key.", "\\nkey", "%ffkey", "aws key ", "n\\", "abc-key ",
     ],

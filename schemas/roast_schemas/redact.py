@@ -256,6 +256,18 @@ _COUNT_WORD: Final = re.compile(
     "n|num|nb|number|counts?|max|min|total|len|length|size|limit|rate|mean|avg"
 )
 
+#: In analyses, these are mostly events that pass a selection, and signal.
+_PASS_OR_SIGNAL: Final = frozenset({"pass", "sig", "signature", "signatures"})
+
+#: Variables with a folder, though ``pwd`` is otherwise a password.
+_FOLDERS: Final = frozenset({"PWD", "OLDPWD"})
+
+#: Words before ``pass`` that make it a password, and after it.
+_LOGIN_WORD: Final = re.compile(
+    "db|user|ssh|keys?|my|admin|root|login|account|mail|smtp|ftp|http|(?:my|pg|postgre)?sql"
+    "|phrase|word|wd|code"
+)
+
 #: The text of a tuple, or a text that ends with one of Dask's hashes: a key of Dask.
 _DASK_KEY: Final = re.compile(
     r"\(.*|.*-(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.DOTALL
@@ -270,7 +282,12 @@ def names_a_secret(name: str) -> bool:
     words = _words(name)
     if not words or _ERROR_WORD.fullmatch(words[-1]) or _DASK_KEY.fullmatch(name):
         return False
-    if any(map(_SECRET_WORD.fullmatch, {*words, *re.findall("[a-z]+", name.lower())})):
+    parts = {*words, *re.findall("[a-z]+", name.lower())}
+    # `sig_xsec` and `pass_trigger`; a variable such as PASS_DB may be a password.
+    is_first = words[0] in ("pass", "sig") and len(words) > 1
+    if is_first and _is_of_analysis(words) and not name.isupper():
+        parts -= {words[0]}
+    if any(map(_SECRET_WORD.fullmatch, parts)):
         return True
     beside = {word for word in words if word not in ("key", "keys")}
     # `n_key` may be a count: the value decides, see `_hides`.
@@ -287,10 +304,19 @@ def _counts(name: str) -> bool:
     return any(map(_COUNT_WORD.fullmatch, _words(name)))
 
 
+def _is_of_analysis(words: list[str]) -> bool:
+    """Return whether pass or sig are the only words of a secret, and no password."""
+    secret = set(filter(_SECRET_WORD.fullmatch, words))
+    is_login = any(map(_LOGIN_WORD.fullmatch, words))
+    return bool(secret) and secret <= _PASS_OR_SIGNAL and not is_login
+
+
 def _hides(name: str, value: Any, users: bool) -> bool:
     """Return whether a name denotes that all of a value is a secret."""
     if names_a_secret(name):
-        return not (isinstance(value, (int, float)) and _counts(name))
+        if isinstance(value, (int, float)):
+            return not (_counts(name) or _is_of_analysis(_words(name)))
+        return not (name in _FOLDERS and isinstance(value, str) and value.startswith("/"))
     return users and isinstance(value, str) and _words(name) == ["key"]
 
 
@@ -512,18 +538,25 @@ def _value_span(text: str, match: re.Match[str]) -> Span | None:
         return None
     if match["element"]:
         return match.span("element")
+    words = _words(name)
     if match["phrase"] or match["word"]:
         start, stop = match.span("phrase" if match["phrase"] else "word")
-        words = text[start:stop]
+        phrase = text[start:stop]
         # Messages are kept: English words, files and URLs are not secrets.
-        is_place = "://" in words or words.startswith(("/", "~/", "./", MARK))
-        words = words.rstrip(".,;:!?)]}>")
-        is_english = words.replace(" ", "").isalpha() and words[1:].islower()
-        is_message = is_english or is_place or not _ANNOUNCING.fullmatch(_words(name)[-1])
-        return None if is_message or len(words) < 8 else (start, start + len(words))
+        is_place = "://" in phrase or phrase.startswith(("/", "~/", "./", MARK))
+        phrase = phrase.rstrip(".,;:!?)]}>")
+        is_english = phrase.replace(" ", "").isalpha() and phrase[1:].islower()
+        is_message = is_english or is_place or not _ANNOUNCING.fullmatch(words[-1])
+        return None if is_message or len(phrase) < 8 else (start, start + len(phrase))
     # These need no value. Values that are read and kept are read again from each name within.
     is_file = match["sign"] == ":" and _FILE.fullmatch(name)
     if is_file or (in_repr and is_key and not _STRING.match(text, match.end())):
+        return None
+    # A key of a task, such as `fit_pass:SR:2018`.
+    is_task = text[match.end("name") : match.end()] == ":" and name.islower() and len(words) > 1
+    if is_task and _is_of_analysis(words):
+        return None
+    if name in _FOLDERS and text.startswith(("/", "'/", '"/'), match.end()):
         return None
     has_spaces = "cookie" in name.lower() or "rucio" in name.lower()
     line = has_spaces and _LINE_VALUE.match(text, match.end())
@@ -536,5 +569,7 @@ def _value_span(text: str, match: re.Match[str]) -> Span | None:
     secret = text[start:stop]
     is_dask_key = is_key and in_repr and _DASK_KEY.fullmatch(secret)
     # A number is a count, or the port of a host.
-    is_number = _NUMBER.fullmatch(secret) and (_counts(name) or text.endswith("://", 0, at))
+    is_item = in_repr and value.lastgroup == "bare"
+    is_count = _counts(name) or (is_item and _is_of_analysis(words))
+    is_number = _NUMBER.fullmatch(secret) and (is_count or text.endswith("://", 0, at))
     return None if is_dask_key or is_number else (start, stop)

@@ -7265,11 +7265,11 @@ SELECT
 FROM _chunk_branches
 ORDER BY trace_id, seq NULLS LAST, start_t, part, branch;
 
-COMMENT ON VIEW chunk_branches IS 'Branches read by chunk attempts. One row per attempt and branch. A basket, cluster or row group that spans several chunks is read once per chunk and counts in each. Empty if chunks were not measured.';
+COMMENT ON VIEW chunk_branches IS 'Branches read by chunk attempts. One row per attempt and branch. A basket or cluster that spans several chunks is read once per chunk and counts in each, as do all row groups of a Parquet file. Empty if chunks were not measured.';
 COMMENT ON COLUMN chunk_branches.key IS 'Key of the task that processes the chunk.';
 COMMENT ON COLUMN chunk_branches.attempt IS 'Attempt number within the key.';
 COMMENT ON COLUMN chunk_branches.branch IS 'Branch name.';
-COMMENT ON COLUMN chunk_branches.compressed_bytes IS 'Size in the file of the baskets, clusters or row groups that overlap the chunk.';
+COMMENT ON COLUMN chunk_branches.compressed_bytes IS 'Size in the file of the baskets or clusters that overlap the chunk, or of all row groups.';
 COMMENT ON COLUMN chunk_branches.uncompressed_bytes IS 'Size of these after decompression.';
 COMMENT ON COLUMN chunk_branches.read_seconds IS 'Time to read, decompress and interpret them.';
 COMMENT ON COLUMN chunk_branches.dataset IS 'Dataset of the file.';

@@ -562,8 +562,9 @@ DecompressSeconds = Annotated[
 class Branch(TypedDict, total=False):
     """Data that a chunk read from one branch, field or column of its file.
 
-    Sizes are those of the baskets (TTree), clusters (RNTuple) or row groups (Parquet) that
-    overlap the entries of the chunk. A piece that overlaps several chunks counts in each.
+    Sizes are those of the baskets (TTree) or clusters (RNTuple) that overlap the entries of
+    the chunk, or of all row groups (Parquet). A piece that overlaps several chunks counts in
+    each.
     """
 
     branch: Annotated[str, Field("name of the branch", Content.BRANCHES)]

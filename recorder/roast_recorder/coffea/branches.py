@@ -2,15 +2,15 @@
 
 Files are written in pieces: baskets of a branch (TTree), clusters (RNTuple) or row groups
 (Parquet). Reading an entry means reading the whole piece that contains it, so the bytes of a
-range are those of all pieces that overlap it. The sizes are in metadata that the reader has
-in memory anyway; nothing is read from the file.
+range are those of all pieces that overlap it. Of Parquet files coffea always reads all row
+groups. The sizes are in metadata that the reader has in memory anyway; nothing is read from
+the file.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 #: Compressed and uncompressed bytes; None where unknown.
@@ -62,7 +62,7 @@ class OverlappingBytes:
         # Uncompressed sizes of the baskets that were read, by id of the branch and number:
         # the metadata of a TTree lacks them.
         self._basket_sizes = basket_sizes
-        # Clusters or row groups are the same for all branches of a file: find them once.
+        # Clusters are the same for all branches of a file: find them once.
         self._pieces: range | None = None
 
     def of(self, branch: Any) -> Sizes:
@@ -145,13 +145,11 @@ class OverlappingBytes:
     def _of_parquet_column(self, column: Any) -> Sizes:
         file = _parquet_file(column)
         row_group = file.metadata.row_group
-        if self._pieces is None:
-            rows = (row_group(number).num_rows for number in range(file.num_row_groups))
-            *starts, end = accumulate(rows, initial=0)
-            self._pieces = self._overlapping(starts, end)
         # For one name, pyarrow reads all leaves of a nested column.
         leaves = file._nested_paths_by_prefix.get(column.column, ())
-        parts = [row_group(number).column(leaf) for number in self._pieces for leaf in leaves]
+        # coffea reads the column of the whole file, and takes the entries of the chunk from it.
+        groups = range(file.num_row_groups)
+        parts = [row_group(number).column(leaf) for number in groups for leaf in leaves]
         return (
             sum(part.total_compressed_size for part in parts),
             sum(part.total_uncompressed_size for part in parts),

@@ -5,6 +5,11 @@ from dask.utils import key_split
 from roast_analyze.scrub.pseudonyms import open_dictionary
 from roast_analyze.scrub.records import Scrubber
 from roast_analyze.scrub.words import names_in
+from roast_recorder.coffea.measurement import MAX_SECTIONS
+from roast_recorder.scheduler.buffer import TOO_MUCH
+from roast_recorder.scheduler.buffer import UNENCODABLE as IMPOSSIBLE
+from roast_recorder.worker.profiler import MAX_NODES
+from roast_recorder.writer.segments import NOT_RETAINED, UNENCODABLE, UNWRITTEN
 from roast_schemas.units import Content
 
 
@@ -47,6 +52,34 @@ def test_words_are_replaced_and_all_between_them_stays():
     # Free text has a pseudonym for each line.
     record = {"kind": "transition", "traceback": "def secret(x):\n    return 1\n\n"}
     assert scrubbed(record)["traceback"] == "bababa\n    bababe\n\n"
+
+
+def test_reasons_of_losses_and_ends_are_kept():
+    reasons = [
+        TOO_MUCH,
+        IMPOSSIBLE,
+        NOT_RETAINED,
+        UNENCODABLE.format(why="TypeError"),
+        UNWRITTEN.format(why="OSError"),
+        "impossible to read: KeyError",
+        "the client's buffer was full",
+        "a worker's buffer was full",
+        "a recording's buffer was full",
+        "a process of a pool could not write a chunk",
+        f"a chunk had more than {MAX_SECTIONS} sections",
+        f"the profile of a cycle had more than {MAX_NODES} nodes",
+        "measured in a thread that a task started",
+        "more configurations or lists of packages than are kept",
+        "recording was stopped",
+        "the client disconnected",
+        "the recorded block raised ValueError",
+        "the program raised ValueError",
+        "the recording did not end cleanly",
+    ]
+
+    for reason in reasons:
+        record = {"kind": "loss", "reason": reason}
+        assert scrubbed(record) == record
 
 
 def test_dask_splits_a_pseudonym_like_the_key():

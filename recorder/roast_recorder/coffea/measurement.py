@@ -252,6 +252,10 @@ class Measurement:
         # ``uuid/tree/0-100/offsets/…``.
         accesses = list(self._access_log)[self._accesses_before :]
         columns = {f"{branch}-{buffer_key.split('/')[3]}" for branch, buffer_key in accesses}
+        for name in {branch for branch, _ in accesses} - self._branches.keys():
+            # Read in a thread of the processor's own.
+            if name in self._table:
+                self._branches[name] = self._table[name], None, None
         return {"columns": sorted(columns)}
 
     def _branch_fields(self) -> Fields:
@@ -435,9 +439,11 @@ def _raise_peaks() -> bool:
 def _counter(file: Any, name: str) -> int | None:
     """Return a counter of the source of a file that uproot opened."""
     source = getattr(getattr(file, "file", file), "source", None)
+    # A source may forward all requests to a fallback.
+    sources = source, getattr(source, "fallback", None)
     # Some sources have no public counter of requests.
-    value = getattr(source, name, getattr(source, f"_{name}", None))
-    return None if value is None else int(value)
+    values = [getattr(each, name, getattr(each, f"_{name}", None)) for each in sources]
+    return max((int(value) for value in values if value is not None), default=None)
 
 
 def _file_size(file: Any) -> int | None:

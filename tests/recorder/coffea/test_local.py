@@ -224,6 +224,19 @@ def test_metadata_is_recorded_without_secrets(folder, tmp_path, trace, by_kind, 
     assert all("ValueError" in chunk["exception"] for chunk in chunks)
 
 
+def test_branches_read_in_a_thread_of_the_processor(fileset, trace, by_kind):
+    def read(events):
+        with ThreadPoolExecutor(1) as pool:
+            return {"jets": pool.submit(lambda: int(ak.sum(events.nJet))).result()}
+
+    with roast_recorder.record(path=trace):
+        run(iterative(), fileset, read)
+
+    measured = [chunk["measured"] for chunk in by_kind(trace)["chunk"]]
+    assert [[part["branch"] for part in m["branches"]] for m in measured] == [["nJet"]] * 2
+    assert all(0 < m["branches"][0]["compressed_bytes"] <= m["bytes_read"] for m in measured)
+
+
 def test_chunks_of_a_file_with_a_secret_have_different_keys(folder, tmp_path, trace, by_kind):
     path = tmp_path / "a.root?authz=hunter2"
     path.symlink_to(folder / "a.root")

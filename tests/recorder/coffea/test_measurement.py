@@ -358,3 +358,16 @@ def test_the_file_is_released_when_the_chunk_ends(listener, monkeypatch, request
         time.sleep(0.01)
     assert file() is None
     assert len(listener) == 1
+
+
+def test_bytes_of_a_file_that_cannot_be_mapped(folder, monkeypatch):
+    def refuse(*_arguments, **_options):
+        raise OSError("no memory map")
+
+    uproot = pytest.importorskip("uproot")
+    monkeypatch.setattr("numpy.memmap", refuse)
+    with uproot.open(folder / "a.root", handler=uproot.MemmapSource) as file:
+        file["Events/nJet"].array()
+
+        requested = file.file.source.fallback.num_requested_bytes
+        assert measurement._counter(file, "num_requested_bytes") == requested > 0

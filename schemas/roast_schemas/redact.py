@@ -498,7 +498,7 @@ _FILE: Final = re.compile(
     r"|root|parquet)"
 )
 
-_NUMBER: Final = re.compile(r"[\d_.,]+")
+_NUMBER: Final = re.compile(r"[+-]?[\d_.,]+(?:[eE][+-]?\d+)?")
 
 _STRING: Final = re.compile(r"[rRbBuUfF]{0,2}\\{0,7}[\"']")
 

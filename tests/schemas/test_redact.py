@@ -179,7 +179,7 @@ CLEAN = [
     "task-finished-1700000000.5",
     "fit_pass:SR:2018",
     "('sig', 'ggHH') sig_xsec=0.031 pass_trigger: loose",
-    "{'pass': 12, 'fail': 3, 'n': {'sig': 0.5}}",
+    "{'pass': 12, 'fail': 3, 'n': {'sig': -1.5e-3}}",
     "PWD=/home/me OLDPWD='/home/me/a b'",
     "docker run -u 1000:1000, python -u a.py, HTTPBasicAuth(user, password)",
     "machine learning: login with a password",

@@ -81,7 +81,7 @@ def _write(
         "kind": "trailer",
         "t": record["stop_t"],
         "segment": 1,
-        "reason": "made of a cluster dump",
+        "reason": "the cluster dump was written",
         "records_by_kind": dict(counts),
         "dropped_by_kind": {},
         "redacted_values": record["redacted_values"],

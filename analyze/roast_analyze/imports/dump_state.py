@@ -45,8 +45,11 @@ _TASK: Final = re.compile(r"<TaskState (?P<key>.*) [a-z-]+>", re.DOTALL)
 _WORKER: Final = re.compile(r"<WorkerState '(?P<worker>[^']*)'")
 _PREFIX: Final = re.compile(r"<(?:TaskPrefix )?(?P<name>.*?)(?:: [a-z-]+: \d|: >|>)")
 
-#: Lines of a worker's log that contain the arguments of a task.
-_ARGUMENTS: Final = re.compile(r"(?m)^(args|kwargs):.*$")
+#: Arguments of a task in a worker's log, which can have several lines.
+_ARGUMENTS: Final = re.compile(r"(?ms)^(args|kwargs|Task):.*?(?=^(?:Exception|Traceback)\b|\Z)")
+
+#: Bytes in events, which a dump contains as text, such as pickled functions.
+_BYTES: Final = re.compile(r"""(?:<\w+: )?b['"]""")
 
 #: Levels of a worker's log that are imported.
 _LEVELS: Final = ("WARNING", "ERROR", "CRITICAL")
@@ -160,20 +163,17 @@ class Dump:
     def __init__(self, state: dict[str, Any]) -> None:
         self._scheduler = state["scheduler"]
         self._versions = _mapping(state.get("versions"))
-        self._tasks = {
-            _key(_mapping(it).get("key", name)): _mapping(it)
-            for name, it in _mapping(self._scheduler, "tasks").items()
-        }
+        self._tasks = _tasks(self._scheduler)
         self._groups = _mapping(self._scheduler, "task_groups")
         self._workers = _mappings(self._scheduler.get("workers"))
         self._answers = _mappings(state["workers"])
+        self._tasks_of = {address: _tasks(it) for address, it in self._answers.items()}
         self._log = [
             entry
             for entry in _rows(self._scheduler.get("transition_log"))
             if len(entry) >= 6 and _is_time(entry[-1])
         ]
         self._losses: list[Record] = []
-        started = self._scheduler.get("started")
         clients = _mapping(self._scheduler, "clients").values()
         logs = (_rows(answer.get("log")) for answer in self._answers.values())
         events = map(_rows, _mapping(self._scheduler, "events").values())
@@ -181,7 +181,7 @@ class Dump:
         times = [
             t
             for t in chain(
-                [started],
+                [self._scheduler.get("started")],
                 (
                     _mapping(it).get("last_seen")
                     for it in chain(self._workers.values(), clients)
@@ -194,7 +194,8 @@ class Dump:
         ]
         if not times:
             raise NotADump("it contains no time")
-        self.start_t = min([started] if _is_time(started) else times)
+        # What was there before the log is recorded at its start, as in any recording.
+        self.start_t = self._log[0][-1] if self._log else min(times)
         self.stop_t = max(times)
 
     def header(self) -> Record:
@@ -202,7 +203,7 @@ class Dump:
         return {
             "kind": "header",
             "t": self.start_t,
-            "versions": _mapping(self._versions, "scheduler", "packages") or None,
+            "versions": self._packages("scheduler") or None,
             "scheduler": self._scheduler.get("address"),
             "scheduler_id": self._scheduler.get("id"),
         }
@@ -219,19 +220,23 @@ class Dump:
         yield from self._events()
         for address, answer in self._answers.items():
             about = {"worker": address, "server_id": answer.get("id")}
-            for entry in _rows(answer.get("log")):
-                if len(entry) == 7 and _is_time(entry[-1]):
-                    key, start, finish, actual, _, stimulus, t = entry
-                    yield {
-                        "kind": "worker_transition",
-                        "t": t,
-                        **about,
-                        "key": _key(key),
-                        "start": str(start),
-                        "finish": str(finish),
-                        "state": str(actual) if actual != finish else None,
-                        "stimulus_id": str(stimulus),
-                    }
+            log = [
+                entry
+                for entry in _rows(answer.get("log"))
+                if len(entry) == 7 and _is_time(entry[-1])
+            ]
+            self._lose_older("worker_transition", answer, log, f"the log of {address}")
+            for key, start, finish, actual, _, stimulus, t in log:
+                yield {
+                    "kind": "worker_transition",
+                    "t": t,
+                    **about,
+                    "key": _key(key),
+                    "start": str(start),
+                    "finish": str(finish),
+                    "state": str(actual) if actual != finish else None,
+                    "stimulus_id": str(stimulus),
+                }
             yield from self._transfers(answer, about)
             yield from self._worker_log(answer, about)
 
@@ -244,10 +249,15 @@ class Dump:
         self._lose(
             "a cluster dump is not a recording",
             "it contains the state at one time and Dask's recent logs, but no samples over "
-            "time, profiles and fine metrics, no times of attempts whose results were "
-            "released, and no workers and tasks that were removed",
+            "time, profiles and fine metrics, no times of attempts that ended before these "
+            "logs or whose results were released, and no workers and tasks that were removed",
         )
         yield from self._losses
+
+    def _packages(self, *path: str) -> dict[Any, Any]:
+        """Return the versions of a process's packages, and of Python as Python writes it."""
+        packages = _mapping(self._versions, *path, "packages")
+        return {k: str(v).removesuffix(".final.0") for k, v in packages.items() if v}
 
     def _lose(
         self, reason: str, detail: str, kind: str | None = None, records: int | None = None
@@ -255,8 +265,14 @@ class Dump:
         loss = {"kind": "loss", "t": self.stop_t, "reason": reason, "record_kind": kind}
         self._losses.append({**loss, "records": records, "detail": detail})
 
+    def _lose_older(self, kind: str, server: Record, log: list[Any], what: str) -> None:
+        # The log is a deque of a limited length; the counter counts all.
+        missing = (_integer(server.get("transition_counter")) or 0) - len(log)
+        if missing > 0:
+            detail = f"{what} keeps the last {len(log):,}"
+            self._lose("older transitions", detail, kind, missing)
+
     def _environment(self) -> Iterator[Record]:
-        packages = _mapping(self._versions, "scheduler", "packages")
         host = _picked(_mapping(self._versions, "scheduler", "host"), *_HOST)
         scheduler = _picked(self._scheduler, "address", "id", "status")
         # Workers usually share their configuration.
@@ -273,7 +289,7 @@ class Dump:
             )
         ]
         for section, facts in (
-            ("scheduler versions", packages.items()),
+            ("scheduler versions", self._packages("scheduler").items()),
             ("scheduler machine", host.items()),
             ("scheduler", [item for item in scheduler.items() if isinstance(item[1], str)]),
             ("config", harmless),
@@ -290,22 +306,20 @@ class Dump:
 
     def _worker(self, address: str, it: Record) -> Iterator[Record]:
         common = _picked(it, "server_id", "memory_limit", "nthreads") | {"worker": address}
-        # Few dumps contain when a worker joined; others, only when it was first seen.
+        # Few dumps contain when a worker joined.
         joined = (
             float(event[0])
             for event in _rows(_mapping(self._scheduler, "events").get(address))
             if len(event) > 1 and _mapping(event[1]).get("action") == "add-worker"
         )
-        log = _rows(self._answers.get(address, {}).get("log"))
-        seen = (*(entry[-1] for entry in log), it.get("last_seen"))
         yield {
             "kind": "worker_added",
-            "t": next(joined, min(filter(_is_time, seen), default=self.start_t)),
+            "t": next(filter(_is_time, joined), self.start_t),
             **common,
             **_picked(it, "host", "pid", "nanny", "local_directory"),
             "name": str(it.get("name", address)),
             "resources": _mapping(it, "resources"),
-            "versions": _mapping(self._versions, "workers", address, "packages") or None,
+            "versions": self._packages("workers", address) or None,
         }
         metrics = _mapping(it, "metrics")
         measured = ("cpu", "memory", "managed_bytes", "event_loop_interval", "num_fds")
@@ -360,11 +374,8 @@ class Dump:
             yield record
 
     def _transitions(self) -> Iterator[Record]:
-        # The log is a deque of a limited length; the counter counts all.
-        count = _integer(self._scheduler.get("transition_counter")) or 0
-        if count > len(self._log):
-            detail = f"the scheduler's transition log keeps the last {len(self._log):,}"
-            self._lose("older transitions", detail, "transition", count - len(self._log))
+        what = "the scheduler's transition log"
+        self._lose_older("transition", self._scheduler, self._log, what)
         # Fields of the dump describe the last transition of a task only.
         last = {_key(entry[0]): place for place, entry in enumerate(self._log)}
         gone: Counter[str] = Counter()
@@ -429,7 +440,7 @@ class Dump:
         }
         holders = [_worker_of(one) for one in _list(task.get("who_has"))]
         for worker in filter(None, holders):
-            it = _mapping(self._answers, worker, "tasks", key)
+            it = _mapping(self._tasks_of, worker, key)
             parts = [
                 {**part, "action": str(part["action"])}
                 for part in map(_mapping, _list(it.get("startstops")))
@@ -482,7 +493,10 @@ class Dump:
                     "source": source,
                     "destination": destination,
                     "nbytes": it.get("total"),
-                    "keys": {_key(key): size for key, size in _mapping(it, "keys").items()},
+                    "keys": {
+                        _key(_literal(key) if str(key).startswith("[") else key): size
+                        for key, size in _mapping(it, "keys").items()
+                    },
                 }
 
     def _worker_log(self, answer: Record, about: Record) -> Iterator[Record]:
@@ -493,7 +507,7 @@ class Dump:
         ]
         imported = [(level, text) for level, text in lines if level in _LEVELS]
         for level, text in imported:
-            message = _cut(_ARGUMENTS.sub(r"\1: (not imported)", text))
+            message = _cut(_ARGUMENTS.sub(r"\1: (not imported)\n", text))
             payload = {"level": level, "message": message}
             # A worker's log has no times.
             event = {"topic": "worker-log", "worker": about["worker"], "payload": payload}
@@ -525,7 +539,7 @@ def conform(kind: Any, value: Any) -> Any:
     if kind is Json:
         return _plain(value)
     if kind is str:
-        return _plain(value) if isinstance(value, str) else None
+        return _unicode(value) if isinstance(value, str) else None
     if kind is int:
         return _integer(value)
     if kind is float:
@@ -542,7 +556,7 @@ def conform(kind: Any, value: Any) -> Any:
         )
     else:
         item_type = get_args(kind)[1]
-        fields = ((_plain(name), conform(item_type, item)) for name, item in value.items())
+        fields = ((_unicode(name), conform(item_type, item)) for name, item in value.items())
     return {name: field for name, field in fields if field is not None}
 
 
@@ -553,7 +567,7 @@ _types = cache(get_type_hints)
 def _plain(value: Any, depth: int = 0) -> Any:
     """Return a value that JSON can represent: valid Unicode, 64-bit integers, plain types."""
     if isinstance(value, str):
-        return value.encode(errors="replace").decode()
+        return "<bytes>" if _BYTES.match(value) else _unicode(value)
     if value is None or isinstance(value, (bool, float)):
         return value
     if isinstance(value, int):
@@ -563,10 +577,14 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if depth >= _MAX_DEPTH:
         return MARK
     if isinstance(value, dict):
-        return {_plain(str(name)): _plain(item, depth + 1) for name, item in value.items()}
+        return {_unicode(name): _plain(item, depth + 1) for name, item in value.items()}
     if isinstance(value, (list, tuple, set)):
         return [_plain(item, depth + 1) for item in value]
     return _plain(str(value))
+
+
+def _unicode(text: Any) -> str:
+    return str(text).encode(errors="replace").decode()
 
 
 def _integer(value: Any) -> int | None:
@@ -614,6 +632,14 @@ def _picked(values: dict[Any, Any], *names: str) -> Record:
 # -- texts of Dask's objects -------------------------------------------------------------
 
 
+def _tasks(server: Record) -> dict[str, Record]:
+    """Return the tasks of a scheduler or worker by key, which are lists as text in a dump."""
+    return {
+        _key(_mapping(it).get("key", name)): _mapping(it)
+        for name, it in _mapping(server, "tasks").items()
+    }
+
+
 def _key(value: Any) -> str:
     """Return a key as text; dumps contain tuples as lists."""
     return value if isinstance(value, str) else str(_tuple(value))
@@ -628,10 +654,15 @@ def _key_of(shown: Any) -> str:
     found = _TASK.fullmatch(str(shown))
     if found is None:
         return _key(shown)
-    if found["key"][:1] in "'\"":
-        with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            return str(ast.literal_eval(found["key"]))
-    return found["key"]
+    key: str = found["key"]
+    return str(_literal(key)) if key[:1] in "'\"" else key
+
+
+def _literal(text: str) -> Any:
+    """Return the value of a Python literal, or another text as it is."""
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        return ast.literal_eval(text)
+    return text
 
 
 def _worker_of(shown: Any) -> str | None:

@@ -141,16 +141,17 @@ def test_a_trace_contains_what_the_dump_does(converted, rows_of, analyze):
     assert texts["die"] == "KilledWorker (pickled in the dump, not read)"
     assert rows_of(path, "SELECT count(*) FROM task_runs WHERE outcome = 'retried'") == [(3,)]
     held = {
-        as_key(key): (part["start"], part["stop"])
+        as_key(task["key"]): (part["start"], part["stop"])
         for worker in state["workers"].values()
-        for key, task in worker["tasks"].items()
+        for task in worker["tasks"].values()
         for part in task.get("startstops", ())
         if part["action"] == "compute" and task["state"] == "memory"
     }
     columns = "key, compute_start_t, compute_stop_t"
     found = rows_of(path, f"SELECT {columns} FROM task_runs WHERE compute_start_t IS NOT NULL")
-    assert len(found) >= 10  # half of the results were computed by the worker that died
-    assert {key: held[key] for key, *_ in found} == {key: tuple(ends) for key, *ends in found}
+    assert {key: tuple(ends) for key, *ends in found} == held
+    assert "('tuple', 0)" in held
+    assert rows_of(path, "SELECT DISTINCT package FROM packages WHERE differs") == []
 
     # It is valid, and lists what it lacks.
     assert analyze("check", path)[0] == 1
@@ -212,6 +213,7 @@ def test_every_line_is_valid_in_the_schema(convert):
         "priority": [0, 1, 2], "annotations": {"retries": 3, "note": CANARY}, "nbytes": 5,
         "type": "int", "who_has": ["<WorkerState 'tcp://w:1', name: 0>"], "run_id": 7,
     }  # fmt: skip
+    pickled = repr(CANARY.encode())  # distributed writes bytes as text
     worker = {"address": "tcp://w:1", "server_id": "W", "name": 0, "nthreads": 1}
     state = state_of(
         tasks={"a-1": task},
@@ -219,13 +221,19 @@ def test_every_line_is_valid_in_the_schema(convert):
         clients={"C": {"last_seen": T}},
         transition_counter=5,
         transition_log=[["a-1", "processing", "memory", {}, "task-finished-1", T + 3]],
-        events={"all": [[T + 1, {"action": "add-worker", "worker": "tcp://w:1", "x": b"y"}]]},
+        events={"all": [[T + 1, {"action": "run-function", "function": pickled, "x": b"y"}]]},
     )
 
     records = [json.loads(line) for line in convert(state).read_text().splitlines()]
 
     for record in records:
         assert not list(validator.iter_errors(record)), record
+    [event] = [record for record in records if record["kind"] == "event"]
+    assert event["payload"] == {
+        "action": "run-function",
+        "function": "<bytes>",
+        "x": "<1 bytes>",
+    }
     facts = [(r["section"], r["name"], r["value"]) for r in records if "section" in r]
     assert facts == [("scheduler", "address", "tcp://s:1"), ("scheduler", "id", "S")]
     [task] = [record for record in records if record["kind"] == "task"]
@@ -238,8 +246,14 @@ def test_what_a_dump_lacks_and_logs_of_workers(convert, rows_of):
     log = [["a", "waiting", "processing", {}, "s", T + 3]]
     workers = {name: {"address": name, "last_seen": T} for name in ("tcp://w:1", "tcp://w:2")}
     state = state_of(workers=workers, transition_log=log, transition_counter=1_001)
-    warning = f"Compute Failed\nKey: a\nargs: ('{CANARY}',)\nkwargs: {{}}\nTB"
-    logs = [["INFO", "no"], ["WARNING", warning]]
+    error = "Exception: \"ValueError('no')\"\nTraceback: '…'\n"
+    arguments = f"args: (array([1,\n{CANARY}]))\nkwargs: {{}}\n"  # distributed < 2024.12
+    logs = [
+        ["INFO", "no"],
+        ["WARNING", f"Compute Failed\nKey: a\n{arguments}{error}"],
+        ["WARNING", f"Compute Failed\nKey: a\nTask:  <Task 'a' f('{CANARY}')>\n{error}"],
+        ["WARNING", f"Run Failed\nFunction: f\n{arguments}"],
+    ]
     state["workers"] = {"tcp://w:1": "OSError('Timed out')", "tcp://w:2": {"logs": logs}}
 
     path = convert(state)
@@ -259,9 +273,51 @@ def test_what_a_dump_lacks_and_logs_of_workers(convert, rows_of):
         ),
     ]:
         assert loss in losses
-    [(payload,)] = rows_of(path, "SELECT payload FROM events WHERE topic = 'worker-log'")
-    message = "Compute Failed\nKey: a\nargs: (not imported)\nkwargs: (not imported)\nTB"
-    assert json.loads(payload) == {"level": "WARNING", "message": message}
+    payloads = rows_of(path, "SELECT payload FROM events WHERE topic = 'worker-log'")
+    assert [json.loads(payload) for (payload,) in payloads] == [
+        {"level": "WARNING", "message": message}
+        for message in (
+            f"Compute Failed\nKey: a\nargs: (not imported)\n{error}",
+            f"Compute Failed\nKey: a\nTask: (not imported)\n{error}",
+            "Run Failed\nFunction: f\nargs: (not imported)\n",
+        )
+    ]
+
+
+def test_a_trace_begins_with_the_log_of_the_scheduler(convert, rows_of, analyze):
+    """Each log keeps the newest entries: the oldest one is no start of a worker or a task."""
+    task = {"key": ["x", 0], "state": "memory", "who_has": ["<WorkerState 'w', name: 0>"]}
+    phase = {"action": "compute", "start": T + 50, "stop": T + 59}
+    state = state_of(
+        tasks={"['x', 0]": task, "y": {"state": "memory"}},
+        workers={"w": {"nthreads": 4, "last_seen": T + 60}},
+        clients={"C": {}},
+        transition_log=[
+            [["x", 0], "waiting", "processing", {}, "s", T + 50],
+            [["x", 0], "processing", "memory", {}, "task-finished-1", T + 59],
+        ],
+    )
+    moved = {"start": T + 58, "stop": T + 59, "who": "v", "keys": {"['x', 0]": 8, "[y]": 9}}
+    state["workers"]["w"] = {
+        "transition_counter": 10,
+        "log": [["y", "ready", "executing", "executing", {}, "s", T + 57]],
+        "tasks": {"['x', 0]": {"key": ["x", 0], "startstops": [phase]}},
+        "transfer_incoming_log": [moved],
+    }
+
+    path = convert(state)
+
+    assert rows_of(path, "SELECT start_t, stop_t FROM run") == [(T + 50, T + 60)]
+    assert rows_of(path, "SELECT added_t FROM workers") == [(T + 50,)]
+    assert rows_of(path, "SELECT DISTINCT t FROM raw.task") == [(T + 50,)]
+    assert rows_of(path, "SELECT key, compute_seconds FROM task_runs") == [("('x', 0)", 9.0)]
+    assert rows_of(path, "SELECT map_keys(keys) FROM transfers") == [(["('x', 0)", "[y]"],)]
+    assert rows_of(path, "SELECT records, detail FROM loss WHERE records > 0") == [
+        (9, "worker_transition: the log of w keeps the last 1")
+    ]
+    _, out, _ = analyze(path)
+    assert "joined late" not in out
+    assert "The recording ended because the cluster dump was written." in out
 
 
 def test_malformed_values_are_skipped(convert, rows_of):

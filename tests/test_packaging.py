@@ -77,6 +77,12 @@ def test_the_recipe_has_the_requirements_of_the_recorder_and_the_analysis():
     ]
 
 
+def test_one_extra_installs_all_that_a_store_needs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert "roast-trace[analyze]" in project["optional-dependencies"]["store"]
+
+
 def test_github_files_are_valid_and_call_targets_that_exist():
     files = [*(ROOT / ".github").rglob("*.yml")]
     loaded = {path.name: yaml.safe_load(path.read_text()) for path in files}

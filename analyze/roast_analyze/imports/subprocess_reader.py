@@ -33,7 +33,8 @@ def read_lines(path: Path, module: str, expected: str) -> Iterator[IO[bytes]]:
     with TemporaryFile() as lines:
         try:
             done = subprocess.run(  # noqa: S603 - this interpreter and package
-                [sys.executable, "-m", f"roast_analyze.imports.{module}", str(path)],
+                # Modules in the working directory must not replace those of Python.
+                [sys.executable, "-P", "-m", f"roast_analyze.imports.{module}", str(path)],
                 # A reader must not wait for input, and threads would count against the memory
                 # limit.
                 stdin=subprocess.DEVNULL,

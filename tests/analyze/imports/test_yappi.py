@@ -50,6 +50,15 @@ def test_totals_and_functions_are_yappis(saved, trace, rows_of, analyze, format_
         assert rows_of(trace, query) == sorted(functions)
 
 
+def test_modules_in_the_working_directory_are_not_run(saved, trace, analyze, monkeypatch):
+    (trace.parent / "json.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(trace.parent)
+
+    code, _, error = analyze("import", "yappi", saved[0] / "work.ystat", "--into", trace)
+
+    assert (code, error) == (0, "")
+
+
 def test_coroutines_and_threads(saved, trace, rows_of, analyze):
     for name in ("work.ystat", "without_flags.ystat"):
         analyze("import", "yappi", saved[0] / name, "--into", trace)

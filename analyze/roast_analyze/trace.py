@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from roast_analyze.errors import TraceError
 from roast_analyze.flamegraph import Flamegraph, stacks_of
@@ -207,10 +207,10 @@ class Trace(Session):
     def what_if(
         self,
         *,
-        workers: Sequence[int] = (),
-        threads: Sequence[int] = (),
-        chunk_sizes: Sequence[int | Literal["auto"]] = (),
-        without: Sequence[str] = (),
+        workers: int | Sequence[int] = (),
+        threads: int | Sequence[int] = (),
+        chunk_sizes: int | Literal["auto"] | Sequence[int | Literal["auto"]] = (),
+        without: str | Sequence[str] = (),
     ) -> pl.DataFrame:
         """Predict the wall time under other conditions, by simulating the recorded run.
 
@@ -219,12 +219,12 @@ class Trace(Session):
 
         Parameters
         ----------
-        workers, threads : sequence of int
+        workers, threads : int or sequence of int
             Numbers of workers, and of threads per worker.
-        chunk_sizes : sequence of int or 'auto'
+        chunk_sizes : int, 'auto' or sequence of these
             Events per chunk of a coffea Runner; ``"auto"`` is the recommendation of the view
             ``chunk_costs``.
-        without : sequence of str
+        without : str or sequence of str
             What to remove: ``stragglers``, ``failures``, ``transfers``, ``scheduler`` or
             ``client-gaps``; several joined by ``+`` are removed together.
 
@@ -249,7 +249,9 @@ class Trace(Session):
         from roast_analyze.notebook import DisplayedFrame, predictions_to_html
         from roast_analyze.what_if import predict
 
-        predictions = predict(self, workers, threads, chunk_sizes, without)
+        given = (workers, threads, chunk_sizes, without)
+        changes: list[Any] = [[it] if isinstance(it, int | str) else it for it in given]
+        predictions = predict(self, *changes)
         return DisplayedFrame(predictions, partial(predictions_to_html, predictions))
 
     def _repr_html_(self) -> str:

@@ -41,6 +41,7 @@ _MAX_SIMULATIONS: Final = 9
 #: Limits of a scenario: simulating more takes minutes, and gigabytes of memory.
 _MAX_WORKERS: Final = 10_000
 _MAX_THREADS: Final = 1_000
+_MAX_CHUNKS: Final = 1_000_000
 
 #: Columns of :func:`predict`.
 COLUMNS: Final = pl.Schema(
@@ -119,8 +120,10 @@ def predict(
                     "no chunk size can be recommended from this trace: use a number instead of "
                     "auto; the note of the view chunk_costs has the reason"
                 )
-            if sizes[-1] < 1:
-                raise TraceError(f"invalid chunk size {size}: use 1 or more")
+            events = sum(chunk.events for chunk in recorded.chunks)
+            least = max(math.ceil(events / _MAX_CHUNKS), 1)
+            if sizes[-1] < least:
+                raise TraceError(f"invalid chunk size {sizes[-1]}: use {least:,} or more")
         recorded_threads = {worker.nthreads for worker in recorded.plan.workers}
         # The recorded number is the recorded run, with the departures of its workers.
         scenarios = [

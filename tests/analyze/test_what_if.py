@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from roast_analyze import Trace
+from roast_analyze import Trace, what_if
 from roast_analyze.algorithms.plan import Presence, Submission
 from roast_analyze.algorithms.simulation import simulate
+from roast_analyze.errors import TraceError
 from roast_analyze.recorded_runs import recorded_runs
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -306,7 +307,7 @@ def test_samples_are_replayed():
     """Runs with failures, a lost worker, successive graphs, transfers and a shuffle."""
     names = ("coffea", "coffea_failures", "image_pipeline", "shuffle_reduce")
     with Trace(*(SAMPLES / f"{name}.jsonl.zst" for name in names)) as trace:
-        frame = trace.what_if(workers=[3])
+        frame = trace.what_if(workers=3)
 
     assert frame["trace_id"].n_unique() == 4
     assert frame["replay_error"].abs().max() < 0.1
@@ -319,6 +320,16 @@ def test_chunk_sizes_of_a_sample():
     # Small chunks have more fixed cost; large ones are too few for all threads.
     assert usual["wall_seconds"] < small["wall_seconds"]
     assert usual["critical_path_seconds"] < large["critical_path_seconds"]
+
+
+def test_chunk_sizes_are_limited(monkeypatch):
+    monkeypatch.setattr(what_if, "_MAX_CHUNKS", 100)
+    with Trace(SAMPLES / "coffea.jsonl.zst") as trace:
+        [(events,)] = trace.rows("SELECT events FROM run")
+
+        with pytest.raises(TraceError, match=r"invalid chunk size 100: use [0-9,]+ or more"):
+            trace.what_if(chunk_sizes=100)
+        assert trace.what_if(chunk_sizes=-(-events // 100)).height == 2
 
 
 @pytest.mark.exhaustive

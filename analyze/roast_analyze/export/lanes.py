@@ -20,14 +20,15 @@ class Slice:
 def assign_lanes(slices: Iterable[Slice], tolerance: int = 0) -> Iterator[tuple[int, Slice]]:
     """Yield each slice with the number of a lane on which it overlaps no other slice.
 
-    The slices are in order of their starts. An overlap on lane 0 of up to `tolerance` is cut
-    off at the start of the next slice; a slice that overlaps by more is assigned to another
-    lane.
+    The slices are in order of their starts. An overlap on lane 0 of up to `tolerance`, and up
+    to a quarter of the earlier slice, is cut off at the start of the next slice; a slice that
+    overlaps by more is assigned to another lane.
     """
     last: Slice | None = None  # of lane 0; not yielded before the next one may cut it
     others: list[tuple[int, int]] = []  # stop and number of further lanes, as a heap
     for slice_ in slices:
-        if last is None or last.start < slice_.start >= last.stop - tolerance:
+        cut = 0 if last is None else min(tolerance, (last.stop - last.start) // 4)
+        if last is None or last.start < slice_.start >= last.stop - cut:
             if last is not None:
                 yield 0, replace(last, stop=min(last.stop, slice_.start))
             last = slice_

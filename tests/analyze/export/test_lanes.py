@@ -14,8 +14,10 @@ from roast_analyze.export.lanes import Slice, assign_lanes
         # Slices that follow each other share a lane.
         (0, [(0, 5), (5, 6), (9, 10)], [(0, 0, 5), (0, 5, 6), (0, 9, 10)]),
         # A small overlap is cut, a longer one needs another lane.
-        (2, [(0, 7), (5, 9)], [(0, 0, 5), (0, 5, 9)]),
+        (2, [(0, 8), (6, 9)], [(0, 0, 6), (0, 6, 9)]),
         (2, [(0, 8), (5, 9), (9, 10)], [(0, 0, 8), (0, 9, 10), (1, 5, 9)]),
+        # Coroutines: most of a slice cannot be cut.
+        (9, [(0, 8), (5, 9)], [(0, 0, 8), (1, 5, 9)]),
         # Slices with the same start cannot be cut.
         (9, [(0, 1), (0, 1), (0, 1)], [(0, 0, 1), (1, 0, 1), (2, 0, 1)]),
         # Other lanes are reused.

@@ -100,10 +100,10 @@ WHERE start_t IS NOT NULL AND destination IS NOT NULL AND {condition}
 ORDER BY worker, start, stop
 """
 
-# Reported with the end of each task, also if transfers are not recorded.
+# Reported with the end of each task: all that is known if transfers are not recorded.
 _FETCHES: Final = """
 SELECT worker, key AS for_task, source, start_t AS start, stop_t AS stop
-FROM task_phases
+FROM task_phases ANTI JOIN transfers USING (trace_id)
 WHERE action = 'transfer' AND start_t IS NOT NULL AND {condition}
 ORDER BY worker, start, stop
 """
@@ -150,7 +150,6 @@ def events(trace: Session, scope: Scope) -> Iterator[Event]:
     # The prefixes with the most time get the most distinct colors.
     colors = {prefix: _COLORS[rank % len(_COLORS)] for rank, (prefix,) in enumerate(prefixes)}
     task = partial(_task, colors=colors)
-    [(recorded,)] = trace.rows("SELECT count(*) FROM transfers")
     for group in _groups(trace, scope):
         computed = group.condition(begin="compute_start_t", end="compute_stop_t")
         yield from processes.slices("thread", rows(trace, _TASKS, computed), task, JITTER)
@@ -159,20 +158,19 @@ def events(trace: Session, scope: Scope) -> Iterator[Event]:
         yield from processes.slices("thread", rows(trace, _CHUNKS_ALONE, alone), task, JITTER)
         # Fetches of inputs have the prefix of the task that waits; recorded transfers, that of
         # the data.
-        moved = group.condition(begin="start_t", end="stop_t")
-        if recorded:
-            moved = group.condition(
-                workers=("destination",), prefix=MOVES_PREFIX, begin="start_t", end="stop_t"
-            )
-        transfers = rows(trace, _TRANSFERS if recorded else _FETCHES, moved)
-        yield from processes.slices("transfer", transfers, _transfer)
+        fetched = group.condition(begin="start_t", end="stop_t")
+        yield from processes.slices("transfer", rows(trace, _FETCHES, fetched), _transfer)
+        moved = group.condition(
+            workers=("destination",), prefix=MOVES_PREFIX, begin="start_t", end="stop_t"
+        )
+        yield from processes.slices("transfer", rows(trace, _TRANSFERS, moved), _transfer)
         sampled = group.condition(prefix=None, begin="t", end="t")
         yield from processes.counters(rows(trace, _SAMPLES, sampled))
     yield from processes.metadata()
 
 
 def _groups(trace: Session, scope: Scope) -> list[Scope]:
-    """Split a scope into groups of workers; rows without a worker are in the first."""
+    """Split a scope into groups of workers; the first is of the rows without a worker."""
     groups: list[list[str]] = []
     room = 0
     for address, runs in trace.rows(
@@ -187,6 +185,8 @@ def _groups(trace: Session, scope: Scope) -> list[Scope]:
         room -= runs
     if len(groups) < 2:
         return [scope]
+    if scope.workers is None:
+        groups.insert(0, [])
     return [replace(scope, workers=tuple(group)) for group in groups]
 
 

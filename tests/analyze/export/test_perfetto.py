@@ -80,8 +80,11 @@ def test_a_recorded_run(events, name):
     assert all(name.startswith(("thread 1", "transfers ")) for name in lanes)
 
 
-def test_groups_of_workers_do_not_change_the_events(events, monkeypatch):
-    with Trace(SAMPLES / "coffea.jsonl.zst") as trace:
+def test_groups_of_workers_do_not_change_the_events(
+    events, monkeypatch, write_trace, task, run
+):
+    nowhere = write_trace(task("a"), *run("a", 1.0, 2.0, worker=None), trace_id="nowhere")
+    with Trace(SAMPLES / "coffea.jsonl.zst", nowhere) as trace:
         together = events(trace)
         monkeypatch.setattr(perfetto, "GROUP_RUNS", 1)
         apart = events(trace)
@@ -197,6 +200,21 @@ def test_recorded_transfers_are_exported_once(events, open_trace, task, run):
     assert transfer["args"] == {"source": "w2", "bytes": 9, "results": 1, "key": "a-1"}
     assert slices(events(trace, prefix="b"), "transfer") == []
     assert len(slices(events(trace, prefix="a"), "transfer")) == 1
+
+
+def test_each_trace_has_recorded_transfers_or_those_of_tasks(events, write_trace, run):
+    moved = {"start_t": 1.0, "stop_t": 2.0, "source": "w2", "destination": "w1", "nbytes": 9}
+    fetched = {"phases": [("transfer", 1.0, 2.0, "w4")]}
+    recorded = write_trace(
+        *run("b", 0.5, 3.0, "w1", **fetched), {"kind": "transfer", "t": 2.0, **moved}
+    )
+    reported = write_trace(
+        *run("b", 0.5, 3.0, "w3", **fetched), name="reported.jsonl", trace_id="reported"
+    )
+    with Trace(recorded, reported) as trace:
+        found = slices(events(trace), "transfer")
+
+    assert sorted(e["name"] for e in found) == ["from w2", "from w4"]
 
 
 def test_counters(events, open_trace, sample):

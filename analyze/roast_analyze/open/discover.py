@@ -132,7 +132,9 @@ def find_inputs(names: Iterable[Path]) -> Inputs:
         kept.append(best)
         for other in others:
             is_contained = best.begins_with(other)
-            difference = "contains all its records" if is_contained else "is longer and differs"
+            difference = (
+                "contains all its records" if is_contained else "is not shorter and differs"
+            )
             detail = (
                 f"{other.path.name} was skipped in favor of {best.path.name}, "
                 f"which {difference}"
@@ -200,7 +202,7 @@ def segment_paths(name: Path) -> list[Path]:
     """Return the files of a trace, in the order of their names.
 
     The name is that of a file or of a folder of segments, or, if no such path exists, a pattern
-    (``*``, ``?``, ``[…]``, ``**``).
+    (``*``, ``?``, ``[…]``, ``**``) for files with the suffixes of traces, or else for others.
     """
     return [path for part in _parts(name) for path in _parts(part)]
 
@@ -224,7 +226,9 @@ def _parts(name: Path) -> list[Path]:
         raise TraceNotFound(
             f"{str(name)!r} does not exist: name a trace file or a folder of segments"
         )
-    return sorted(matches, key=_natural_order)
+    # A trace can lie beside its report, or beside results of queries.
+    named = [match for match in matches if match.name.endswith(SUFFIXES) or match.is_dir()]
+    return sorted(named or matches, key=_natural_order)
 
 
 def trace_name(path: Path) -> str:

@@ -40,7 +40,8 @@ def test_folders_and_patterns(tmp_path, segment, keys_and_losses):
     segment("run-2/1.jsonl", trace_id="B")
     segment("run-2/2.jsonl", trace_id="C")
     segment("other.jsonl", trace_id="D")
-    # Other files of a folder are ignored.
+    # Other files are ignored.
+    (tmp_path / "run-1.txt").write_text("hello")
     (tmp_path / "run-2" / "notes.txt").write_text("hello")
     (tmp_path / "run-2" / "._1.jsonl").write_bytes(b"\0")
     (tmp_path / "run-2" / "3.jsonl").mkdir()
@@ -49,6 +50,8 @@ def test_folders_and_patterns(tmp_path, segment, keys_and_losses):
     assert found(tmp_path / "run-2") == in_folder
     assert found(tmp_path / "run-*") == [("A", 1, "run-1.jsonl"), *in_folder]
     assert found(tmp_path / "**" / "1.jsonl") == in_folder[:1]
+    segment("copy-1")
+    assert found(tmp_path / "copy-*") == [("T", 1, "copy-1")]
     with pytest.raises(TraceNotFound, match=r"x\*' does not exist: name a trace file"):
         find_inputs([tmp_path / "x*"])
     expected = ["a-run-2/1.jsonl", "a-run-2/2.jsonl"], []
@@ -102,7 +105,7 @@ def test_of_several_files_of_a_segment_the_longest_is_read(tmp_path, segment, ke
     assert sorted(losses, key=str) == [
         ("duplicate segment", 0, skipped.format("a.jsonl", "contains all its records")),
         ("duplicate segment", 0, skipped.format("n.jsonl.zst", "contains all its records")),
-        ("duplicate segment", None, skipped.format("b.jsonl", "is longer and differs")),
+        ("duplicate segment", None, skipped.format("b.jsonl", "is not shorter and differs")),
     ]
 
 

@@ -124,9 +124,13 @@ WHERE results.end_seq < needs.seq AND coalesce(results.next_seq > needs.seq, tru
 
 
 def waits_of_traces(trace: Session) -> Iterator[tuple[str, float, float, Waits | None]]:
-    """Return identity, start, end and waits of each trace; waits are None without attempts."""
+    """Return identity, start, end and waits of each trace; waits are None without attempts.
+
+    A trace that was cut within its first line has no times, and is left out.
+    """
     for trace_id, start_t, stop_t in trace.rows(
-        "SELECT trace_id, start_t, stop_t FROM _trace_range ORDER BY trace_id"
+        "SELECT trace_id, start_t, stop_t FROM _trace_range "
+        "WHERE start_t IS NOT NULL ORDER BY trace_id"
     ):
         attempts = trace.sql(_ATTEMPTS, {"trace_id": trace_id, "first_chunk": FIRST_CHUNK}).pl()
         waits = None

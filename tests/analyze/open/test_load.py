@@ -272,12 +272,14 @@ def test_a_cut_file_loses_only_its_last_line_or_frame(facts, lines, task):
     ],
 )
 def test_a_file_cut_within_its_first_line_is_an_empty_trace(
-    facts, lines, task, suffix, nbytes, reason
+    facts, lines, task, tmp_path, suffix, nbytes, reason
 ):
     keys, losses = facts(COMPRESS[suffix](lines(task("a")))[:nbytes], f"t.{suffix}")
 
     assert keys == []
     assert [loss[0] for loss in losses] == [reason, "no header", "no trailer"]
+    with Trace(tmp_path / f"t.{suffix}") as trace:
+        assert trace.rows("FROM critical_path") == []
 
 
 def test_a_damaged_frame_loses_only_that_frame(facts, lines, task):

@@ -171,17 +171,15 @@ def _print_line(text: str) -> None:
 
 
 def _list(store: Store) -> None:
-    from datetime import UTC, datetime
-
     from roast_analyze.commands.terminal import print_out, table
-    from roast_analyze.report.quantities import seconds
+    from roast_analyze.report.quantities import minute, seconds
 
     rows = []
     for run in store.runs().iter_rows(named=True):
-        t = run["start_t"]
-        start = "" if t is None else f"{datetime.fromtimestamp(t, UTC):%F %R}"
-        name = run["label"] or run["program"]
-        rows.append((run["trace_id"], start, name, run["owner"], seconds(run["wall_seconds"])))
+        start, wall = minute(run["start_t"]), seconds(run["wall_seconds"])
+        rows.append(
+            (run["trace_id"], start, run["label"] or run["program"], run["owner"], wall)
+        )
     # More columns would wrap trace_ids, which are copied, in a terminal of 80 columns.
     columns = [">trace_id", ">start (UTC)", "label or program", "owner", ">wall time"]
     print_out(table(columns, rows))

@@ -127,6 +127,16 @@ def instant(t: float | None, utc_offset_seconds: float | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} ({zone.tzname(None)})"
 
 
+def minute(t: float | None) -> str:
+    """Format an instant in UTC, to the minute and without the zone."""
+    if not _is_known(t):
+        return UNKNOWN
+    try:
+        return f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return f"{t} s since 1970"
+
+
 def series(parts: Sequence[str]) -> str:
     """Join parts of a sentence, such as: a, b and c."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

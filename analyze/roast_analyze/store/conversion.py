@@ -54,7 +54,7 @@ MEMORY_LIMIT: Final = "512MiB"
 #: Minimum number of rows of a row group that ends with its trace.
 _LEAST_GROUP_ROWS: Final = 2**12
 
-#: Month of a trace whose records have no time.
+#: Month of a trace whose records have no time, or one that is not a date.
 _NO_MONTH: Final = "unknown"
 
 
@@ -169,7 +169,9 @@ def _convert(digests: Mapping[Source, str], store: Location, threads: int | None
         sources = {trace_id: by_path[path] for trace_id, path, _ in found}
         by_month: dict[str, dict[str, int]] = {}  # additions of the traces of each month
         for trace_id, _, t in found:
-            month = _NO_MONTH if t is None else f"{datetime.fromtimestamp(t, UTC):%Y-%m}"
+            month = _NO_MONTH
+            with suppress(TypeError, ValueError, OverflowError, OSError):
+                month = f"{datetime.fromtimestamp(t, UTC):%Y-%m}"
             by_month.setdefault(month, {})[trace_id] = sources[trace_id].addition
         # Comments of the columns of each table; the comment of a table has no column name.
         comments = {

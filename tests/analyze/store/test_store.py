@@ -142,6 +142,20 @@ def test_a_store_of_an_older_version_gets_all_columns(store, write_run):
     assert store.add([write_run("A")]).added == 1
 
 
+def test_runs_whose_start_is_not_a_date(store, write_run, tmp_path, analyze):
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(write_run("A").read_bytes()[:20])
+    milliseconds = write_run("M", start=1000 * JANUARY)
+
+    assert store.add([cut, milliseconds, write_run("J", start=JANUARY)]).added == 3
+
+    found = store.runs().select("trace_id", "month").rows()
+    assert found == [("M", "unknown"), ("J", "2026-01"), ("cut", "unknown")]
+    for words in ("store", "list", store.path), (store.path, "--html", tmp_path / "s.html"):
+        assert analyze(*words)[0] == 0
+    assert "1769817600000.0 s since 1970" in (tmp_path / "s.html").read_text()
+
+
 def test_rows_of_an_interrupted_addition_are_invisible_until_it_is_repeated(store, write_run):
     store.add([write_run("A")])
     place = Location.of(store.path)

@@ -28,6 +28,8 @@ _HEIGHT_PX: Final = 300
 #: Height of a panel with a change.
 _PANEL_PX: Final = 180
 _DAY: Final = 86400.0
+#: In the year 9892: the last date, with a margin, is before the year 10000.
+_LAST_T: Final = 2.5e11
 #: Lengths of time buckets in seconds.
 _WIDTHS: Final = (
     10.0, 60.0, 600.0, 1800.0, _DAY / 24, _DAY / 12, _DAY / 8, _DAY / 4, _DAY / 2,
@@ -43,6 +45,7 @@ _USES: Final = {
 
 def core_hours(runs: pl.DataFrame) -> Figure:
     """Draw the core-hours of rows of view ``runs`` over time, by use, in equal buckets."""
+    runs = _dated(runs)
     start_t, stop_t, width, middle = _buckets(runs)
     kept, compute = pl.col("kept_hours"), pl.col("compute_hours")
     buckets = (
@@ -84,6 +87,7 @@ def core_hours(runs: pl.DataFrame) -> Figure:
 
 def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
     """Draw the wall time of programs over time, a row each, relative to its median."""
+    runs = _dated(runs)
     start_t, stop_t, _, middle = _buckets(runs)
     relative = pl.col("wall_seconds") / pl.col("wall_seconds").median().over("program")
     buckets = (
@@ -195,6 +199,11 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
             **layout.title_place(top - 0.15 / len(found)),
         )
     return figure.update_layout(**axes)
+
+
+def _dated(runs: pl.DataFrame) -> pl.DataFrame:
+    """Leave out runs without a start, or with one that is not a date."""
+    return runs.filter(pl.col("start_t").is_between(0.0, _LAST_T))
 
 
 def _buckets(runs: pl.DataFrame) -> tuple[float, float, float, pl.Expr]:

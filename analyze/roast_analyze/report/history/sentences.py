@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.algorithms.change_points import MIN_SIDE
@@ -105,4 +104,5 @@ def slow(tested: int, noun: str) -> str:
 
 def date(t: float | None) -> str:
     """Format the start of a run, in UTC to the minute."""
-    return q.UNKNOWN if t is None else f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M} UTC"
+    text = q.minute(t)
+    return text if text == q.UNKNOWN else f"{text} UTC"

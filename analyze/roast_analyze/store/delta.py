@@ -7,9 +7,10 @@ each other fail, and are repeated with the new content of the table.
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -46,6 +47,11 @@ _RUNS_FILES: Final = 10
 
 #: Commits between checkpoints of a table's log: a reader opens the commits after the last one.
 _CHECKPOINT_COMMITS: Final = 10
+
+#: Errors of Delta Lake, pyarrow and the file system.
+_ERRORS: Final = (DeltaError, pa.ArrowException, OSError)
+#: What separates the causes in a message of Delta Lake.
+_CAUSE: Final = re.compile(r"\s*\x1b\[31m↳\x1b\[0m\s*")
 
 #: Application id under which Delta Lake records how many additions were numbered.
 _NUMBERS: Final = "roast.additions"
@@ -121,20 +127,37 @@ class Location:
 
         return pafs.PyFileSystem(DeltaStorageHandler(self.table(table), self.options))
 
+    @contextmanager
+    def reading(self, name: str) -> Iterator[None]:
+        """Raise NotAStore if a table cannot be read in the block."""
+        try:
+            yield
+        except _ERRORS as error:
+            raise NotAStore(
+                f"cannot read {self.table(name)!r} ({_reason(error)}): check its files and "
+                "your permissions"
+            ) from None
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[None]:
+        """Raise NotWritable if a table cannot be written in the block."""
+        try:
+            yield
+        except _ERRORS as error:
+            raise NotWritable(
+                f"cannot write {self.table(name)!r} ({_reason(error)}): name a folder or a URL "
+                "that you can write to"
+            ) from None
+
     def open(self, name: str) -> deltalake.DeltaTable | None:
         """Open a table; return None if it does not exist."""
-        try:
+        with self.reading(name), suppress(TableNotFoundError):
             return deltalake.DeltaTable(self.table(name), storage_options=self.options)
-        except TableNotFoundError:
-            return None
+        return None
 
     def open_runs(self) -> deltalake.DeltaTable:
         """Open the table of runs; raise NotAStore if it does not exist."""
-        try:
-            runs = self.open(RUNS)
-        except (DeltaError, OSError) as error:
-            reason = str(error).partition("\n")[0]
-            raise NotAStore(f"cannot read {self.uri!r}: {reason}") from None
+        runs = self.open(RUNS)
         if runs is None:
             raise NotAStore(
                 f"{self.uri!r} is not a store: create it with roast-analyze store add"
@@ -143,17 +166,11 @@ class Location:
 
     def create_runs(self, schema: Callable[[], pa.Schema]) -> None:
         """Create the table of runs if it is missing; raise NotWritable if that fails."""
-        try:
-            table = self.open(RUNS)
-            # Until the first addition, a table of an older version has few columns.
-            if table is None or not table.file_uris():
+        table = self.open(RUNS)
+        # Until the first addition, a table of an older version has few columns.
+        if table is None or not table.file_uris():
+            with self.writing(RUNS):
                 self.create(RUNS, schema())
-        except (DeltaError, OSError) as error:
-            reason = str(error).partition("\n")[0]
-            raise NotWritable(
-                f"cannot create the store {self.uri!r} ({reason}): name a folder or a URL that "
-                "you can write to"
-            ) from None
 
     def create(self, name: str, schema: pa.Schema) -> deltalake.DeltaTable:
         """Open a table, after creating it or adding the columns that it lacks."""
@@ -197,7 +214,7 @@ class Location:
 
         for name in by_table:
             # Another process may create the table at the same time.
-            _repeated(partial(append, name))
+            self._repeat(name, partial(append, name))
 
     def reserve(self, count: int) -> int:
         """Return the first of `count` numbers that no other addition has or will have."""
@@ -218,7 +235,7 @@ class Location:
             )
             return used + 1
 
-        return _repeated(reserve)
+        return self._repeat(RUNS, reserve)
 
     def merge_runs(
         self, new: pa.Table, choose: Callable[[Sequence[dict[str, Any]]], Sequence[int]]
@@ -246,19 +263,29 @@ class Location:
                     streamed_exec=False,
                 ).when_matched_update_all().when_not_matched_insert_all().execute()
 
-        _repeated(merge)
+        self._repeat(RUNS, merge)
 
     def compact_runs(self) -> None:
         """Merge the files of ``runs``, to which each commit adds one."""
         table = self.open(RUNS)
         if table and len(table.file_uris()) > _RUNS_FILES:
             # The process with the conflicting commit will merge them.
-            with suppress(CommitFailedError):
+            with self.writing(RUNS), suppress(CommitFailedError):
                 table.optimize.compact()
 
     def delete_runs(self, trace_ids: Sequence[str]) -> None:
         """Delete rows of ``runs`` in one commit."""
-        _repeated(lambda: self.open_runs().delete(_is_one_of(trace_ids)))
+        self._repeat(RUNS, lambda: self.open_runs().delete(_is_one_of(trace_ids)))
+
+    def _repeat(self, name: str, commit: Callable[[], _Result]) -> _Result:
+        """Repeat a commit to a table while other processes commit to it."""
+        with self.writing(name):
+            for attempt in range(1, _ATTEMPTS):
+                with suppress(CommitFailedError):
+                    return commit()
+                # The pause grows, because many processes may commit.
+                time.sleep(_PAUSE_SECONDS * attempt)
+            return commit()
 
     def read_runs(
         self,
@@ -268,10 +295,10 @@ class Location:
     ) -> pa.Table:
         """Return rows of ``runs``, or of a version of it: all, or those of some traces."""
         predicate = None if trace_ids is None else _is_one_of(trace_ids)
-        reader = (table or self.open_runs()).scan(
-            columns=list(columns) if columns else None, predicate=predicate
-        )
-        return pa.table(pa.RecordBatchReader.from_stream(reader).read_all())
+        table = table or self.open_runs()
+        with self.reading(RUNS):
+            reader = table.scan(columns=list(columns) if columns else None, predicate=predicate)
+            return pa.table(pa.RecordBatchReader.from_stream(reader).read_all())
 
     def files(self, name: str, additions: Sequence[int] | None) -> list[str]:
         """Return the files of a table that can have rows of some additions, or all files."""
@@ -310,11 +337,6 @@ def data_files(table: deltalake.DeltaTable) -> pa.Table:
     return pa.table(table.get_add_actions(flatten=True))
 
 
-def _repeated(commit: Callable[[], _Result]) -> _Result:
-    """Repeat a commit while other processes commit to the same table."""
-    for attempt in range(1, _ATTEMPTS):
-        with suppress(CommitFailedError):
-            return commit()
-        # The pause grows, because many processes may commit.
-        time.sleep(_PAUSE_SECONDS * attempt)
-    return commit()
+def _reason(error: Exception) -> str:
+    """Return the causes of an error in one line, without the stack."""
+    return _CAUSE.sub(": ", str(error)).partition("\n")[0]

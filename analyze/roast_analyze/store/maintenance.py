@@ -10,11 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import WriterProperties
 from deltalake.exceptions import CommitFailedError
 
+from roast_analyze.errors import NotAStore
 from roast_analyze.store.delta import Location, data_files
 from roast_analyze.store.layout import ADDITION, GROUP_ROWS, MONTH, RAW, RUNS, VIEWS
 
@@ -58,10 +58,11 @@ def check_tables(place: Location) -> list[Problem]:
         }
         try:
             table = place.open(name)
-            found = {} if table is None else _rows_by_addition(table)
+            with place.reading(name):
+                found = {} if table is None else _rows_by_addition(table)
         # One broken file must not hide problems of other tables.
-        except (OSError, pa.ArrowInvalid) as error:
-            problems.append(Problem(name, "", f"a file cannot be read: {error}"))
+        except NotAStore as error:
+            problems.append(Problem(name, "", str(error)))
             continue
         for addition, (trace_id, rows) in expected.items():
             if found.get(addition, 0) != rows:
@@ -81,44 +82,51 @@ def compact_tables(place: Location, grace_hours: float, listener: Listener) -> N
     for i, name in enumerate(names):
         listener(f"compacting {name}", i / len(names))
         table = place.open(name)
-        if table is None:
-            continue
-        # Rows of runs are deleted when a trace is removed or replaced.
-        if name != RUNS:
-            # Rows of invalid additions, but only in old files: newer ones may belong to an
-            # addition that is about to be committed.
-            oldest = (time.time() - grace_hours * _HOUR_SECONDS) * 1000
-            files = data_files(table)
-            is_old = pc.less_equal(files["modification_time"], oldest)
-            paths = set(files.filter(is_old)["path"].to_pylist())
-            if unused := _rows_by_addition(table, paths).keys() - valid:
-                table.delete(f"{ADDITION} IN ({', '.join(map(str, sorted(unused)))})")
-        small = Counter(
-            file[f"partition.{MONTH}"]
-            for file in data_files(table).to_pylist()
-            if file["size_bytes"] < FILE_BYTES / 2
-        )
-        for month in sorted(month for month, files in small.items() if files > 1):
-            with suppress(CommitFailedError):  # another process has merged these files
-                # In the order of additions, so that a query of one trace skips most row groups.
-                table.optimize.z_order(
-                    [ADDITION],
-                    partition_filters=[(MONTH, "=", month)],
-                    target_size=FILE_BYTES,
-                    writer_properties=WriterProperties(
-                        compression="ZSTD", max_row_group_size=GROUP_ROWS
-                    ),
-                )
-        table.vacuum(
-            # The library accepts only whole hours.
-            retention_hours=math.ceil(grace_hours),
-            dry_run=False,
-            enforce_retention_duration=False,
-            full=True,
-        )
-        # Readers then need no commits from before.
-        table.create_checkpoint()
-        table.cleanup_metadata()
+        if table is not None:
+            with place.writing(name):
+                _compact(name, table, valid, grace_hours)
+
+
+def _compact(
+    name: str, table: deltalake.DeltaTable, valid: set[int], grace_hours: float
+) -> None:
+    """Merge the files of one table, and drop rows of additions that are not valid."""
+    # Rows of runs are deleted when a trace is removed or replaced.
+    if name != RUNS:
+        # Rows of invalid additions, but only in old files: newer ones may belong to an
+        # addition that is about to be committed.
+        oldest = (time.time() - grace_hours * _HOUR_SECONDS) * 1000
+        files = data_files(table)
+        is_old = pc.less_equal(files["modification_time"], oldest)
+        paths = set(files.filter(is_old)["path"].to_pylist())
+        if unused := _rows_by_addition(table, paths).keys() - valid:
+            table.delete(f"{ADDITION} IN ({', '.join(map(str, sorted(unused)))})")
+    small = Counter(
+        file[f"partition.{MONTH}"]
+        for file in data_files(table).to_pylist()
+        if file["size_bytes"] < FILE_BYTES / 2
+    )
+    for month in sorted(month for month, files in small.items() if files > 1):
+        with suppress(CommitFailedError):  # another process has merged these files
+            # In the order of additions, so that a query of one trace skips most row groups.
+            table.optimize.z_order(
+                [ADDITION],
+                partition_filters=[(MONTH, "=", month)],
+                target_size=FILE_BYTES,
+                writer_properties=WriterProperties(
+                    compression="ZSTD", max_row_group_size=GROUP_ROWS
+                ),
+            )
+    table.vacuum(
+        # The library accepts only whole hours.
+        retention_hours=math.ceil(grace_hours),
+        dry_run=False,
+        enforce_retention_duration=False,
+        full=True,
+    )
+    # Readers then need no commits from before.
+    table.create_checkpoint()
+    table.cleanup_metadata()
 
 
 def _rows_by_addition(

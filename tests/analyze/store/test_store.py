@@ -3,8 +3,10 @@
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 
 import duckdb
 import polars as pl
@@ -14,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from roast_analyze import Store, Trace
-from roast_analyze.errors import MissingExtra, NotAStore, UnknownTrace
+from roast_analyze.errors import MissingExtra, NotAStore, NotWritable, UnknownTrace
 from roast_analyze.store import delta
 from roast_analyze.store.conversion import Source, convert
 from roast_analyze.store.delta import Location
@@ -248,6 +250,38 @@ def test_removed_traces_are_gone_at_once_and_their_files_when_compacted(store, w
     assert rows(store, "task")["trace_id"].unique().to_list() == ["B"]
     with pytest.raises(UnknownTrace, match="has no trace 'A'"):
         store.remove(["A"])
+
+
+def test_a_table_that_cannot_be_read_is_reported(store, write_run):
+    store.add([write_run("A")])
+    log = Path(store.path) / "task" / "_delta_log" / f"{0:020}.json"
+    log.write_bytes(log.read_bytes()[:20])
+    message = f"cannot read '{store.path}/task' (Kernel error: "
+
+    # Other tables are checked, too.
+    DeltaTable(f"{store.path}/worker_added").delete()
+    problems = {problem.table: problem.detail for problem in store.check()}
+    assert problems.keys() == {"task", "worker_added"}
+    assert problems["task"].startswith(message)
+    for call in store.compact, lambda: store.sql("FROM raw.task"):
+        with pytest.raises(NotAStore) as caught:
+            call()
+        assert str(caught.value).startswith(message)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_store_that_cannot_be_written(write_run, small_disk):
+    disk = small_disk(2**20)
+    store = Store(disk / "store")
+    store.add([write_run("A")])
+    with suppress(OSError):
+        (disk / "large").write_bytes(bytes(2**20))
+
+    for call in store.compact, lambda: store.remove(["A"]):
+        with pytest.raises(NotWritable) as caught:
+            call()
+        assert str(caught.value).startswith(f"cannot write '{store.path}/")
+        assert not {"\n", "\x1b"}.intersection(str(caught.value))
 
 
 def test_no_store_and_no_library(tmp_path, monkeypatch):

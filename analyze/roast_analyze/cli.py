@@ -12,17 +12,24 @@ Errors are one line on stderr.
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 
-from roast_analyze.errors import INSTALL_COMMAND, MissingExtra, NothingToExport, TraceError
+from roast_analyze.errors import (
+    INSTALL_COMMAND,
+    MissingExtra,
+    NothingToExport,
+    NotWritable,
+    TraceError,
+)
 
 # Importing typing or argparse takes longer than the start of Python, so they are imported where
 # they are used. Type checkers treat this name as true.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, Final, NoReturn, TextIO
 
 #: Exit codes are decided only in this module.
@@ -108,25 +115,78 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns the exit code.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(Output, streams)
+    try:
+        return _exit_code(sys.argv[1:] if arguments is None else list(arguments))
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+class Output:
+    """Standard output or error, which can be closed by its reader.
+
+    What is written after that is discarded, so that the command runs on and has its own exit
+    code. Raise :class:`NotWritable` if stdout cannot be written for another reason.
+    """
+
+    def __init__(self, stream: TextIO | None) -> None:
+        # Python has no stream if it was closed by the shell, as in `>&-`.
+        self._stream = stream or open(os.devnull, "w")  # noqa: PTH123, SIM115
+        self.is_discarded = stream is None
+        if hasattr(self._stream, "reconfigure"):
             # A trace may contain characters that the terminal's encoding lacks.
-            stream.reconfigure(errors="backslashreplace")
+            self._stream.reconfigure(errors=_ESCAPED)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write text, unless nobody reads it."""
+        self._call(self._stream.write, text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered, unless nobody reads it."""
+        self._call(self._stream.flush)
+
+    def _call(self, method: Callable[..., object], *arguments: str) -> None:
+        try:
+            method(*arguments)
+        except OSError as error:
+            # Otherwise, Python would fail again when it flushes the stream at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            self.is_discarded = True
+            if self is sys.stdout and not isinstance(error, BrokenPipeError):
+                raise NotWritable(f"cannot write to stdout: {error.strerror}") from None
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """Escape characters as in JSON."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+    text = "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+    return text, error.end
+
+
+#: Name of the error handler of encodings.
+_ESCAPED: Final = "roast-escaped"
+codecs.register_error(_ESCAPED, _escape)
+
+
+def _exit_code(words: list[str]) -> int:
     code = SUCCESS
     try:
-        code = _run(sys.argv[1:] if arguments is None else list(arguments))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader, such as `head`, has closed the pipe; the exit code is that of the command.
-        _discard_output(sys.stdout)
+        try:
+            code = _run(words)
+        finally:
+            sys.stdout.flush()
     except (TraceError, OSError) as error:
         from roast_analyze.safe_text import visible
 
         code = NO if isinstance(error, NothingToExport) else WRONG
-        try:
-            print(visible(f"roast-analyze: {error}"), file=sys.stderr, flush=True)
-        except BrokenPipeError:
-            _discard_output(sys.stderr)
+        print(visible(f"roast-analyze: {error}"), file=sys.stderr, flush=True)
     except (KeyboardInterrupt, RuntimeError) as error:
         # Any other error is a bug, so its traceback is shown.
         if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
@@ -137,11 +197,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _discard_output(stream: TextIO) -> None:
-    """Discard further output to a closed stream, which Python flushes again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
 def _run(words: list[str]) -> int:
     name = words[0] if words and words[0] in COMMANDS else None
     if name is None and not {"-h", "--help"}.isdisjoint(words):
@@ -149,6 +204,7 @@ def _run(words: list[str]) -> int:
         return SUCCESS
     if "_ARGCOMPLETE" in os.environ:  # set by a shell that completes a command line
         _complete()
+    from roast_analyze.commands.warning_lines import warning_lines
     from roast_analyze.open.interrupt import exit_on_interrupt
 
     options = _parse(name, words[1:] if name else words)
@@ -162,7 +218,7 @@ def _run(words: list[str]) -> int:
         print(f"roast-trace {version}")
         return SUCCESS
     try:
-        with exit_on_interrupt():
+        with exit_on_interrupt(), warning_lines():
             return NO if options.run(options) is False else SUCCESS
     except ModuleNotFoundError as error:
         # A missing module of roast itself is a bug.

@@ -192,14 +192,33 @@ def test_a_reader_that_stops_early_is_not_an_error(write_trace, task):
 
     assert (opened.returncode, stderr) == (0, b"")
 
-    # The exit code does not depend on a reader.
-    reader, writer = os.pipe()
-    os.close(reader)
-    options = {"capture_output": False, "stdout": writer, "stderr": subprocess.PIPE}
-    for loss, code in [([], 0), ([{"kind": "loss", "t": 1.0}], 1)]:
-        done = process("-m", "roast_analyze", "check", write_trace(*loss), **options)
-        assert (done.returncode, done.stderr) == (code, "")
-    os.close(writer)
+
+MISSING = "roast-analyze: no: 'no' does not exist: name a trace file or a folder of segments\n"
+FULL = "roast-analyze: cannot write to stdout: No space left on device\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("command", "code", "error"),
+    [
+        ("check $TRACE | true", 0, ""),
+        ("each $TRACE no 'FROM run' | true", 1, MISSING),
+        ("check no 2>&1 | true", 2, ""),
+        ("check $TRACE >/dev/full", 2, FULL),
+        ("check $TRACE 2>/dev/full >/dev/null", 0, ""),
+        ("check $TRACE >&- 2>&-", 0, ""),
+    ],
+)
+def test_the_exit_code_does_not_depend_on_a_reader(
+    monkeypatch, write_trace, command, code, error, unbuffered
+):
+    monkeypatch.setenv("TRACE", str(write_trace()))
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    line = f"{sys.executable} -m roast_analyze {command}; exit ${{PIPESTATUS[0]}}"
+
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (code, error)
 
 
 INTERRUPTED = """
@@ -222,8 +241,9 @@ def test_ctrl_c_ends_a_long_query_without_a_traceback(write_trace):
 
 
 def test_characters_that_the_terminal_cannot_show_are_escaped(write_trace, task):
-    words = ["sql", write_trace(task("ключ")), "SELECT key FROM tasks", "--format", "csv"]
+    words = ["sql", write_trace(task("é-к😀")), "SELECT key FROM tasks", "--format", "jsonl"]
 
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = process("-m", "roast_analyze", *words, env=environment)
-    assert (done.returncode, done.stdout) == (0, "key\n\\u043a\\u043b\\u044e\\u0447\n")
+    # Also in JSON.
+    assert (done.returncode, done.stdout) == (0, '{"key": "\\u00e9-\\u043a\\ud83d\\ude00"}\n')

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from roast_analyze.commands.formats import add_json, print_json, rows
@@ -42,13 +41,10 @@ def run(options: argparse.Namespace) -> bool:
             [counts] = rows(trace.sql(_COUNTS))
         result = {"path": str(path), "is_complete": not losses, **counts, "loss": losses}
         checked.append(result)
-        # The exit code must not depend on whether the output is read.
-        with suppress(BrokenPipeError):
-            if not options.json:
-                _print(trace.path.absolute().name, result)
+        if not options.json:
+            _print(trace.path.absolute().name, result)
     if options.json:
-        with suppress(BrokenPipeError):
-            print_json(checked)
+        print_json(checked)
     return all(result["is_complete"] for result in checked)
 
 

@@ -1,27 +1,21 @@
-"""Arguments that name traces and how to read them, and opening them.
-
-Warnings about skipped views and an unusable cache are printed on stderr.
-"""
+"""Arguments that name traces and how to read them, and opening them."""
 
 from __future__ import annotations
 
 import argparse
 import atexit
-import contextlib
 import shutil
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.progress import progress
-from roast_analyze.errors import CacheNotUsed, TraceError, ViewSkipped
+from roast_analyze.errors import TraceError
 from roast_analyze.open.discover import group_by_trace
 from roast_analyze.output_paths import STDIN
-from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -118,51 +112,33 @@ def open_trace(
 
     `views` and `unsafe` are as in :class:`roast_analyze.Trace`, and so are the errors.
     """
-    with _warnings_printed():
-        # Imported here, because DuckDB would slow down the help text of a command.
-        from roast_analyze.open.session import Session
+    # Imported here, because DuckDB would slow down the help text of a command.
+    from roast_analyze.open.session import Session
 
-        copied: Path | None = None
-        if STDIN in map(str, paths):
-            # To a file, because the trace is read more than once and in no fixed order.
-            # Removed at exit, because the trace is read until then.
-            folder = TemporaryDirectory(prefix="roast-")
-            atexit.register(folder.cleanup)
-            copied = Path(folder.name) / "stdin.jsonl"
-            with copied.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
-        try:
-            return Session(
-                *(copied if copied and str(path) == STDIN else path for path in paths),
-                # The copy is removed at exit, so its tables would never be used again.
-                cache=options.cache and copied is None,
-                memory_limit=options.memory_limit,
-                views=views,
-                unsafe=unsafe,
-                start=getattr(options, "start", None) if limited else None,
-                stop=getattr(options, "stop", None) if limited else None,
-                progress=partial(progress, paths[0].name),
-            )
-        except TraceError as error:
-            if copied is None:
-                raise
-            # The user does not know the path of the temporary file.
-            message = str(error).replace(repr(str(copied)), "standard input")
-            raise type(error)(message) from None
-
-
-@contextlib.contextmanager
-def _warnings_printed() -> Iterator[None]:
-    """Print warnings of roast on stderr; issue all others again."""
-    # Recorded, because Python prints the source line of a warning, too.
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ViewSkipped)
-        warnings.simplefilter("always", CacheNotUsed)
-        yield
-    for warning in caught:
-        if issubclass(warning.category, ViewSkipped | CacheNotUsed):
-            print(f"roast-analyze: {visible(str(warning.message))}", file=sys.stderr)
-        else:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
+    copied: Path | None = None
+    if STDIN in map(str, paths):
+        # To a file, because the trace is read more than once and in no fixed order.
+        # Removed at exit, because the trace is read until then.
+        folder = TemporaryDirectory(prefix="roast-")
+        atexit.register(folder.cleanup)
+        copied = Path(folder.name) / "stdin.jsonl"
+        with copied.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
+    try:
+        return Session(
+            *(copied if copied and str(path) == STDIN else path for path in paths),
+            # The copy is removed at exit, so its tables would never be used again.
+            cache=options.cache and copied is None,
+            memory_limit=options.memory_limit,
+            views=views,
+            unsafe=unsafe,
+            start=getattr(options, "start", None) if limited else None,
+            stop=getattr(options, "stop", None) if limited else None,
+            progress=partial(progress, paths[0].name),
+        )
+    except TraceError as error:
+        if copied is None:
+            raise
+        # The user does not know the path of the temporary file.
+        message = str(error).replace(repr(str(copied)), "standard input")
+        raise type(error)(message) from None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
+from uuid import uuid4
 
 from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.open.discover import segment_paths
@@ -63,8 +64,8 @@ def writing(target: Path) -> Iterator[None]:
     """Raise NotWritable in place of an OSError of the block."""
     try:
         yield
-    except BrokenPipeError:  # the reader of a pipe has read enough
-        raise
+    except BrokenPipeError:
+        pass  # the reader of a pipe has read enough
     except OSError as error:
         reason = error.strerror or " ".join(str(error).split())
         raise NotWritable(f"cannot write {str(target)!r}: {reason}") from None
@@ -75,13 +76,19 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path, whose file finally replaces the one at `path`.
 
     Raise :class:`NotWritable` if it cannot be written; the older file is then unchanged.
+    A pipe or a device is written to, not replaced.
     """
-    # In the same folder, because only a rename within a file system is atomic.
-    unfinished = path.with_name(path.name + ".part")
     with writing(path):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            yield path
+            return
+        target = path.resolve()  # a link stays
+        # In the same folder, because only a rename within a file system is atomic. Unique,
+        # because several processes can write the same file.
+        unfinished = target.with_name(f"{target.name}.{uuid4().hex[:8]}.part")
         try:
             yield unfinished
-            unfinished.replace(path)
+            unfinished.replace(target)
         finally:
             with suppress(OSError):
                 unfinished.unlink()
@@ -93,12 +100,9 @@ def text(path: Path) -> Iterator[IO[str]]:
     if path in STDOUT:
         yield sys.stdout
         return
-    with ExitStack() as stack:
-        stack.enter_context(writing(path))
-        is_stream = path.exists() and not path.is_file() and not path.is_dir()
-        # A pipe or a device is written to, not replaced.
-        target = path if is_stream else stack.enter_context(replacing(path))
-        yield stack.enter_context(
-            # Names of files in a trace need not be valid Unicode.
-            target.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
-        )
+    with (
+        replacing(path) as target,
+        # Names of files in a trace need not be valid Unicode.
+        target.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file,
+    ):
+        yield file

@@ -23,7 +23,14 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from roast_analyze.commands.whole_numbers import whole_number
 from roast_analyze.errors import NotWritable
-from roast_analyze.output_paths import NOT_IN_PARQUET, refuse_to_overwrite, writing
+from roast_analyze.output_paths import (
+    NOT_IN_PARQUET,
+    STDOUT,
+    check_place,
+    refuse_to_overwrite,
+    replacing,
+    text,
+)
 from roast_analyze.safe_text import one_line, visible
 
 if TYPE_CHECKING:
@@ -69,11 +76,14 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 
 
 def complete_options(options: argparse.Namespace, traces: Sequence[Path]) -> None:
-    """Set the defaults of the options, and check that FILE is not one of the traces.
+    """Set the defaults of the options, and check that FILE can be written.
 
-    A limit of None means all rows.
+    An output of None means stdout, a limit of None all rows.
     """
+    if options.output in STDOUT:
+        options.output = None
     if options.output is not None:
+        check_place(options.output)
         refuse_to_overwrite(traces, options.output)
     if options.format is None:
         suffix = options.output.suffix.lower() if options.output else ""
@@ -141,8 +151,8 @@ def write(relation: DuckDBPyRelation, options: argparse.Namespace) -> None:
         if output is None:
             raise NotWritable("parquet cannot be written to stdout: use -o FILE")
         frame = relation.pl()
-        with writing(output):
-            frame[:limit].write_parquet(output)
+        with replacing(output) as path:
+            frame[:limit].write_parquet(path)
         is_cut = limit is not None and len(frame) > limit
     else:
         rows = relation.iter_rows(_BATCH_ROWS)
@@ -154,7 +164,7 @@ def write(relation: DuckDBPyRelation, options: argparse.Namespace) -> None:
         if output is None:
             _write_text(name, relation.columns, wanted, _stdout())
         else:
-            with writing(output), output.open("w", encoding="utf-8", newline="") as file:
+            with text(output) as file:
                 _write_text(name, relation.columns, wanted, file)
         is_cut = limit is not None and next(rows, None) is not None
     if is_cut:
@@ -226,6 +236,8 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
 
 
 def _write_text(name: str, columns: list[str], rows: Iterator[Row], file: IO[str]) -> None:
+    # Rows that no reader gets need not be computed.
+    rows = itertools.takewhile(lambda _: not getattr(file, "is_discarded", False), rows)
     # Except in a table, rows are written as they come: they can be larger than the memory.
     objects = (json.dumps(_plain_row(columns, row), ensure_ascii=False) for row in rows)
     match name:

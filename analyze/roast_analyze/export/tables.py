@@ -65,7 +65,6 @@ def write_parquet(trace: Session, scope: Scope, folder: Path) -> None:
 def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
     """Write the views as tables of a database, or raise :class:`NotWritable`."""
     with replacing(path) as unfinished:
-        _remove(unfinished)  # left by a killed process
         try:
             with duckdb.connect(
                 unfinished,
@@ -96,14 +95,9 @@ def write_duckdb(trace: Session, scope: Scope, path: Path) -> None:
             duckdb.TransactionException,
             duckdb.FatalException,
         ) as error:
-            _remove(unfinished)
+            unfinished.with_name(f"{unfinished.name}.wal").unlink(missing_ok=True)
             reason = first_paragraph(error)
             raise NotWritable(f"cannot write {str(path)!r}: {reason}") from None
-
-
-def _remove(database: Path) -> None:
-    for path in (database, database.with_name(f"{database.name}.wal")):
-        path.unlink(missing_ok=True)
 
 
 def _rows_of(

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import duckdb
 import polars as pl
@@ -137,6 +138,26 @@ def test_control_characters(written, terminal):
         assert ("\x1b" in piped) == (name == "csv")
         assert ("a␛[2J⟨U+009B⟩⟨U+202E⟩ b" in piped) == (name in ("table", "markdown"))
         assert ("\\u001b[2J" in piped) == (name in ("json", "jsonl"))
+
+
+def test_a_file_is_replaced_when_it_is_complete(monkeypatch, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("older")
+    monkeypatch.setattr(formats, "_text", Mock(side_effect=["1", KeyboardInterrupt]))
+
+    with pytest.raises(KeyboardInterrupt):
+        write("SELECT unnest([1, 2]) AS a", "csv", path)
+
+    assert [file.read_text() for file in tmp_path.iterdir()] == ["older"]
+
+
+def test_the_file_is_checked_before_the_trace_is_read(analyze, write_trace, tmp_path):
+    for output, message in [("no/x.csv", "create it, or name another"), (".", "is a folder")]:
+        code, _, err = analyze("sql", "missing.jsonl", "FROM run", "-o", tmp_path / output)
+        assert (code, message in err) == (2, True)
+    words = ["sql", write_trace(), "SELECT 1 AS a", "--format", "csv"]
+    for output in "-", "/dev/stdout":
+        assert analyze(*words, "-o", output) == (0, "a\n1\n", "")
 
 
 def test_files_that_cannot_be_written(tmp_path):

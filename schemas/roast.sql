@@ -1488,10 +1488,12 @@ CREATE OR REPLACE MACRO _job_bytes(variables, names) AS
                     ['number', 'unit']
                 )
             ),
-            lambda size: (
+            -- A number near 2^64 means that there is no limit.
+            lambda size: try_cast(
                 try_cast(size.number AS DOUBLE)
                 * pow(1024, coalesce(strpos('kmgt', nullif(lower(size.unit), '')), 0))
-            )::BIGINT
+                AS BIGINT
+            )
         ),
         lambda nbytes: nbytes IS NOT NULL
     )[1];
@@ -2463,10 +2465,10 @@ slurm AS (
         _job_integer(v, ['SLURM_JOB_NUM_NODES', 'SLURM_NNODES']) AS nodes,
         _job_integer(v, ['SLURM_CPUS_PER_TASK', 'SLURM_CPUS_ON_NODE']) AS cores,
         -- A megabyte of Slurm is 2^20 bytes.
-        1048576 * coalesce(
+        try(1048576 * coalesce(
             _job_integer(v, ['SLURM_MEM_PER_NODE']),
             nullif(cores, 0) * _job_integer(v, ['SLURM_MEM_PER_CPU'])
-        ) AS memory_bytes,
+        )) AS memory_bytes,
         _job_integer(v, ['SLURM_JOB_START_TIME'])::DOUBLE AS start_t,
         _job_integer(v, ['SLURM_JOB_END_TIME'])::DOUBLE AS end_t
     FROM processes
@@ -2510,9 +2512,9 @@ htcondor AS (
         try_cast(
             coalesce(_job_ad(machine, 'Cpus'), _job_ad(job, 'RequestCpus')) AS BIGINT
         ) AS cores,
-        1048576 * try_cast(
-            coalesce(_job_ad(machine, 'Memory'), _job_ad(job, 'RequestMemory')) AS BIGINT
-        ) AS memory_bytes,
+        try(1048576 * coalesce(
+            _job_ad(machine, 'Memory'), _job_ad(job, 'RequestMemory')
+        )::BIGINT) AS memory_bytes,
         try_cast(_job_ad(job, 'JobStartDate') AS DOUBLE) AS start_t
     FROM ads
 ),

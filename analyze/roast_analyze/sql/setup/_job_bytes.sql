@@ -11,10 +11,12 @@ CREATE MACRO _job_bytes(variables, names) AS
                     ['number', 'unit']
                 )
             ),
-            lambda size: (
+            -- A number near 2^64 means that there is no limit.
+            lambda size: try_cast(
                 try_cast(size.number AS DOUBLE)
                 * pow(1024, coalesce(strpos('kmgt', nullif(lower(size.unit), '')), 0))
-            )::BIGINT
+                AS BIGINT
+            )
         ),
         lambda nbytes: nbytes IS NOT NULL
     )[1];

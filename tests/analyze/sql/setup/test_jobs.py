@@ -39,6 +39,14 @@ JOBS = [
         {"system": "SLURM", "job_id": "x" * 200, "nodes": 8},
     ),
     (
+        {"SLURM_JOB_ID": "79", "SLURM_MEM_PER_NODE": "9" * 15}, {},
+        {"system": "SLURM", "job_id": "79"},
+    ),
+    (
+        {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "MEM_LIMIT": "18446744073709551615"}, {},
+        {"system": "Kubernetes"},
+    ),
+    (
         CONDOR, {"/x/job.ad": JOB_AD, "/x/machine.ad": MACHINE_AD},
         {
             "system": "HTCondor", "job_id": "123.4", "queue": "vanilla", "node": "wn3.site",
@@ -58,6 +66,7 @@ JOBS = [
         },
     ),
     (CONDOR, {}, {"system": "HTCondor"}),
+    (CONDOR, {"/x/machine.ad": f"Memory = {10**15}"}, {"system": "HTCondor"}),
     (
         {
             "PBS_JOBID": "9.server", "PBS_QUEUE": "workq", "PBS_JOBNAME": "w", "NCPUS": "16",

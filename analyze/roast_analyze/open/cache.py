@@ -244,7 +244,12 @@ def _templates() -> Path:
 def cache_folder() -> Path:
     """Return the folder of the cache."""
     configured = os.environ.get(FOLDER_VARIABLE)
-    return Path(configured or platformdirs.user_cache_dir("roast", appauthor=False))
+    try:
+        path = Path(configured or platformdirs.user_cache_dir("roast", appauthor=False))
+        return path.expanduser()
+    except RuntimeError:
+        # In a container, a user can have no home folder. At this path nothing can be written.
+        return Path(os.devnull, "roast")
 
 
 def _digest(path: Path, nbytes: int) -> str:

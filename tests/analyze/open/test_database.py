@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import zstandard
@@ -288,6 +289,12 @@ def test_a_cache_that_cannot_be_written_is_not_used(
 
     assert truth(path) == expected  # a small trace needs no cache
     with pytest.warns(CacheNotUsed, match="cannot use the cache .*; reading without it"):
+        assert answers(path) == expected
+    # A user without a home folder, as in a container.
+    for variable in ("HOME", "XDG_CACHE_HOME", "ROAST_CACHE_DIR"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", Mock(side_effect=KeyError))
+    with pytest.warns(CacheNotUsed, match="cannot use the cache"):
         assert answers(path) == expected
 
 

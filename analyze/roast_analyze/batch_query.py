@@ -121,8 +121,16 @@ def run_each(
             failures.append(TraceFailure(str(paths[0]), reason))
         listener("querying", finished / len(groups))
     ordered = [frames[paths] for paths in groups if paths in frames]
-    # In a trace without values, a column can have another type than in the others.
-    return pl.concat(ordered, how="vertical_relaxed") if ordered else pl.DataFrame(), failures
+    try:
+        # In a trace without values, a column can have another type than in the others, and a
+        # query such as PIVOT can have other columns.
+        frame = pl.concat(ordered, how="diagonal_relaxed") if ordered else pl.DataFrame()
+    except pl.exceptions.PolarsError as error:
+        raise QueryError(
+            f"the columns of the traces do not fit together ({first_paragraph(error)}): cast "
+            "them to one type"
+        ) from None
+    return frame, failures
 
 
 def _partition(paths: tuple[Path, ...], query: str) -> pd.DataFrame:

@@ -25,6 +25,11 @@ def test_rows_of_all_traces_in_their_order(runs, tmp_path):
     # A column can be NULL in all rows of some traces.
     frame = each("SELECT CASE WHEN count(*) > 1 THEN 0.5 END AS x FROM tasks", runs)
     assert frame["x"].to_list() == [None, 0.5]
+    # Columns can depend on the trace.
+    pivot = "(PIVOT tasks ON key USING count(*) GROUP BY prefix)"
+    assert each(f"FROM {pivot}", runs).select("x-0", "x-1").rows() == [(1, None), (1, 1)]
+    with pytest.raises(QueryError, match="columns of the traces do not fit together"):
+        each(f"""SELECT *, [1] AS "x-1" FROM {pivot}""", runs)
     # The query may have a column of such a name.
     assert each("SELECT 'mine' AS path", runs)["path"].to_list() == ["mine", "mine"]
     with pytest.raises(QueryError, match="nothing"):

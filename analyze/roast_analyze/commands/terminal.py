@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 #: Length limit of the text of a cell, which can have several lines.
 CELL_LIMIT: Final = 400
 
+#: Width of lines in a narrower terminal, or in one of an unknown width.
+_LEAST_WIDTH: Final = 20
+
 #: Stands for a no-break space until lines are wrapped, because rich wraps at all spaces.
 _NO_BREAK: Final = "\ue000"
 
@@ -87,7 +90,8 @@ def _fit(table: Table, is_whole: Sequence[bool]) -> None:
             break
     table.padding = (0, gap - 1, 0, 0)
     last = len(widths) - 1  # without a gap behind it
-    for _ in range(sum(widths) - room):
+    # In a very narrow terminal, lines are longer than it.
+    for _ in range(sum(widths) - max(room, sum(least))):
         spare = [place for place, size in enumerate(widths) if size > least[place]]
         widths[max(spare, key=lambda place: widths[place] + (place < last))] -= 1
     for column, size in zip(table.columns, widths, strict=True):
@@ -95,8 +99,8 @@ def _fit(table: Table, is_whole: Sequence[bool]) -> None:
 
 
 def width() -> int:
-    """Return the width of the terminal, or 80 without one."""
-    return Console().width
+    """Return the width of the terminal, at least 20, or 80 without one."""
+    return max(_LEAST_WIDTH, Console().width)
 
 
 def print_out(*parts: RenderableType) -> None:
@@ -105,7 +109,7 @@ def print_out(*parts: RenderableType) -> None:
     target = Console()
     console = Console(
         file=StringIO(),
-        width=target.width,
+        width=width(),
         force_terminal=target.is_terminal,
         color_system=target.color_system if target.is_terminal else None,  # type: ignore[arg-type]
         no_color=target.no_color,

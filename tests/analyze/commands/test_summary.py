@@ -225,6 +225,15 @@ def test_words_of_headers_and_numbers_are_not_broken(monkeypatch, capsys, width,
     assert ("2  16 %" in body) == (width >= 80)
 
 
+@pytest.mark.parametrize("width", [0, 5])
+def test_a_terminal_that_is_too_narrow(monkeypatch, capsys, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    terminal.print_out(terminal.table(list("abcdefghijkl"), [range(12)]))
+
+    assert capsys.readouterr().out.startswith("a b c d")
+
+
 def test_a_number_is_not_separated_from_its_unit(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "28")
 

@@ -26,17 +26,21 @@ _UNITS: Final = {
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
 
-#: Control group of a container in Linux, version 2 and 1: its folder, the files with limit and
-#: usage, and the name of the page cache in ``memory.stat``.
+#: Control groups of Linux, version 2 and 1: controller, folder of the root, the files with
+#: limit and usage, and the name of the page cache in ``memory.stat``.
 _CGROUPS: Final = (
-    (Path("/sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file"),
+    ("", Path("/sys/fs/cgroup"), "memory.max", "memory.current", "inactive_file"),
     (
+        "memory",
         Path("/sys/fs/cgroup/memory"),
         "memory.limit_in_bytes",
         "memory.usage_in_bytes",
         "total_inactive_file",
     ),
 )
+
+#: File with the control groups of this process: lines of number, controllers and path.
+_OWN_GROUPS: Final = Path("/proc/self/cgroup")
 
 
 def limit_bytes(text: str | int | None) -> int:
@@ -49,15 +53,23 @@ def limit_bytes(text: str | int | None) -> int:
     """
     if text is None:
         free = [int(psutil.virtual_memory().available)]
-        for folder, limit, usage, cached in _CGROUPS:
-            # The file is missing outside of a cgroup, and contains "max" without a limit.
-            with contextlib.suppress(OSError, ValueError, KeyError):
-                stat = (folder / "memory.stat").read_text().splitlines()
-                # The usage includes files that were read, which the kernel can drop.
-                reclaimable = int(dict(line.split() for line in stat)[cached])
-                used = int((folder / usage).read_text()) - reclaimable
-                free.append(int((folder / limit).read_text()) - used)
-        # A container often has less than its machine.
+        own: dict[str, str] = {}
+        with contextlib.suppress(OSError):
+            for line in _OWN_GROUPS.read_text().splitlines():
+                _, controllers, path = line.split(":", 2)
+                own |= dict.fromkeys(controllers.split(","), path)
+        for controller, root, limit, usage, cached in _CGROUPS:
+            group = root / own.get(controller, "").strip("/")
+            # Each limit applies to all groups within its group.
+            for folder in (group, *group.parents[: len(group.parts) - len(root.parts)]):
+                # The file is missing outside of a cgroup, and contains "max" without a limit.
+                with contextlib.suppress(OSError, ValueError, KeyError):
+                    stat = (folder / "memory.stat").read_text().splitlines()
+                    # The usage includes files that were read, which the kernel can drop.
+                    reclaimable = int(dict(line.split() for line in stat)[cached])
+                    used = int((folder / usage).read_text()) - reclaimable
+                    free.append(int((folder / limit).read_text()) - used)
+        # A container or a batch job often has less than its machine.
         return max(LEAST_BYTES, min(int(DEFAULT_SHARE * min(free)), DEFAULT_MOST_BYTES))
     nbytes = size_bytes(text, "memory limit")
     if nbytes < LEAST_BYTES:

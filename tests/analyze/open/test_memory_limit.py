@@ -32,21 +32,31 @@ def test_invalid_sizes(text):
 
 
 @pytest.mark.parametrize(
-    ("limit", "usage", "expected"),
+    ("group", "limit", "usage", "expected"),
     [
-        ("max\n", "1000", None),
+        ("", "max\n", "1000", None),
         # Of the 2 GiB in use, 1 GiB is reclaimable.
-        (f"{3 * 2**30}\n", f"{2**31}\n", int(0.6 * 2 * 2**30)),
-        (f"{2**30}\n", f"{2**31}\n", memory_limit.LEAST_BYTES),
+        ("", f"{3 * 2**30}\n", f"{2**31}\n", int(0.6 * 2 * 2**30)),
+        ("", f"{2**30}\n", f"{2**31}\n", memory_limit.LEAST_BYTES),
+        # The limit is that of the job, or of one of its steps.
+        ("slurm/job_7", f"{3 * 2**30}\n", f"{2**31}\n", int(0.6 * 2 * 2**30)),
+        ("slurm/job_7/step_0", f"{3 * 2**30}\n", f"{2**31}\n", int(0.6 * 2 * 2**30)),
+        ("slurm/job_8", f"{2**30}\n", "1000", None),
     ],
 )
-def test_the_default_is_a_share_of_the_free_memory_of_the_container(
-    monkeypatch, tmp_path, limit, usage, expected
+@pytest.mark.parametrize("controller", ["", "memory"])
+def test_the_default_is_a_share_of_the_free_memory_of_the_control_group(
+    monkeypatch, tmp_path, controller, group, limit, usage, expected
 ):
-    (tmp_path / "max").write_text(limit)
-    (tmp_path / "current").write_text(usage)
-    (tmp_path / "memory.stat").write_text(f"anon 5\ncache {2**30}\n")
-    monkeypatch.setattr(memory_limit, "_CGROUPS", [(tmp_path, "max", "current", "cache")])
+    folder, own = tmp_path / group, tmp_path / "own"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "max").write_text(limit)
+    (folder / "current").write_text(usage)
+    (folder / "memory.stat").write_text(f"anon 5\ncache {2**30}\n")
+    own.write_text(f"5:freezer:/slurm/job_8\n2:{controller}:/slurm/job_7/step_0\n")
+    files = (controller, tmp_path, "max", "current", "cache")
+    monkeypatch.setattr(memory_limit, "_CGROUPS", [files])
+    monkeypatch.setattr(memory_limit, "_OWN_GROUPS", own)
     free = psutil.virtual_memory().available
 
     expected = min(0.6 * free, 2**32) if expected is None else expected

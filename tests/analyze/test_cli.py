@@ -113,6 +113,7 @@ sql {trace} DROP_VIEW_tasks
 sql {trace} SELECT_1 --limit -1
 sql {trace} SELECT_1 --views nowhere
 sql . SELECT_1 -o link
+view --views .
 view {trace} nothing
 view {trace} chunks -o {trace}
 view {trace} --limit some

@@ -50,10 +50,12 @@ def connected(options: argparse.Namespace) -> Iterator[Client | None]:
     """Yield a client of the cluster, or None without one."""
     if options.scheduler and options.workers:
         raise TraceError("--scheduler and --workers exclude each other: use one of them")
+    files = {name: getattr(options, name) for _, name, _ in TLS_FILES}
+    tls = {name: file for name, file in files.items() if file is not None}
+    if tls and not options.scheduler:
+        raise TraceError("the options --tls-… are those of a cluster: add --scheduler ADDRESS")
     # Imported here, because importing Dask takes long.
     from roast_analyze.dask_cluster import connect
 
-    files = {name: getattr(options, name) for _, name, _ in TLS_FILES}
-    tls = {name: file for name, file in files.items() if file is not None}
     with connect(options.scheduler, options.workers, tls) as client:
         yield client

@@ -69,7 +69,7 @@ def _open(options: argparse.Namespace) -> tuple[Store, list[str]]:
         raise TraceError(
             f"{name!r} is a store, which has no time range: leave out --from, --to"
         )
-    return Store(name, memory_limit=options.memory_limit), trace_ids
+    return Store(name, memory_limit=options.memory_limit, cache=options.cache), trace_ids
 
 
 def parts(history: History) -> Iterator[RenderableType]:

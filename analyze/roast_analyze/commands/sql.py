@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
             )
         from roast_analyze.store.store import Store
 
-        store = Store(words[0], memory_limit=options.memory_limit)
+        store = Store(words[0], memory_limit=options.memory_limit, cache=options.cache)
         with progress(store.path, "querying", measured=False):
             # A query of some traces opens only their files.
             session = store.session_for(query, parameters)

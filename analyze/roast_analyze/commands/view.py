@@ -60,6 +60,8 @@ def run(options: argparse.Namespace) -> None:
         with open_trace(traces, options, views=options.views) as trace:
             write_result(trace, trace.view(name), options)
         return
+    if options.views and not traces:
+        raise TraceError("--views needs a trace: roast-analyze view TRACE… --views DIR")
     from roast_analyze.open.database import documented_views
     from roast_analyze.open.views import check_view_name
 

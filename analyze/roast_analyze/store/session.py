@@ -78,8 +78,11 @@ class StoreSession(Session):
         runs: deltalake.DeltaTable,
         key: tuple[int, tuple[str, ...] | None],
         memory_limit: str | int | None,
+        *,
+        cache: bool = True,
     ) -> None:
         self.key = key
+        self._cache = cache
         self._place = place
         _, trace_ids = key
         self._additions = place.read_runs([ADDITION, "fingerprint"], trace_ids, runs)
@@ -94,7 +97,7 @@ class StoreSession(Session):
         # Queries can come from several threads; filling tables runs queries, too.
         self._attaching = threading.RLock()
         self._attached: set[str] = set()
-        super().__init__(place.uri, memory_limit=memory_limit)
+        super().__init__(place.uri, memory_limit=memory_limit, cache=cache)
         # Empty, because an output cannot overwrite a trace file.
         self.paths = ()
 
@@ -159,6 +162,8 @@ class StoreSession(Session):
 
     def _database(self) -> Path | None:
         """Return a path in the cache for a few traces, whose files cannot change."""
+        if not self._cache:
+            return None
         folder = cache_folder()
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)

@@ -61,6 +61,8 @@ class Store:
         environment, such as ``AWS_REGION``.
     memory_limit : str or int, optional
         Memory limit of queries, as for :class:`roast_analyze.Trace`.
+    cache : bool
+        Keep tables that queries compute in the cache.
     """
 
     def __init__(
@@ -69,9 +71,11 @@ class Store:
         *,
         storage_options: Mapping[str, str] | None = None,
         memory_limit: str | int | None = None,
+        cache: bool = True,
     ) -> None:
         self._place = Location.of(os.fspath(path), storage_options)
         self._memory_limit = memory_limit
+        self._cache = cache
         self._session: StoreSession | None = None
 
     @property
@@ -239,7 +243,9 @@ class Store:
         # A session is used again until another trace is asked for or the store changes.
         key = (runs.version(), None if trace_ids is None else tuple(sorted(trace_ids)))
         if self._session is None or self._session.key != key:
-            self._session = StoreSession(self._place, runs, key, self._memory_limit)
+            self._session = StoreSession(
+                self._place, runs, key, self._memory_limit, cache=self._cache
+            )
         return self._session
 
     def _check_traces(self, trace_ids: Sequence[str]) -> None:

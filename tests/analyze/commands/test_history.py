@@ -34,8 +34,11 @@ def test_summary_and_page_of_a_store(analyze, store, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_summary_and_report_of_one_run(analyze, store, tmp_path):
+def test_summary_and_report_of_one_run(analyze, store, tmp_path, own_cache):
+    assert analyze(store, "B", "--no-cache")[1].startswith("Trace     B\n")
+    assert [folder.name for folder in own_cache.iterdir()] == ["templates"]
     assert analyze(store, "B")[1].startswith("Trace     B\n")
+    assert len([*own_cache.iterdir()]) == 2
     assert analyze(store, "B", "--html") == (0, f"report: {tmp_path / 'runs-B.html'}\n", "")
 
     # The page of the store links to the reports that exist.

@@ -80,6 +80,7 @@ def test_an_invalid_call_is_explained(analyze, write_trace, tmp_path, monkeypatc
         "list s --most 5GB": "--most is an option of store remove, not of store list",
         "check no-store": "is not a store: create it with roast-analyze store add",
         "add t --to s --workers 2 --scheduler x": "exclude each other",
+        "add t --to s --tls-cert c.pem": "add --scheduler ADDRESS",
         "add t --to s --scheduler tcp://127.0.0.1:1": "cannot connect to the",
     }.items():
         code, _, errors = analyze("store", *words.split())

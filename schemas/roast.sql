@@ -1556,6 +1556,17 @@ ASOF LEFT JOIN raw.task AS task
     AND graph.key = task.key
     AND graph.t - 0.1 <= task.t;
 
+-- Clip the phases of an attempt to a range; phases outside take no time.
+CREATE OR REPLACE MACRO _clip_phases(startstops, from_t, until_t) AS list_transform(
+    -- least() and greatest() ignore nulls.
+    list_filter(startstops, lambda part: part.start IS NOT NULL AND part.stop IS NOT NULL),
+    lambda part: struct_pack(
+        action := part.action,
+        start := least(greatest(part.start, from_t), until_t),
+        stop := least(greatest(part.stop, from_t), until_t)
+    )
+);
+
 -- Keys of chunk records. A key known to the scheduler without entries reads the number of
 -- entries of a file, and is not a chunk.
 CREATE OR REPLACE TABLE _coffea_keys AS
@@ -4310,8 +4321,16 @@ SELECT
     list_max(list_transform(
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
     )) AS compute_stop_t,
-    _phase_seconds(ending.startstops, 'compute') AS compute_seconds,
-    -- Equal to compute_seconds, except for attempts cut off by a time range.
+    -- Tasks that were processing when recording began can have computed for hours before.
+    _phase_seconds(
+        CASE
+            WHEN attempts.processing_t IS NULL
+                THEN _clip_phases(ending.startstops, recording.start_t, recording.stop_t)
+            ELSE ending.startstops
+        END,
+        'compute'
+    ) AS compute_seconds,
+    -- Equal to compute_seconds, except for attempts cut off by the recording or a time range.
     _phase_seconds(ending.startstops, 'compute') AS whole_seconds,
     _phase_seconds(ending.startstops, 'transfer') AS transfer_seconds,
     _phase_seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
@@ -4334,6 +4353,7 @@ SELECT
 -- Join order for speed: scan the wide rows, and build hash tables of the narrow ones.
 FROM _attempt_ends AS ending
 RIGHT JOIN attempts ON ending.seq = attempts.ending
+INNER JOIN _trace_range AS recording ON attempts.trace_id = recording.trace_id
 LEFT JOIN _coffea_roles AS roles
     ON attempts.trace_id = roles.trace_id AND attempts.key = roles.key
 LEFT JOIN departures AS departure
@@ -5316,7 +5336,7 @@ COMMENT ON COLUMN task_runs.outcome IS 'memory (success), erred (failed for good
 COMMENT ON COLUMN task_runs.processing_t IS 'Dispatch to the worker, in seconds since the epoch. Null if before the recording.';
 COMMENT ON COLUMN task_runs.compute_start_t IS 'Start of the computation, in seconds since the epoch.';
 COMMENT ON COLUMN task_runs.compute_stop_t IS 'End of the computation, in seconds since the epoch.';
-COMMENT ON COLUMN task_runs.compute_seconds IS 'Compute time. Null if the worker reported no times.';
+COMMENT ON COLUMN task_runs.compute_seconds IS 'Compute time within the recording. Null if the worker reported no times.';
 COMMENT ON COLUMN task_runs.transfer_seconds IS 'Time to fetch dependencies from other workers. Transfers overlap, so it can exceed the wall time.';
 COMMENT ON COLUMN task_runs.deserialize_seconds IS 'Time to deserialize the task.';
 COMMENT ON COLUMN task_runs.disk_seconds IS 'Time to spill to disk and to read spilled results back.';
@@ -7526,9 +7546,12 @@ WITH runs AS (
         sum(compute_seconds) FILTER (role = 'merge') AS merge_seconds
     FROM (
         SELECT
-            trace_id, outcome, processing_t, end_t, compute_seconds, nbytes, transfer_seconds, role,
+            trace_id, outcome, end_t, compute_seconds, nbytes, transfer_seconds, role,
+            -- Tasks that were processing when recording began were dispatched before.
+            coalesce(processing_t, start_t) AS processing_t,
             _is_kept(outcome, discarded.seq) AS kept
         FROM _task_runs
+        INNER JOIN _cluster_size USING (trace_id)
         LEFT JOIN _discarded_results AS discarded USING (seq)
         UNION ALL BY NAME
         SELECT
@@ -7551,7 +7574,9 @@ chunk_runs AS (
         count(*) FILTER (outcome = 'skipped') AS skipped,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
         sum(events) FILTER (is_first_result) AS events,
-        _clip_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
+        _clip_negative(
+            max(end_t) - min(coalesce(processing_t, if(has_task, cluster.start_t, NULL)))
+        ) AS chunk_wall_seconds,
         sum(compute_seconds) AS chunk_seconds,
         sum(process_seconds) AS process_seconds,
         -- Chunks cut off by a time range are excluded.
@@ -7570,6 +7595,7 @@ chunk_runs AS (
         sum(uncompressed_bytes) AS uncompressed_bytes,
         sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio
     FROM _chunks
+    INNER JOIN _cluster_size AS cluster USING (trace_id)
     GROUP BY trace_id
 ),
 memory AS (
@@ -7993,12 +8019,12 @@ COMMENT ON VIEW run IS 'Summary of the run. One row per trace.';
 COMMENT ON COLUMN run.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN run.stop_t IS 'Last record, in seconds since the epoch.';
 COMMENT ON COLUMN run.wall_seconds IS 'Duration of the recording.';
-COMMENT ON COLUMN run.busy_seconds IS 'Time from the first dispatch of a task to the last end. Without a cluster, the same for chunks.';
+COMMENT ON COLUMN run.busy_seconds IS 'Time within the recording from the first dispatch of a task to the last end. Without a cluster, the same for chunks.';
 COMMENT ON COLUMN run.workers IS 'Number of worker processes.';
 COMMENT ON COLUMN run.peak_workers IS 'Maximum number of workers at a time.';
 COMMENT ON COLUMN run.peak_nthreads IS 'Maximum number of threads at a time.';
 COMMENT ON COLUMN run.core_seconds IS 'Available thread time: threads of each worker times its lifetime within the recording.';
-COMMENT ON COLUMN run.compute_seconds IS 'Compute time of all attempts, failed ones included. Without a cluster, of chunk attempts.';
+COMMENT ON COLUMN run.compute_seconds IS 'Compute time of all attempts within the recording, failed ones included. Without a cluster, of chunk attempts.';
 COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
 COMMENT ON COLUMN run.tasks IS 'Keys submitted.';
 COMMENT ON COLUMN run.task_runs IS 'Task attempts.';
@@ -8014,7 +8040,7 @@ COMMENT ON COLUMN run.chunks IS 'Chunks processed. A chunk that was recomputed a
 COMMENT ON COLUMN run.chunk_attempts IS 'Chunk attempts.';
 COMMENT ON COLUMN run.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
 COMMENT ON COLUMN run.events_per_second IS 'events / chunk_wall_seconds: rate of the whole cluster.';
-COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time from the first dispatch of a chunk to the last end.';
+COMMENT ON COLUMN run.chunk_wall_seconds IS 'Time within the recording from the first dispatch of a chunk to the last end.';
 COMMENT ON COLUMN run.bytes_read IS 'Bytes read by all chunk attempts. Null if not measured.';
 COMMENT ON COLUMN run.output_bytes IS 'Total size of the results.';
 COMMENT ON COLUMN run.transfer_seconds IS 'Time to fetch dependencies from other workers.';

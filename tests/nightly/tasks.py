@@ -1,5 +1,6 @@
 """Tasks, their transitions and attempts."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -161,6 +162,7 @@ def task_runs(recording: Recording) -> list[Row]:
     """Return one row per attempt."""
     files = {line["key"]: line["filename"] for line in recording.of("chunk")}
     rows = []
+    first_t = min(line["t"] for line in recording.lines)
     for attempt in attempts(recording):
         begin, end, task = attempt.begin, attempt.end or {}, attempt.task or {}
         outcome = _outcome(attempt, recording)
@@ -179,7 +181,7 @@ def task_runs(recording: Recording) -> list[Row]:
                 "thread": end.get("thread"),
                 "outcome": outcome,
                 "processing_t": None if attempt.was_there else begin["t"],
-                **_times(attempt.phases),
+                **_times(attempt.phases, first_t if attempt.was_there else -math.inf),
                 # From the latest transition to waiting to the dispatch.
                 "queued_seconds": None if queued else begin["t"] - attempt.waiting_t,
                 "nbytes": end.get("nbytes"),
@@ -252,8 +254,8 @@ def _either(name: str, end: dict, begin: dict) -> object:
     return begin.get(name) if end.get(name) is None else end[name]
 
 
-def _times(parts: list[dict]) -> Row:
-    """Sum up the phases of an attempt by action; None without phases."""
+def _times(parts: list[dict], from_t: float) -> Row:
+    """Sum up the phases of an attempt by action, computing from a time; None without phases."""
     computed = [part for part in parts if part["action"] == "compute"]
 
     def seconds(*actions: str) -> float | None:
@@ -265,7 +267,11 @@ def _times(parts: list[dict]) -> Row:
     return {
         "compute_start_t": least(part["start"] for part in computed),
         "compute_stop_t": most(part["stop"] for part in computed),
-        "compute_seconds": seconds("compute"),
+        "compute_seconds": sum(
+            lasted(max(part["start"], from_t), max(part["stop"], from_t)) for part in computed
+        )
+        if parts
+        else None,
         **{name: seconds(*actions) for name, actions in PARTS.items()},
     }
 

@@ -205,7 +205,8 @@ def run(recording: Recording) -> list[Row]:
     killed_at = [process.kill_bytes for process in processes(recording)]
     compute_seconds = total(column([*runs, *alone], "compute_seconds"))
     wall_seconds, core_seconds = stop_t - start_t, there["core_seconds"]
-    busy_seconds, chunk_wall_seconds = _stretch([*runs, *alone]), _stretch(chunks)
+    busy_seconds = _stretch([*runs, *alone], start_t)
+    chunk_wall_seconds = _stretch(chunks, start_t)
     events = total(column(done, "events"))
     return [
         {
@@ -269,7 +270,9 @@ def run(recording: Recording) -> list[Row]:
     ]
 
 
-def _stretch(attempts: list[Row]) -> float | None:
-    """Return the time from the first dispatch to the last end."""
+def _stretch(attempts: list[Row], start_t: float) -> float | None:
+    """Return the time from the first dispatch, or the start, to the last end."""
     begin, end = least(column(attempts, "processing_t")), most(column(attempts, "end_t"))
+    if any(row["processing_t"] is None and row.get("has_task", True) for row in attempts):
+        begin = start_t
     return None if begin is None or end is None else lasted(begin, end)

@@ -1,4 +1,4 @@
--- Needs: _attempt_ends, _coffea_roles, _key_summaries, _phase_seconds
+-- Needs: _attempt_ends, _clip_phases, _coffea_roles, _key_summaries, _phase_seconds, _trace_range
 -- A task attempt begins when its key becomes `processing` and ends with the next transition of
 -- the key from there. Most keys have one attempt, found in _key_summaries. For the others, one
 -- window over their transitions finds begin and end.
@@ -130,8 +130,16 @@ SELECT
     list_max(list_transform(
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
     )) AS compute_stop_t,
-    _phase_seconds(ending.startstops, 'compute') AS compute_seconds,
-    -- Equal to compute_seconds, except for attempts cut off by a time range.
+    -- Tasks that were processing when recording began can have computed for hours before.
+    _phase_seconds(
+        CASE
+            WHEN attempts.processing_t IS NULL
+                THEN _clip_phases(ending.startstops, recording.start_t, recording.stop_t)
+            ELSE ending.startstops
+        END,
+        'compute'
+    ) AS compute_seconds,
+    -- Equal to compute_seconds, except for attempts cut off by the recording or a time range.
     _phase_seconds(ending.startstops, 'compute') AS whole_seconds,
     _phase_seconds(ending.startstops, 'transfer') AS transfer_seconds,
     _phase_seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
@@ -154,6 +162,7 @@ SELECT
 -- Join order for speed: scan the wide rows, and build hash tables of the narrow ones.
 FROM _attempt_ends AS ending
 RIGHT JOIN attempts ON ending.seq = attempts.ending
+INNER JOIN _trace_range AS recording ON attempts.trace_id = recording.trace_id
 LEFT JOIN _coffea_roles AS roles
     ON attempts.trace_id = roles.trace_id AND attempts.key = roles.key
 LEFT JOIN departures AS departure

@@ -43,7 +43,7 @@ COMMENT ON COLUMN task_runs.outcome IS 'memory (success), erred (failed for good
 COMMENT ON COLUMN task_runs.processing_t IS 'Dispatch to the worker, in seconds since the epoch. Null if before the recording.';
 COMMENT ON COLUMN task_runs.compute_start_t IS 'Start of the computation, in seconds since the epoch.';
 COMMENT ON COLUMN task_runs.compute_stop_t IS 'End of the computation, in seconds since the epoch.';
-COMMENT ON COLUMN task_runs.compute_seconds IS 'Compute time. Null if the worker reported no times.';
+COMMENT ON COLUMN task_runs.compute_seconds IS 'Compute time within the recording. Null if the worker reported no times.';
 COMMENT ON COLUMN task_runs.transfer_seconds IS 'Time to fetch dependencies from other workers. Transfers overlap, so it can exceed the wall time.';
 COMMENT ON COLUMN task_runs.deserialize_seconds IS 'Time to deserialize the task.';
 COMMENT ON COLUMN task_runs.disk_seconds IS 'Time to spill to disk and to read spilled results back.';

@@ -20,9 +20,12 @@ WITH runs AS (
         sum(compute_seconds) FILTER (role = 'merge') AS merge_seconds
     FROM (
         SELECT
-            trace_id, outcome, processing_t, end_t, compute_seconds, nbytes, transfer_seconds, role,
+            trace_id, outcome, end_t, compute_seconds, nbytes, transfer_seconds, role,
+            -- Tasks that were processing when recording began were dispatched before.
+            coalesce(processing_t, start_t) AS processing_t,
             _is_kept(outcome, discarded.seq) AS kept
         FROM _task_runs
+        INNER JOIN _cluster_size USING (trace_id)
         LEFT JOIN _discarded_results AS discarded USING (seq)
         UNION ALL BY NAME
         SELECT
@@ -45,7 +48,9 @@ chunk_runs AS (
         count(*) FILTER (outcome = 'skipped') AS skipped,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
         sum(events) FILTER (is_first_result) AS events,
-        _clip_negative(max(end_t) - min(processing_t)) AS chunk_wall_seconds,
+        _clip_negative(
+            max(end_t) - min(coalesce(processing_t, if(has_task, cluster.start_t, NULL)))
+        ) AS chunk_wall_seconds,
         sum(compute_seconds) AS chunk_seconds,
         sum(process_seconds) AS process_seconds,
         -- Chunks cut off by a time range are excluded.
@@ -64,6 +69,7 @@ chunk_runs AS (
         sum(uncompressed_bytes) AS uncompressed_bytes,
         sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio
     FROM _chunks
+    INNER JOIN _cluster_size AS cluster USING (trace_id)
     GROUP BY trace_id
 ),
 memory AS (

@@ -120,6 +120,24 @@ def test_empty_trace_is_one_row_of_zeros_and_nulls(open_trace):
     }  # fmt: skip
 
 
+def test_tasks_that_ran_when_recording_began_count_from_its_start(ask, worker, task, move):
+    was_there = {"state": "processing", "worker": "w1"}
+    done = {"worker": "w1", "phases": [("compute", -995.0, 5.0)]}
+    found = ask(
+        worker("w1"),
+        task("a-1", **was_there),
+        move(5.0, "a-1", "processing>memory", "task-finished-1.0", **done),
+        stop_t=10.0,
+    )
+
+    assert found(
+        "SELECT busy_seconds, compute_seconds, kept_seconds, core_efficiency, speedup FROM run"
+    ) == [(5.0, 5.0, 5.0, 0.5, 1.0)]
+    assert found("SELECT round(sum(compute_seconds), 9) FROM utilization") == [(5.0,)]
+    # The duration of the attempt is that of all of it.
+    assert found("SELECT compute_seconds, max_compute_seconds FROM prefixes") == [(5.0, 1000.0)]
+
+
 def test_threads_of_the_cluster(ask, worker, gone, run, sample):
     query = (
         "SELECT workers, peak_workers, peak_nthreads, core_seconds, core_efficiency FROM run"

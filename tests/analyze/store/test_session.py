@@ -39,6 +39,30 @@ def test_names_of_tables_can_be_computed(store, write_run):
     assert len(store.sql("FROM query_table('task_' || 'runs')").fetchall()) == 5
 
 
+def test_hours_of_runs_without_a_result_are_wasted(store, write_trace, worker, task, run):
+    client = {"kind": "environment", "t": 1.0, "section": "client", "name": "program"}
+    records = [worker("w1"), {**client, "value": "p.py"}]
+    failed = run("a-1", 0.0, 36.0, outcome="erred", phases=[("compute", 0.0, 36.0)])
+    lost = run("a-1", 0.0, 36.0, outcome="lost")
+    for name, some in {
+        "failed": [task("a-1"), *failed],
+        "idle": [],
+        "lost": [task("a-1"), *lost],
+        "unknown": [task("a-1")],
+    }.items():
+        path = write_trace(*records, *some, stop_t=72.0, name=f"{name}.jsonl", trace_id=name)
+        store.add([path])
+
+    query = "SELECT trace_id, compute_hours, kept_hours FROM runs ORDER BY trace_id"
+    assert store.sql(query).fetchall() == [
+        ("failed", 0.01, 0.0), ("idle", 0.0, 0.0), ("lost", 0.0, 0.0), ("unknown", None, None),
+    ]  # fmt: skip
+    query = "SELECT trace_id, wasted_hours FROM program_history ORDER BY trace_id"
+    assert store.sql(query).fetchall() == [
+        ("failed", 0.02), ("idle", 0.02), ("lost", 0.02), ("unknown", None),
+    ]  # fmt: skip
+
+
 def test_differences_of_a_trace_are_those_from_the_first(store, write_trace):
     fact = {"kind": "environment", "t": 1.0, "section": "scheduler versions", "name": "dask"}
     for name in "AB":

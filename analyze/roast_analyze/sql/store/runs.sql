@@ -79,8 +79,11 @@ SELECT
     run.wall_seconds,
     run.busy_seconds,
     run.core_seconds / 3600 AS core_hours,
-    run.compute_seconds / 3600 AS compute_hours,
-    run.kept_seconds / 3600 AS kept_hours,
+    -- Unknown if attempts were not recorded; 0 if all of them failed.
+    if(run.tasks = 0 OR run.task_runs > 0, coalesce(run.compute_seconds, 0) / 3600, NULL)
+        AS compute_hours,
+    if(run.tasks = 0 OR run.task_runs > 0, coalesce(run.kept_seconds, 0) / 3600, NULL)
+        AS kept_hours,
     run.core_efficiency AS utilization,
     run.workers,
     run.peak_workers,

@@ -45,6 +45,8 @@ _TABLES: Final[dict[str, list[tuple[str, str, Callable[[Any], str]]]]] = {
 def compare(comparison: Comparison) -> Iterator[RenderableType]:
     """Yield the parts of the comparison."""
     yield cell(sentences.verdict(comparison))
+    if text := sentences.time_ranges(comparison):
+        yield cell(text)
     for title, columns in _TABLES.items():
         rows = []
         for row in comparison.totals.rows.iter_rows(named=True):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.session import Session
     from roast_analyze.open.time_range import TimeRange
+    from roast_analyze.report.section import Section
 
 #: View ``workers``, and whether a worker was lost.
 WORKERS_QUERY: Final = (
@@ -96,6 +97,15 @@ class Context(Source):
     def worker_names(self) -> dict[str, str]:
         """Addresses of workers and the names shown for them, in the order of the table."""
         return {row["worker"]: worker_name(row) for row in self.workers.iter_rows(named=True)}
+
+    def absent(self, section: Section, text: str, hint: str = "") -> Section:
+        """Return a section without records: with the reason, and the code that records them.
+
+        In a time range, there can be such records outside of it.
+        """
+        if self.time_range:
+            text, hint = "The time range contains no records for this section.", ""
+        return replace(section, empty=text, hint=hint)
 
     def view_command(self, view: str) -> str:
         """Return the command that shows a view in a terminal."""

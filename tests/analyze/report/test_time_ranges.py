@@ -45,6 +45,8 @@ def test_the_page_of_a_time_range(write_trace, worker, task, run):
 
     with Trace(path, start="15s", stop=40) as trace:
         built = page.build(data.query(trace))
+    with Trace(path, start=60) as trace:
+        built_later = page.build(data.query(trace))
 
     html = plain(page.render(built))
     assert "<strong>Time range 15 s to 40 s of a run of 1 min 40 s</strong>" in html
@@ -57,3 +59,9 @@ def test_the_page_of_a_time_range(write_trace, worker, task, run):
         ("computing, not finished", 10.0),
         ("between graphs", 2.0),
     ]
+    # Transitions are outside of the range.
+    [scheduler] = [section for section in built_later.sections if section.name == "scheduler"]
+    assert (scheduler.empty, scheduler.hint) == (
+        "The time range contains no records for this section.",
+        "",
+    )

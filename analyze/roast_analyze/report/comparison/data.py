@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from roast_analyze.algorithms.decomposition import RunAmounts
     from roast_analyze.open.session import Session
+    from roast_analyze.open.time_range import TimeRange
     from roast_analyze.report.findings import Costs
 
     Opener = Callable[[tuple[Path, ...]], Session]
@@ -117,6 +118,8 @@ class TraceTotals:
     amounts: RunAmounts
     #: Thread time of each finding.
     findings: Costs
+    #: The time range that is compared, if it is not the whole run.
+    time_range: TimeRange | None = None
 
     @classmethod
     def of(cls, trace: Session, label: str, names: tuple[str, ...]) -> TraceTotals:
@@ -145,12 +148,19 @@ class TraceTotals:
             facts={(section, name): it for section, name, it in trace.rows(_FACTS)},
             amounts=query_amounts(trace),
             findings=query_costs(trace),
+            time_range=next(iter(trace.time_ranges), None),
         )
 
     @property
     def wall_seconds(self) -> float:
         """Duration of the recording."""
         return self.run.wall_seconds or 0.0
+
+    @property
+    def options(self) -> str:
+        """Options that restrict a command to the same time range."""
+        options = self.time_range.options if self.time_range else ""
+        return f" {options}" if options else ""
 
 
 @dataclass(frozen=True)
@@ -182,10 +192,16 @@ class Comparison(Source):
         """Names of the traces."""
         return tuple(trace.label for trace in self.traces)
 
+    @property
+    def options(self) -> str:
+        """Options that restrict a command to the time range of all traces."""
+        # A run that ends before the range needs no end.
+        return max((trace.options for trace in self.traces), key=len)
+
     def view_command(self, view: str) -> str:
         """Return the command that prints a view of all traces in a terminal."""
         names = [shlex.quote(visible(name)) for trace in self.traces for name in trace.names]
-        return f"roast-analyze view {' '.join(names)} {view}"
+        return f"roast-analyze view {' '.join(names)} {view}{self.options}"
 
 
 def seconds_in(label: str) -> str:

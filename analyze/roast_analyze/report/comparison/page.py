@@ -99,7 +99,8 @@ def build(comparison: Comparison, *, title: str | None = None) -> Page:
         title=visible(title) if title else names,
         about=about.format(q.counted(len(comparison.traces), "trace"), first),
         made_with=roast_version(),
-        command=f"roast-analyze {_few([_paths(t) for t in comparison.traces])} --html",
+        command=f"roast-analyze {_few([_paths(t) for t in comparison.traces])} --html"
+        f"{comparison.options}",
         sections=(
             _verdict(comparison),
             _reasons(comparison),
@@ -151,6 +152,7 @@ def _verdict(comparison: Comparison) -> Section:
         sentences.core_time(comparison),
         sentences.completeness(comparison),
         sentences.left_out(comparison),
+        sentences.time_ranges(comparison),
     )
     return Section("verdict", "Overview", "Overview", text, plots, tables)
 
@@ -176,7 +178,10 @@ def _reasons(comparison: Comparison) -> Section:
         )
         shown = (_TERMS[0], *seconds)
     listing = Listing("core_time", _CORE_TIME, rows, rows.height)
-    command = f"roast-analyze why {_paths(comparison.traces[0])} {_paths(comparison.traces[1])}"
+    command = (
+        f"roast-analyze why {_paths(comparison.traces[0])} {_paths(comparison.traces[1])}"
+        f"{comparison.options}"
+    )
     tables = [replace(comparison.table("reasons", title, listing, shown), command=command)]
     if len(each) == 1:
         rows = reasons.path_frame(each[0])
@@ -310,7 +315,7 @@ def _traces(comparison: Comparison) -> Section:
                 "python_version": trace.recording.python_version,
                 "recorder_version": trace.recording.recorder_version,
                 "records": trace.recording.records,
-                "command": f"roast-analyze {_paths(trace)} --html",
+                "command": f"roast-analyze {_paths(trace)} --html{trace.options}",
             }
             for trace in comparison.traces
         ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from roast_analyze.report import quantities as q
 from roast_analyze.report.comparison.data import DIFFERENCE, TRACE_LIMIT, seconds_in
+from roast_analyze.report.time_ranges import describe
 from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:
@@ -73,6 +74,16 @@ def left_out(comparison: Comparison) -> str:
     names = [named(label) for label in comparison.left_out]
     more = q.counted(len(names), "more trace is", "more traces are")
     return f"{more} left out, because the limit is {TRACE_LIMIT}: {_series(names)}."
+
+
+def time_ranges(comparison: Comparison) -> str:
+    """Name the time range of each trace; empty if whole runs are compared."""
+    ranges = [
+        (trace.label, trace.time_range.run_seconds, describe(trace.time_range))
+        for trace in comparison.traces
+        if trace.time_range
+    ]
+    return f"Only a part of the runs is compared: {_each(ranges)}." if ranges else ""
 
 
 def over_time(comparison: Comparison, *, with_limit: bool) -> str:

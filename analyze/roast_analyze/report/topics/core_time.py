@@ -80,14 +80,21 @@ def query(trace: Session) -> CoreTime:
     )
 
 
+def unknown(context: Context) -> str:
+    """Explain why the core time is unknown."""
+    if not context.run.workers:
+        when = "in the time range" if context.time_range else "while this was recorded"
+        return f"No worker joined {when}: the core time is unknown."
+    if not context.run.wall_seconds:
+        return "The recording has no duration, so it has no core time."
+    return "The numbers of threads were not recorded: the core time is unknown."
+
+
 def section(found: CoreTime, context: Context) -> Section:
     """Build the section."""
     section = Section("core-time", "Core time", "Core time")
     if found.totals.is_empty():
-        return replace(
-            section,
-            empty="No worker joined while this was recorded: the core time is unknown.",
-        )
+        return replace(section, empty=unknown(context))
     workers = found.by_worker["worker"].n_unique()
     few = f"The {WORKER_LIMIT} workers with the most idle time, of {q.count(workers)}. "
     return replace(

@@ -125,9 +125,8 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
             f"sample interval ({interval}), or the settings excluded worker_sample."
         )
         if not transfers.count:
-            empty = f"{reason} To sample more often:"
-            return replace(section, empty=empty, hint=_SAMPLE_HINT)
-        text = reason
+            return context.absent(section, f"{reason} To sample more often:", _SAMPLE_HINT)
+        text = "The time range contains no sample." if context.time_range else reason
     else:
         cluster, workers = context.cluster_samples, context.worker_samples
         limit, spilled = (

@@ -109,9 +109,9 @@ def section(found: SchedulerLoad, context: Context) -> Section:
             section, empty="All records have the same time, so there are no rates to show."
         )
     if load.is_empty() or not load["transitions_per_second"].sum():
-        return replace(
+        return context.absent(
             section,
-            empty="No transition was recorded: there was no scheduler, it had no tasks, or the "
+            "No transition was recorded: there was no scheduler, it had no tasks, or the "
             "settings excluded transitions.",
         )
     plots = [

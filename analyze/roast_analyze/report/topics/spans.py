@@ -62,11 +62,11 @@ def section(found: Listing, context: Context) -> Section:
     """Build the section."""
     section = Section("spans", "Spans", "Spans")
     if not found.total:
-        return replace(
+        return context.absent(
             section,
-            empty="No span was recorded: no task was submitted, or the settings excluded "
+            "No span was recorded: no task was submitted, or the settings excluded "
             "spans. To name parts of the work:",
-            hint=_HINT,
+            _HINT,
         )
     drawn = nested(found.rows)
     few = f"The {q.count(len(drawn))} spans with the most compute time, of "

@@ -10,7 +10,7 @@ from roast_analyze.report import quantities as q
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.run import describe_end
 from roast_analyze.report.topics import loss as losses
-from roast_analyze.report.topics.core_time import TOTALS
+from roast_analyze.report.topics.core_time import TOTALS, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,10 +70,7 @@ def build(
     provided, unit = q.core_time(run.core_seconds)
     text = f"The workers provided {provided} {unit}. Each second is counted once."
     if not run.core_seconds:
-        text = (
-            "No worker joined while this was recorded, so the number of threads and the "
-            "available core time are unknown."
-        )
+        text = unknown(context)
     elif run.transfer_seconds:
         text += (
             f" Transfers took {q.seconds(run.transfer_seconds)} in total. Only threads that "

@@ -3,11 +3,14 @@ from html.parser import HTMLParser
 
 import pytest
 
-from analyze.report.reading import unpack
+from analyze.report.reading import plain, unpack
+from roast_analyze import Trace
 from roast_analyze.cli import main
 from roast_analyze.open.database import documented_views
+from roast_analyze.open.discover import group_by_trace
 from roast_analyze.report import write_comparison
 from roast_analyze.report.comparison import page
+from roast_analyze.report.comparison.data import query
 from roast_analyze.report.shell import render
 
 HOSTILE = '<img src=x onerror="window.__pwned=1"><!--{{ 7*7 }}\'\u2028\u202e'
@@ -110,6 +113,30 @@ def test_commands_and_units_of_tables(build, full, monkeypatch, tmp_path):
     assert [(cell.text, cell.beside) for cell in prefixes.rows[0]] == [
         ("x", None), ("<0.01", None), ("5.00", "×2,500"), ("+5.00", None),
     ]  # fmt: skip
+
+
+def test_a_time_range(write_trace, full):
+    paths = [
+        write_trace(*full("x", 5.0), name=f"{name}.jsonl", trace_id=name, stop_t=stop_t)
+        for name, stop_t in {"a": 10.0, "b": 20.0}.items()
+    ]
+    found = query(group_by_trace(paths), lambda names: Trace(*names, start=2, stop=15))
+    built = page.build(found)
+
+    assert plain(built.sections[0].sentences[-1]) == (
+        "Only a part of the runs is compared: time range 2 s to 10 s of a run of 10 s in a and "
+        "time range 2 s to 15 s of a run of 20 s in b."
+    )
+    assert built.command == "roast-analyze a.jsonl b.jsonl --html --from 2 --to 15"
+    tables = {table.name: table for section in built.sections for table in section.tables}
+    assert tables["reasons"].command == "roast-analyze why a.jsonl b.jsonl --from 2 --to 15"
+    assert tables["prefixes"].command == (
+        "roast-analyze view a.jsonl b.jsonl prefixes --from 2 --to 15"
+    )
+    assert [row[-1].text for row in tables["traces"].rows] == [
+        "roast-analyze a.jsonl --html --from 2",
+        "roast-analyze b.jsonl --html --from 2 --to 15",
+    ]
 
 
 @pytest.mark.exhaustive

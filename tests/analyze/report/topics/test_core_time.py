@@ -27,5 +27,10 @@ def test_figures_add_up_to_the_core_time(section, worker, task, run):
     assert texts(found.tables[0])[0][:3] == ["a", "4.00", "20"]
 
 
-def test_no_worker(section, task):
-    assert section("core-time", task("a")).empty.startswith("No worker joined")
+def test_unknown_core_time(section, worker, task, run):
+    for records, stop_t, text in [
+        ([task("a")], 10.0, "No worker joined while this was recorded:"),
+        ([worker("w1")], 0.0, "The recording has no duration,"),
+        ([worker("w1", nthreads=None), *run("a", 1.0, 2.0)], 10.0, "The numbers of threads"),
+    ]:
+        assert section("core-time", *records, stop_t=stop_t).empty.startswith(text)

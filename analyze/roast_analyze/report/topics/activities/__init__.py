@@ -131,9 +131,9 @@ def section(found: Activities, context: Context) -> Section:
     """Build the section."""
     section = Section("activities", "Activities", "Activities")
     if found.over_time.is_empty():
-        return replace(
+        return context.absent(
             section,
-            empty="No fine performance metrics were recorded: no task ended, or the settings "
+            "No fine performance metrics were recorded: no task ended, or the settings "
             "excluded them (kind fine_metric).",
         )
     kinds = figures.rank(found.over_time)

@@ -154,11 +154,11 @@ def section(found: Chunks, context: Context) -> Section:
     """Build the section."""
     section = Section("chunks", "Coffea chunks", "Chunks")
     if found.chunks.total == 0:
-        return replace(
+        return context.absent(
             section,
-            empty="No chunks: no coffea work items were recorded. To record chunks, start the "
+            "No chunks: no coffea work items were recorded. To record chunks, start the "
             "recorder before a coffea Runner processes them; the processor needs no change:",
-            hint=RECORD_HINT,
+            RECORD_HINT,
         )
     command = context.view_command("chunks")
     placed = sized(found.points)

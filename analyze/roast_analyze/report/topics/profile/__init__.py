@@ -202,12 +202,11 @@ def section(found: Profiles, context: Context) -> Section:
         ("sections", "Named sections", found.sections, _SECTIONS, "those with the most time")
     )
     if found.stacks.is_empty():
-        return replace(
-            section,
-            tables=tables,
-            empty="This trace contains no profile. Profiles are recorded, unless the settings "
+        return context.absent(
+            replace(section, tables=tables),
+            "This trace contains no profile. Profiles are recorded, unless the settings "
             "exclude them, when Dask's profiler is enabled before the workers start:",
-            hint="dask.config.set({'distributed.worker.profile.enabled': True})",
+            "dask.config.set({'distributed.worker.profile.enabled': True})",
         )
     flame = flame_graph.build(
         found,

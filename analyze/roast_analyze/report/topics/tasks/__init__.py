@@ -103,10 +103,10 @@ def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Se
         none = "No task was recorded."
         if context.run.chunk_attempts:
             return replace(section, empty=f"{none} Without a cluster, chunks are not tasks.")
-        return replace(
+        return context.absent(
             section,
-            empty=f"{none} To record tasks, start the recorder before running them:",
-            hint=RECORD_HINT,
+            f"{none} To record tasks, start the recorder before running them:",
+            RECORD_HINT,
         )
     source = {"query": prefixes.query, "command": context.view_command("prefixes")}
     plots = [

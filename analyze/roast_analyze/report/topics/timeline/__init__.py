@@ -93,11 +93,11 @@ def section(found: Timeline, context: Context, colors: Colors) -> Section:
     section = Section("timeline", "Timeline", "Timeline")
     stream, run = found.stream, context.run
     if not stream.runs and not stream.failures:
-        return replace(
+        return context.absent(
             section,
-            empty="No task ran while this was recorded. To record tasks, start the recorder "
+            "No task ran while this was recorded. To record tasks, start the recorder "
             "before running them:",
-            hint=RECORD_HINT,
+            RECORD_HINT,
         )
     view = "task_runs" if run.task_runs else "chunks"
     command = context.view_command(view)

@@ -46,11 +46,11 @@ def section(context: Context) -> Section:
     section = Section("workers", "Workers", "Workers")
     workers = context.workers
     if workers.is_empty():
-        return replace(
+        return context.absent(
             section,
-            empty="No worker joined while this was recorded. To record workers, start the "
+            "No worker joined while this was recorded. To record workers, start the "
             "recorder while they are running, or before they start:",
-            hint=RECORD_HINT,
+            RECORD_HINT,
         )
     # Workers that ran before the recording are recorded within its first bucket.
     recorded_t = context.start_t

@@ -183,6 +183,8 @@ def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
     attempts = ", ".join(f"{q.count(n)} {word}" for n, word in counts if n)
     if run.core_seconds is None:
         computing = "number of threads unknown"
+    elif run.compute_seconds is None and run.task_runs:
+        computing = "compute time not reported"
     elif run.core_efficiency is None:
         computing = "nothing computed"
     else:

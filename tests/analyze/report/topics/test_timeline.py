@@ -168,6 +168,25 @@ def test_the_longest_gap_over_all_threads(opened, run, times, gap):
     assert timeline.query(*opened(*records)).longest_gap == gap
 
 
+@pytest.mark.parametrize(
+    ("attempt", "gap"),
+    [
+        ({"stop": 8.0, "outcome": "lost"}, (8.0, 9.0)),
+        # By its heartbeat, the worker began the attempt later.
+        ({"stop": 8.0, "outcome": "lost", "start_t": 6.0}, (2.0, 6.0)),
+        ({}, None),
+    ],
+)
+def test_attempts_without_times_are_not_in_a_gap(opened, run, attempt, gap):
+    records = [
+        *run("a-1", 1.0, 2.0),
+        *run("b-1", 2.0, **attempt, worker="w2"),
+        *run("c-1", 9.0, 10.0),
+    ]
+
+    assert timeline.query(*opened(*records)).longest_gap == gap
+
+
 def test_utilization_by_worker_and_bucket(opened, worker, task, run):
     trace, about = opened(
         worker("w2", name="10", nthreads=1),

@@ -193,6 +193,9 @@ def test_tiles_and_completeness(built, worker, task, run, gone, chunk):
         "Trace": ("incomplete", "13 records", "bad"),
     }
     assert plain(alone.tiles[1].hint) == "at once, 1 thread"
+    assert alone.tiles[2].hint == "nothing computed"
+    lost = built(worker("w1"), task("a-1"), *run("a-1", 1.0, 9.0, outcome="lost"))
+    assert lost.tiles[2].hint == "compute time not reported"
     assert [(plain(v.completeness), v.is_complete) for v in (whole, found)] == [
         ("The trace is complete: it contains 3 records, and no loss was detected.", True),
         ("The trace is incomplete: buffer <full>. At least 3 records are missing.", False),

@@ -26,9 +26,12 @@ _LONGEST_GAP: Final = (
     "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS since_t FROM {computed}) "
     "WHERE start_t > since_t ORDER BY start_t - since_t DESC, start_t LIMIT 1"
 )
+#: An attempt without reported times, such as one that was lost, can have computed all the time.
 _COMPUTED_TASKS: Final = (
-    "(SELECT compute_start_t AS start_t, compute_stop_t AS stop_t FROM _task_runs "
-    "WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
+    "(SELECT coalesce(compute_start_t, execute_start_t, processing_t, recording.start_t) "
+    "AS start_t, coalesce(compute_stop_t, end_t, recording.stop_t) AS stop_t FROM _task_runs "
+    "INNER JOIN _cluster_size AS recording USING (trace_id) "
+    "WHERE compute_start_t IS NOT NULL OR compute_seconds IS NULL)"
 )
 _COMPUTED_CHUNKS: Final = "(FROM _chunks WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
 #: The view `utilization` by rows of the map.

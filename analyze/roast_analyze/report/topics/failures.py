@@ -139,9 +139,14 @@ def _failures(failures: Listing, run: Run) -> str:
     _, count, quoted = same.row(0)
     if exceptions.len() == 1:
         lead = "Exception"
+    elif same.height > 1 and same["count"][1] == count:
+        lead = "First exception"
     elif same.height > 1:
-        lead = f"Most frequent ({count:,} ×)"
+        lead = f"Most frequent{some} ({count:,} ×)"
     else:
-        numbers = ", except for numbers" if exceptions.n_unique() > 1 else ""
-        lead = f"All have the same exception{numbers}"
+        lead = "All have the same exception"
+        if exceptions.len() < failures.total:
+            # Lost workers and some failures have none, and not all failures are listed.
+            lead = f"All {q.count(exceptions.len())} exceptions{some} are the same"
+        lead += ", except for numbers" if exceptions.n_unique() > 1 else ""
     return f"{text} {lead}: {one_line(quoted, 160)}"

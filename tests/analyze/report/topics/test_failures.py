@@ -57,10 +57,24 @@ def test_long_lists_and_texts_are_cut(open_trace, fail):
             "3 failures; by kind: 3 × task erred. Most frequent (2 ×): E at 0x7f01",
         ),
         ([None], "1 failure; by kind: 1 × task erred."),
+        (
+            ["E()", "E()", None],
+            "3 failures; by kind: 3 × task erred. All 2 exceptions are the same: E()",
+        ),
+        (["E()", "F()"], "2 failures; by kind: 2 × task erred. First exception: E()"),
+        (
+            ["E()"] * failures.FAILURE_ROWS + ["F()"],
+            (f"{failures.FAILURE_ROWS + 1} failures; by kind among the first "
+             f"{failures.FAILURE_ROWS}: {failures.FAILURE_ROWS} × task erred. All "
+             f"{failures.FAILURE_ROWS} exceptions among the first {failures.FAILURE_ROWS} are "
+             "the same: E()"),
+        ),
     ],
 )  # fmt: skip
 def test_the_most_frequent_exception(sentences, fail, exceptions, text):
-    records = [r for i, exception in enumerate(exceptions) for r in fail(f"a-{i}", exception)]
+    records = [
+        r for i, exception in enumerate(exceptions) for r in fail(f"a-{i:03}", exception)
+    ]
 
     assert sentences("failures", *records).startswith(f"{text} No Dask event was recorded")
 

@@ -73,11 +73,22 @@ def section(found: pl.DataFrame, context: Context) -> Section:
                 description="Two curves over the number of workers: wall time and core time.",
                 note="Simulated from the recorded graph and durations. Bars are the range of "
                 "simulations with other choices between equal workers. Contention for storage, "
-                "network and shared cores that the run did not have is not predicted.",
+                "network and shared cores that the run did not have is not predicted."
+                + _notes(rows),
                 query="",
                 command=command,
             ),
         ),
+    )
+
+
+def _notes(rows: pl.DataFrame) -> str:
+    """Describe the limitations of the predictions, each with the numbers of workers."""
+    notes = rows.drop_nulls("note").group_by("note", maintain_order=True).agg("workers")
+    return "".join(
+        f" With {q.series([q.count(n) for n in workers])} "
+        f"{'worker' if workers == [1] else 'workers'}: {note}."
+        for note, workers in notes.iter_rows()
     )
 
 

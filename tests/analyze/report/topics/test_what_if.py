@@ -20,5 +20,16 @@ def test_eight_tasks_on_two_workers(section, worker, task, run):
     assert plain(found.sentences[0]).startswith("With 2 workers the simulated run takes")
 
 
+def test_predictions_without_some_tasks_have_a_note(section, worker, task, run):
+    records = [worker("w1"), worker("w2")]
+    for n in range(8):
+        address, start = f"w{n % 2 + 1}", float(n // 2)
+        only = {"annotations": {"workers": ["w2"]}} if address == "w2" else {}
+        records += [task(f"a-{n}", **only), *run(f"a-{n}", start, start + 1.0, worker=address)]
+    [plot] = section("what-if", *records).plots
+
+    assert "With 1 worker: 4 tasks cannot run: no worker remains that may do so." in plot.note
+
+
 def test_a_run_without_workers(section, task):
     assert section("what-if", task("a")).empty.startswith("No task ran on a worker")

@@ -75,11 +75,16 @@ class Transfers:
     workers: pl.DataFrame
     #: Cells of the map: from_row, to_row, transfers, bytes, seconds.
     cells: pl.DataFrame
+    #: Whether spills, or fine metrics of them, were recorded.
+    has_spills: bool = False
 
 
 def query(trace: Session, context: Context) -> Transfers:
     """Query the transfers of a run."""
-    recorded = bool(trace.rows("SELECT EXISTS (FROM transfers)")[0][0])
+    [(recorded, has_spills)] = trace.rows(
+        "SELECT EXISTS (FROM transfers), EXISTS (FROM spills WHERE finish = 'disk') "
+        "OR EXISTS (FROM fine_metrics WHERE activity = 'disk-write')"
+    )
     text, view = (_RECORDED, "transfers") if recorded else (_REPORTED, "task_phases")
     pairs = trace.sql(f"{text} ORDER BY {_ORDER}").pl()
     addresses = context.workers.select("worker", "name").unique("worker", maintain_order=True)
@@ -99,6 +104,7 @@ def query(trace: Session, context: Context) -> Transfers:
         pairs=list_frame(view, text, _ORDER, PAIR_ROWS, pairs),
         workers=named_rows(rows),
         cells=cells,
+        has_spills=has_spills,
     )
 
 
@@ -146,8 +152,10 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
         )
         if (share := q.as_float(shares.max())) is not None:
             text += f" The fullest worker reached {q.share(share)} of its limit."
-        spill = f"At most {q.byte_size(spilled)} were" if spilled else "Nothing was"
-        text += f" {spill} spilled to disk."
+        if spilled:
+            text += f" At most {q.byte_size(spilled)} were spilled to disk."
+        elif spilled is not None and not transfers.has_spills:
+            text += " Nothing was spilled to disk."
         if limit and not samples.limit_fits(cluster):
             # The limit of a worker is drawn separately.
             text += (
@@ -167,10 +175,10 @@ def section(transfers: Transfers, context: Context, prefixes: pl.DataFrame) -> S
             )
         )
     if transfers.count:
-        rows, total = transfers.workers.height, context.workers.height
+        rows, total = transfers.workers.height, int(transfers.workers["workers"].sum())
         note = (
-            f"Each of the {q.count(rows)} rows stands for several of the {q.count(total)} "
-            "workers, in order."
+            f"Each of the {q.count(rows)} rows stands for one or more of the {q.count(total)} "
+            "addresses of workers, in order."
         )
         plots.append(
             Plot(

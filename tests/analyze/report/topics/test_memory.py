@@ -97,7 +97,12 @@ def test_many_workers_share_rows_and_the_largest_pairs_are_listed(
     assert (found.pairs.rows.height, found.pairs.total) == (memory.PAIR_ROWS, 30)
     assert found.pairs.rows["source"][0] == "w99"
     assert found.pairs.query.endswith("LIMIT 20")
-    assert shown.plots[0].note.startswith("Each of the 40 rows stands for several of the 100")
+    assert shown.plots[0].note.startswith(
+        "Each of the 40 rows stands for one or more of the 100"
+    )
+    # A worker that was replaced has the same row.
+    again = section("memory", worker("w1"), worker("w1", 5.0), *fetch("a", ("w1", 1.0)))
+    assert again.plots[0].note == ""
 
 
 def test_transfers_without_samples(section, worker, task, fetch):
@@ -132,6 +137,25 @@ def test_memory_and_the_limit(sentences, worker, sample, limit, spilled, words):
     far = "The limits are far above the curves and are not drawn." in made
     assert far == (limit == 60)
     assert made.endswith(" The workers reported no transfers between them.")
+
+
+@pytest.mark.parametrize(
+    ("record", "spilled"),
+    [
+        ({"kind": "spill", "key": "a", "start": "memory", "finish": "disk"}, 0),
+        ({"kind": "fine_metric", "context": "execute", "activity": "disk-write",
+          "unit": "bytes", "delta": 5, "value": 5}, 0),
+        ({"kind": "event", "topic": "x"}, None),
+    ],
+)  # fmt: skip
+def test_spilling_between_samples_or_without_a_measurement(
+    sentences, worker, sample, record, spilled
+):
+    samples = sample(1.0, memory=500, spilled_disk=spilled)
+
+    made = sentences("memory", worker("w1"), samples, {**record, "t": 2.0, "worker": "w1"})
+
+    assert "spilled" not in made
 
 
 def test_the_fullest_worker_was_killed(sentences, worker, sample, gone):

@@ -56,7 +56,8 @@ class SchedulerLoad:
     """Load of the scheduler over time."""
 
     #: One row per bucket of view ``concurrency``: t, seconds, ready (tasks that are not
-    #: computed yet), waiting (for dependencies), executing, nthreads, transitions_per_second,
+    #: computed yet), waiting (for dependencies), executing, nthreads, transitions,
+    #: transitions_per_second,
     #: slowest_loop_seconds (longest interval of a worker's event loop), batches, tasks,
     #: stolen.
     load: pl.DataFrame
@@ -85,11 +86,12 @@ def query(trace: Session, context: Context) -> SchedulerLoad:
     load = context.load.select(columns).with_row_index("bucket")
     for found in (transitions, loops, batches, steals):
         load = load.join(found, on="bucket", how="left", maintain_order="left")
-    per_second = pl.col("transitions").fill_null(0) / pl.col("seconds")
+    load = load.with_columns(pl.col("transitions", "batches", "tasks", "stolen").fill_null(0))
+    # The last bucket can be much shorter than the others, and contains what happened at the
+    # very end.
+    per_second = pl.col("transitions") / context.buckets["width"]
     return SchedulerLoad(
-        load=load.with_columns(
-            pl.col("batches", "tasks", "stolen").fill_null(0), transitions_per_second=per_second
-        ),
+        load=load.with_columns(transitions_per_second=per_second),
         batches=int(batches["batches"].sum()),
         tasks=int(batches["tasks"].sum()),
         largest=int(batches["largest"].fill_null(0).max() or 0),
@@ -148,11 +150,12 @@ def _sentences(found: SchedulerLoad) -> list[str]:
     """Describe the rate of transitions, what waited, submitted tasks and stolen ones."""
     load = found.load
     rates = load["transitions_per_second"]
-    total = q.counted(round((rates * load["seconds"]).sum()), "transition")
+    total = q.counted(load["transitions"].sum(), "transition")
     peak = q.rate(q.as_float(rates.max()), "transitions")
     over = q.seconds(load["seconds"][0])
     text = f"The scheduler made {total}, with a peak of {peak} over {over}."
-    if ready := q.as_float(load["ready"].max()):
+    # A mean over a bucket.
+    if ready := round(q.as_float(load["ready"].max()) or 0.0):
         # Right after a submission, no thread computes yet: all times with ready tasks count.
         waited = load.filter(pl.col("ready") > 0)
         executing, nthreads = (
@@ -160,7 +163,7 @@ def _sentences(found: SchedulerLoad) -> list[str]:
             for name in ("executing", "nthreads")
         )
         idle = 1 - executing / nthreads if nthreads else 0.0
-        text += f" Up to {q.counted(round(ready), 'ready task')} waited"
+        text += f" On average over {over}, up to {q.counted(ready, 'ready task')} waited"
         if idle >= IDLE_SHARE:
             text += (
                 f". While tasks were ready, {q.share(idle)} of the threads computed nothing: "

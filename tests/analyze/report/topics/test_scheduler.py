@@ -70,7 +70,18 @@ def test_ready_tasks_wait_for_a_free_thread(sentences, worker, task, move, run):
         "scheduler", worker("w1"), *run("b", 1.0, 19.0), *sum(waits, ()), stop_t=20.0
     )
 
-    assert "Up to 3 ready tasks waited for a free thread." in text
+    assert "On average over 50 ms, up to 3 ready tasks waited for a free thread." in text
+    shortly = (task("a"), move(2.0, "a", "waiting>queued"), move(2.002, "a", "queued>released"))
+    assert "ready" not in sentences("scheduler", worker("w1"), *shortly, stop_t=20.0)
+
+
+def test_a_short_last_bucket_is_no_peak(sentences, task, move):
+    early = [move(1.0, f"a-{n}", "released>waiting") for n in range(3)]
+    late = [move(10.001, f"b-{n}", "released>waiting") for n in range(2)]
+
+    assert sentences("scheduler", task("a-0"), *early, *late, stop_t=10.001).startswith(
+        "The scheduler made 5 transitions, with a peak of 60 transitions/s over 50 ms."
+    )
 
 
 def test_sentences(sentences, worker, task, move):
@@ -86,10 +97,10 @@ def test_sentences(sentences, worker, task, move):
     ]
 
     assert sentences("scheduler", worker("w1"), *moves, tick(3.0, 0.5), stop_t=20.0) == (
-        "The scheduler made 12 transitions, with a peak of 80 transitions/s over 50 ms. Up to "
-        "4 ready tasks waited. While tasks were ready, 100 % of the threads computed nothing: "
-        "a lack of threads does not explain the wait. The "
-        "slowest event loop of a worker took 500 ms per iteration (20 ms when idle). 4 tasks "
+        "The scheduler made 12 transitions, with a peak of 80 transitions/s over 50 ms. On "
+        "average over 50 ms, up to 4 ready tasks waited. While tasks were ready, 100 % of the "
+        "threads computed nothing: a lack of threads does not explain the wait. The slowest "
+        "event loop of a worker took 500 ms per iteration (20 ms when idle). 4 tasks "
         "were submitted in one batch."
     )
 

@@ -32,7 +32,8 @@ _OVER_TIME: Final = (
     "SELECT t, use, sum(seconds) AS seconds FROM _core_time GROUP BY ALL ORDER BY ALL"
 )
 _BY_WORKER: Final = (
-    "SELECT worker, use, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL"
+    "SELECT worker, category, use, sum(seconds) AS seconds FROM core_time "
+    "GROUP BY ALL ORDER BY ALL"
 )
 _BY_PREFIX: Final = (
     "SELECT prefix, sum(seconds) AS thread_seconds, "
@@ -131,6 +132,8 @@ def section(found: CoreTime, context: Context) -> Section:
 def over_time(found: CoreTime, context: Context) -> Figure:
     """Draw the number of threads by use, stacked, over time."""
     axis, width = context.axis, found.bucket_seconds
+    # The last bucket can end with the recording.
+    inside = pl.min_horizontal(width, (context.run.stop_t or 0.0) - pl.col("t"))
     drawn = layout.empty_figure(
         360,
         barmode="stack",
@@ -147,7 +150,7 @@ def over_time(found: CoreTime, context: Context) -> Figure:
             Bar(
                 # The middle of each bucket.
                 x=axis.places(rows.with_columns(pl.col("t") + width / 2), "t", 6),
-                y=[round(seconds / width, 4) for seconds in rows["seconds"]],
+                y=rows.select((pl.col("seconds") / inside).round(4)).to_series().to_list(),
                 width=width / axis.unit_seconds,
                 name=words,
                 marker={"color": color, "line": {"width": 0}},
@@ -161,11 +164,12 @@ def over_time(found: CoreTime, context: Context) -> Figure:
 
 def by_worker(found: CoreTime, context: Context) -> Figure:
     """Draw a bar of seconds by use for each worker, the one with the most idle time first."""
-    # Little time for results that were kept is much idle time.
+    idle = pl.col("seconds").filter(pl.col("category") == "idle").sum()
     wide = (
         found.by_worker.pivot("use", index="worker", values="seconds", aggregate_function="sum")
         .fill_null(0.0)
-        .sort(pl.col("kept result") if "kept result" in found.by_worker["use"] else "worker")
+        .join(found.by_worker.group_by("worker").agg(idle.alias("idle seconds")), on="worker")
+        .sort("idle seconds", "worker", descending=[True, False])
         .head(WORKER_LIMIT)
     )
     names = context.worker_names

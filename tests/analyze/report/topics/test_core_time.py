@@ -1,5 +1,7 @@
 """The section on the use of the core time."""
 
+from collections import Counter
+
 import pytest
 
 from analyze.report.reading import plain, texts
@@ -25,6 +27,30 @@ def test_figures_add_up_to_the_core_time(section, worker, task, run):
         "after the last result": [6.0, 6.0],
     }
     assert texts(found.tables[0])[0][:3] == ["a", "4.00", "20"]
+
+
+def test_the_last_bar_covers_the_time_inside_the_recording(section, worker, task, run):
+    records = worker("w1", nthreads=4), task("a"), *run("a", 1.0, 10.0)
+    [over_time, _] = section("core-time", *records, stop_t=10.001).plots
+    threads = Counter()
+    for bar in over_time.figure.data:
+        threads.update(dict(zip(bar.x, bar.y, strict=True)))
+
+    assert threads[max(threads)] == pytest.approx(4.0)
+
+
+def test_workers_with_the_most_idle_time_come_first(section, worker, gone, task, run):
+    """The short-lived worker computed least, but was never idle."""
+    found = section(
+        "core-time",
+        worker("short"),
+        worker("long"),
+        *(task("a"), *run("a", 0.0, 1.0, worker="short")),
+        gone("short", 1.0, "retire-workers-1.0"),
+        *(task("b"), *run("b", 0.0, 2.0, worker="long")),
+    )
+
+    assert list(found.plots[1].figure.layout.yaxis.ticktext) == ["long", "short"]
 
 
 def test_unknown_core_time(section, worker, task, run):

@@ -26,8 +26,8 @@ _PREFIXES_QUERY: Final = (
     "p95_compute_seconds FROM prefixes LEFT JOIN (SELECT trace_id, prefix, "
     "unnest(struct_pack(p05_compute_seconds := spread[1], p25_compute_seconds := spread[2], "
     "p75_compute_seconds := spread[3], p95_compute_seconds := spread[4])) FROM ("
-    "SELECT trace_id, prefix, quantile_cont(compute_seconds, [0.05, 0.25, 0.75, 0.95]) "
-    "AS spread FROM task_runs GROUP BY trace_id, prefix)) AS durations "
+    "SELECT trace_id, prefix, quantile_cont(whole_seconds, [0.05, 0.25, 0.75, 0.95]) "
+    "AS spread FROM _task_runs GROUP BY trace_id, prefix)) AS durations "
     "ON prefixes.trace_id = durations.trace_id "
     "AND prefixes.prefix IS NOT DISTINCT FROM durations.prefix"
 )
@@ -149,6 +149,6 @@ def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Se
         sentences.prefixes(prefixes, context.run.compute_seconds or 0.0),
         sentences.roles(found.roles),
         sentences.task_groups(groups),
-        sentences.stragglers(found.stragglers),
+        sentences.stragglers(found.stragglers, prefixes),
     )
     return replace(section, sentences=text, plots=plots, tables=tables)

@@ -52,10 +52,15 @@ def task_groups(groups: Listing) -> str:
     )
 
 
-def stragglers(stragglers: Listing) -> str:
-    """Count the stragglers and describe the worst."""
+def stragglers(stragglers: Listing, prefixes: Listing) -> str:
+    """Count the stragglers and describe the worst; empty if no prefix has enough attempts."""
     if not stragglers.total:
-        return "No attempt took at least twice the usual time of its prefix."
+        if not (prefixes.rows["memory"] >= 10).any():
+            return ""
+        return (
+            "Of the prefixes with at least 10 successful attempts, none has an attempt that "
+            "took at least twice the usual time."
+        )
     worst = stragglers.rows.row(0, named=True)
     ratio = worst["relative_duration"]
     times = f", {q.number(ratio)} times as long" if ratio else ""

@@ -269,6 +269,7 @@ def _functions(recording: Recording) -> list[Row]:
     is_worker = any(row["worker"] is not None for row in stacks)
     sampled = [
         row
+        | {"own_seconds": row["samples"] * row["interval_seconds"]}
         | {"samples": row["samples"] + row["ambiguous_samples"]}
         | {"stack": _without_recorder(row)}
         for row in stacks
@@ -281,9 +282,8 @@ def _functions(recording: Recording) -> list[Row]:
     for name, found in grouped(seen, lambda one: one["in"]).items():
         inside = [one["row"] for one in found]
         ended = [row for row in inside if row["stack"][-1] == name]
-        self_seconds, total_seconds = (
-            math.fsum(row["seconds"] for row in some) for some in (ended, inside)
-        )
+        self_seconds = math.fsum(row["own_seconds"] for row in ended)
+        total_seconds = math.fsum(row["seconds"] for row in inside)
         rows.append(
             {
                 "function": name,

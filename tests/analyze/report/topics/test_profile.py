@@ -224,6 +224,26 @@ def test_the_section(opened, worker):
     assert [name for name, *_ in trace.rows(table.query)] == [row[0] for row in texts(table)]
 
 
+def test_ambiguous_samples_are_no_self_time(section):
+    """Of 30 samples in f, one is in g and one in h; the others are in either of them."""
+    several = profile([frame(name) for name in "fghk"], [])
+    several["tree"] |= {
+        "parents": [None, 0, 1, 1, 0],
+        "slices": [{"start_t": 1.0, "stop_t": 2.0, "nodes": [0, 1, 2, 3, 4],
+                    "counts": [40, 30, 0, 0, 10]}],
+    }  # fmt: skip
+
+    found = section("inside", several)
+
+    assert texts(found.tables[0]) == [
+        ["k (mine.py:1)", "0.100", "25", "0.100", "25", "10"],
+        ["g (mine.py:1)", "0.010", "2", "0.010", "2", "1"],
+        ["h (mine.py:1)", "0.010", "2", "0.010", "2", "1"],
+        ["f (mine.py:1)", "0.000", "0", "0.300", "75", "30"],
+    ]
+    assert "k (mine.py:1) has the highest self time" in found.sentences[0]
+
+
 def test_functions_of_the_recorder_are_left_out(section):
     recorder, demo = "/env/roast_recorder/coffea/hooks.py", "/env/roast_recorder/demo/dijet.py"
     wrapped = [

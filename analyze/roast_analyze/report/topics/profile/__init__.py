@@ -29,13 +29,13 @@ SECTION_ROWS: Final = 100
 #: Samples of workers; without any, those of the scheduler.
 _FUNCTIONS_QUERY: Final = (
     "WITH sampled AS (SELECT _folded_stack(stack, frames) AS stack, seconds, "
-    "samples + ambiguous_samples AS samples "
+    "samples * interval_seconds AS own_seconds, samples + ambiguous_samples AS samples "
     "FROM profile_stacks WHERE profiler = 'dask' AND samples + ambiguous_samples > 0 "
     "AND (worker IS NULL) = (NOT EXISTS (FROM profile_stacks WHERE profiler = 'dask' "
     "AND worker IS NOT NULL))), "
     "seen AS (SELECT unnest(list_distinct(stack)) AS function, stack[-1] AS innermost, "
-    "seconds, samples FROM sampled) "
-    "SELECT function, coalesce(sum(seconds) FILTER (function = innermost), 0) AS self_seconds, "
+    "seconds, own_seconds, samples FROM sampled) SELECT function, "
+    "coalesce(sum(own_seconds) FILTER (function = innermost), 0) AS self_seconds, "
     "sum(seconds) AS total_seconds, "
     "self_seconds / (SELECT sum(seconds) FROM sampled) AS self_share, "
     "total_seconds / (SELECT sum(seconds) FROM sampled) AS total_share, "
@@ -160,15 +160,18 @@ def _functions(stacks: pl.Series, counts: pl.DataFrame) -> Listing:
         .agg(
             samples=counted.sum(),
             seconds=(counted * pl.col("interval_seconds")).sum(),
+            # Ambiguous samples are in functions that the last one calls.
+            own_seconds=(pl.col("samples") * pl.col("interval_seconds")).sum(),
         )
         .with_columns(stack=pl.lit(stacks).gather(pl.col("place")))
     )
     whole = by_stack["seconds"].sum()
     is_innermost = pl.col("function") == pl.col("innermost")
-    seconds, own = pl.col("seconds"), pl.col("seconds").filter(is_innermost)
+    seconds, own = pl.col("seconds"), pl.col("own_seconds").filter(is_innermost)
     functions = (
         by_stack.select(
             "seconds",
+            "own_seconds",
             "samples",
             function=pl.col("stack").list.unique(),
             innermost=pl.col("stack").list.last(),

@@ -96,6 +96,11 @@ def test_equally_long_computations_are_drawn_once(stream, worker, run):
 
     assert found.bars.height == 4
     assert found.bars["seconds"].sum() + found.cells["seconds"].sum() == pytest.approx(5.0)
+    # Those that also begin at the same time are all drawn, or all added up.
+    together = [line for i in range(4) for line in run(f"b-{i}", 1.0, 2.0, thread=i)]
+    found = stream(worker("w1"), *run("a", 0.0, 3.0), *together, most_bars=3)
+    assert rows(found.bars, "key") == [("a",)]
+    assert found.cells["seconds"].sum() == pytest.approx(4.0)
 
 
 def test_transfers_and_lost_attempts(stream, worker, gone, run, move):

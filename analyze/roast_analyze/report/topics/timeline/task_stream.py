@@ -101,7 +101,7 @@ _DIVIDED: Final = (
     "least(floor(until / $width)::BIGINT + 1, $buckets))) AS cell "
     "FROM (SELECT lane, kind, greatest(start_t - $begin_t, 0) AS since, "
     "least(stop_t - $begin_t, $span) AS until FROM placed "
-    "WHERE (seconds, start_t) < ($least_seconds, $least_t))) "
+    "WHERE (seconds, start_t) <= ($most_seconds, $most_t))) "
     "GROUP BY ALL HAVING seconds > 0 ORDER BY lane, cell, kind"
 )
 
@@ -313,15 +313,17 @@ def _split(
         trace,
         f"{placed} SELECT lane, start_t, stop_t, seconds{columns}, "
         "count(*) OVER () AS total FROM placed WHERE seconds IS NOT NULL "
-        f"ORDER BY seconds DESC, start_t DESC LIMIT {most}",
+        f"ORDER BY seconds DESC, start_t DESC LIMIT {most + 1}",
         parameters,
     )
-    if runs <= longest.height:
+    if runs <= most:
         names = ("lane", "kind", "cell")
         nothing = {**dict.fromkeys(names, pl.Int32), "seconds": pl.Float64}
         return longest, pl.DataFrame(schema=nothing), runs
-    least_seconds, least_t = longest.select("seconds", "start_t").row(-1)
-    bounds = {"least_seconds": least_seconds, "least_t": least_t}
+    # The first of the others, with those that are as long and began at the same time.
+    seconds, start_t = longest.select("seconds", "start_t").row(-1)
+    longest = longest.filter((pl.col("seconds") > seconds) | (pl.col("start_t") > start_t))
+    bounds = {"most_seconds": seconds, "most_t": start_t}
     return longest, _query(trace, placed + _DIVIDED, parameters | bounds), runs
 
 

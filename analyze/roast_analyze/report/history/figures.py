@@ -134,8 +134,11 @@ def wall_time(runs: pl.DataFrame, programs: Sequence[str]) -> Figure:
     )
 
 
-def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
-    """Draw the metric that changed most, one panel per change, relative to its median."""
+def changes(runs: pl.DataFrame, found: Sequence[Change], every: Sequence[Change]) -> Figure:
+    """Draw the metric that changed most, one panel per change, relative to its median.
+
+    ``every`` contains all changes: the medians before and after one end at its neighbors.
+    """
     figure = layout.empty_figure(
         60 + _PANEL_PX * len(found), showlegend=False, margin={"l": 8, "r": 12, "t": 30, "b": 8}
     )
@@ -168,9 +171,17 @@ def changes(runs: pl.DataFrame, found: Sequence[Change]) -> Figure:
             )
         )
         # The medians before and after the change, and the first run after it.
+        places = [
+            other.run_number
+            for other in every
+            if other.program == change.program
+            and any(some.metric == shift.metric for some in other.shifts)
+        ]
+        begin = max((place for place in places if place < change.run_number), default=1)
+        end = min((place for place in places if place > change.run_number), default=change.runs)
         ends = [
-            (1, change.run_number, shift.before),
-            (change.run_number, change.runs, shift.after),
+            (begin, change.run_number, shift.before),
+            (change.run_number, end, shift.after),
         ]
         for first, last, value in ends:
             figure.add_trace(

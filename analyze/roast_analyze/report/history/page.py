@@ -156,7 +156,7 @@ def _changes(history: History) -> Section:
         history,
         "changes",
         "Runs before and after a change",
-        figures.changes(history.runs, (worse or found)[:_PANELS]),
+        figures.changes(history.runs, (worse or found)[:_PANELS], found),
         "FROM program_history",
         note="Lines are the medians before and after the change.",
     )

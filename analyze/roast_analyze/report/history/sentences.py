@@ -27,10 +27,9 @@ def totals(history: History) -> str:
     known = runs["program"].drop_nulls()
     first, last = (date(t) for t in (runs["start_t"].min(), runs["start_t"].max()))  # type: ignore[arg-type]
     amount, unit = q.core_time(3600 * history.core_hours)
-    text = (
-        f"{q.counted(runs.height, 'run')} of {q.counted(known.n_unique(), 'program')} from "
-        f"{first} to {last}"
-    )
+    # The program of a recording that was attached is unknown.
+    of = f" of {q.counted(known.n_unique(), 'program')}" if known.len() else ""
+    text = f"{q.counted(runs.height, 'run')}{of} from {first} to {last}"
     if not history.core_hours:
         return f"{text}; their core time is unknown."
     share = history.wasted_hours / history.core_hours
@@ -44,6 +43,8 @@ def verdict(history: History) -> str:
         programs = "No program became slower or more wasteful"
         if not history.series:
             programs = f"No program has the {2 * MIN_SIDE} runs that finding a change requires"
+        if not (history.tested_files or history.tested_hosts):
+            return f"{programs}."
         return f"{programs}, and no file or host is slow in run after run."
     parts = []
     if worse:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from roast_analyze.report.history import figures
+
 
 def found(history):
     """Return the changes as program and run, and the slow files and hosts."""
@@ -21,6 +23,19 @@ def test_planted_changes_are_found_and_no_others(planted):
 
     assert missed <= 1
     assert false_alarms <= 1
+
+
+def test_medians_end_at_the_next_change(planted):
+    wall_seconds = [
+        600.0 * (1 + number // 40) * (1 + 1e-3 * (number % 7)) for number in range(120)
+    ]
+    hours = {"core_hours": [1.0] * 120, "kept_hours": [1.0] * 120}
+    history = planted(seed=0, programs=1, wall_seconds=wall_seconds, **hours)
+    figure = figures.changes(history.runs, history.changes, history.changes)
+
+    assert [curve.x for curve in figure.data if curve.mode == "lines"] == [
+        (41, 81), (81, 120), (1, 41), (41, 81),
+    ]  # fmt: skip
 
 
 def test_a_change_names_what_changed_at_that_run(planted):

@@ -1,9 +1,13 @@
 """The page of a store."""
 
 import re
+from dataclasses import replace
 
+import polars as pl
 import pytest
 
+from analyze.report.reading import plain
+from roast_analyze.report.history import sentences
 from roast_analyze.report.history.page import build
 from roast_analyze.report.history.reports import find_reports
 from roast_analyze.report.shell import render
@@ -32,6 +36,18 @@ def test_changes_are_described_and_listed(section):
     assert {(row["program"], row["run_number"], row["trace_id"]) for row in rows} == {
         ("p0.py", "61", "0-60")
     }
+
+
+def test_runs_without_a_program_files_or_hosts(planted):
+    history = planted(seed=1, programs=1, runs=3)
+    none = replace(history.files, total=0)
+    untested = {"files": none, "hosts": none, "tested_files": 0, "tested_hosts": 0}
+    runs = history.runs.with_columns(program=pl.lit(None, dtype=pl.String))
+
+    assert plain(sentences.totals(replace(history, runs=runs))).startswith("3 runs from 2026")
+    assert sentences.verdict(replace(history, **untested)) == (
+        "No program has the 10 runs that finding a change requires."
+    )
 
 
 def test_slow_files_and_hosts_are_listed(section):

@@ -103,7 +103,7 @@ def cpu(
         curve(axis, means, "cpu_percent", "CPU", unit="cores", divisor=100, line=busy,
               fill="tozeroy")
     )  # fmt: skip
-    figure.add_trace(curve(axis, means, "nthreads", "threads", unit="threads", line=threads))
+    figure.add_trace(curve(axis, means, "nthreads", "threads", line=threads))
     draw = partial(curve, axis, unit="%")
     figure.add_traces(_worker_curves(workers, "cpu_percent", names, axis, draw, largest=False))
     return figure

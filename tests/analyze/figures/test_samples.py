@@ -67,6 +67,7 @@ def test_cpu_is_drawn_in_cores():
         "CPU": ((1.5,), "y"), "threads": ((2,), "y"),
         "worker 1": ((10.0,), "y2"), "w0": ((0.0,), "y2"),
     }  # fmt: skip
+    assert "%{y:,.4~g} threads<" in figure.data[1].hovertemplate
     # Workers are drawn in the order of `names`, the others after them.
     assert list(shown) == ["CPU", "threads", "worker 1", "w0"]
 

@@ -9,6 +9,7 @@ import polars as pl
 from roast_analyze.figures import bars, layout, palette
 from roast_analyze.figures.labels import label
 from roast_analyze.figures.samples import bucketed
+from roast_analyze.report.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,9 @@ def over_time(
     for short, number, (_, frame) in zip(shorts, domains, panels, strict=True):
         buckets = bucketed(frame, [], [column for column, *_ in lines], axis, largest=largest)
         for (column, words, divisor), style in zip(lines, _STYLES, strict=False):
-            curve = layout.curve(axis, buckets, column, words, unit=unit, divisor=divisor)
+            # A number of threads has no other unit.
+            of = "" if words == "threads" else unit
+            curve = layout.curve(axis, buckets, column, words, unit=of, divisor=divisor)
             figure.add_trace(
                 curve.update(
                     name=f"{short}: {words}",
@@ -106,5 +109,5 @@ def largest_parts(rows: pl.DataFrame, name: str, columns: Sequence[str]) -> list
     rest = ranked.slice(PART_LIMIT)
     if rest.height:
         seconds = rest.select(columns).sum().row(0)
-        parts.append(bars.Part(f"{rest.height} others", seconds, palette.OTHER))
+        parts.append(bars.Part(counted(rest.height, "other"), seconds, palette.OTHER))
     return parts

@@ -231,7 +231,7 @@ def _over_time(comparison: Comparison) -> Section:
     peak = max(trace.run.peak_memory_bytes or 0 for trace in traces)
     unit, nbytes = ("GiB", 1024.0**3) if peak >= 1024**3 else ("MiB", 1024.0**2)
     threads = ("nthreads", "threads", 1.0)
-    executing = [("executing", "tasks executing", 1.0), threads]
+    executing = [("executing", "executing", 1.0), threads]
     cpu = [("cpu_percent", "CPU usage", 100.0), threads]
     memory = [("memory_bytes", "process memory", nbytes)]
     has_limit = any(limit_fits(trace.samples) for trace in traces)

@@ -307,7 +307,7 @@ def _clause(row: Row) -> str:
     prefix = _prefix(row)
     match row["term"]:
         case "threads":
-            return f"{new} threads on average instead of {base}"
+            return f"{new} {'thread' if new == '1' else 'threads'} on average instead of {base}"
         case "amount":
             unit = row["unit"] or "results"
             if not row["base"]:

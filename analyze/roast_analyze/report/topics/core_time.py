@@ -123,7 +123,15 @@ def section(found: CoreTime, context: Context) -> Section:
             ),
         ),
         # Without a cluster, chunks have no prefix.
-        tables=(context.table("core-time", "Core time by prefix", found.by_prefix, _COLUMNS),)
+        tables=(
+            context.table(
+                "core-time",
+                "Core time by prefix",
+                found.by_prefix,
+                _COLUMNS,
+                chosen="those with the most thread time",
+            ),
+        )
         if found.by_prefix.total
         else (),
     )

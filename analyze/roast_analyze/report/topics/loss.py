@@ -46,9 +46,11 @@ def completeness(loss: Listing, context: Context) -> str:
     if loss.total == 0:
         records = q.counted(context.recording.records, "record")
         return f"The trace is complete: it contains {records}, and no loss was detected."
-    reasons = [visible(str(reason)) for reason in loss.rows["reason"].head(3)]
-    listed = shortened("; ".join(dict.fromkeys(reasons)), 300)
-    more = "; and more" if loss.total > 3 else ""
+    reasons = [
+        visible(str(reason)) for reason in loss.rows["reason"].unique(maintain_order=True)
+    ]
+    listed = shortened("; ".join(reasons[:3]), 300)
+    more = "; and more" if len(reasons) > 3 or loss.total > loss.rows.height else ""
     lost = context.run.lost_records
     missing = ""
     if lost:

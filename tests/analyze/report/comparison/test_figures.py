@@ -29,6 +29,11 @@ def test_traces_have_panels_with_the_same_axes():
         ("y3", [], []),
     ]
     assert figure.data[0].name == "a: CPU"
+    assert [curve.meta["columns"]["y"] for curve in figure.data[:2]] == [
+        "cpu_percent_in_cores",
+        "nthreads",
+    ]
+    assert "%{y:,.4~g} threads<" in figure.data[1].hovertemplate
     assert figure.layout.yaxis.range == figure.layout.yaxis2.range == (0, 4.2)
     assert figure.layout.yaxis.domain[0] > figure.layout.yaxis2.domain[1]
     notes = [note.text for note in figure.layout.annotations]
@@ -75,7 +80,8 @@ def test_the_largest_parts_have_colors():
     parts = largest_parts(rows, "prefix", ["a", "b"])
 
     assert [part.words for part in parts] == [
-        "(no name)", "p11", "p10", "p09", "p08", "p07", "p06", "p05", "p04", "4 others",
+        "(no name)", "p11", "p10", "p09", "p08", "p07", "p06", "p05", "p04",
+        "4\N{NO-BREAK SPACE}others",
     ]  # fmt: skip
     assert [*parts[0].seconds] == [0.0, 99.0]
     assert [*parts[-1].seconds] == [0.0 + 1 + 2 + 3, 0.0]

@@ -136,7 +136,7 @@ def test_further_workers_are_drawn_as_their_mean():
     drawn = figures.by_name(rows, "worker", figures.rank(rows), {"w00": "worker 0"})
 
     assert drawn.layout.yaxis.ticktext[0] == "worker 0"
-    assert drawn.layout.yaxis.ticktext[-1] == "mean of 4 others"
+    assert drawn.layout.yaxis.ticktext[-1] == "mean of 4\N{NO-BREAK SPACE}others"
     assert bars(drawn)["cpu"][-1] == pytest.approx(10 - 0.1 * (20 + 21 + 22 + 23) / 4)
     # Further prefixes are added up.
     prefixes = rows.rename({"worker": "prefix"})

@@ -127,6 +127,23 @@ def test_slow_files_and_slow_workers(sentences, chunks):
     ) in sentences("chunks", *chunks(*[(*row[:4], 1.0) for row in rows]))
 
 
+def test_branches_are_compared_by_bytes_if_a_reading_time_is_unknown(sentences, chunks):
+    timed = {"branch": "timed", "compressed_bytes": 1, "read_seconds": 1.0}
+    untimed = {"branch": "untimed", "compressed_bytes": 9}
+    records = [
+        *chunks(("A", "a.root", "w1", 100, 1.0), branches=[timed]),
+        *(
+            {**record, "key": "Q-0"}
+            for record in chunks(("B", "b.root", "w1", 100, 1.0), branches=[untimed])
+            if "key" in record
+        ),
+    ]
+
+    assert "The most expensive branches by bytes read: untimed (90 %) and timed" in sentences(
+        "chunks", *records
+    )
+
+
 def test_merging(sentences, task, chunks, run):
     records = [*chunks(ONE), task("reduce-1", dependencies=["P-0"])]
 
@@ -219,6 +236,7 @@ def test_of_many_attempts_failed_and_slow_ones_and_a_sample_are_drawn(section, c
     assert 80 <= some.height <= 100
     [plot] = section("chunks", *chunks(*[(*ONE[:4], 0.01)] * 300)).plots
     assert plot.note == (
-        "213 points are drawn: failed attempts, the slowest, and an even sample of the rest; "
+        "213 points are drawn: 125 failed or else slowest attempts, and an even sample of the "
+        "rest; "
         "87 are left out. All attempts: roast-analyze view trace.jsonl chunks"
     )

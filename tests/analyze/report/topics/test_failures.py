@@ -103,6 +103,8 @@ def test_loss(section):
         "The trace is incomplete: r0; r1; r2; and more. At least 30 records are missing."
     ]
     assert [row[0] for row in texts(found.tables[0])] == ["r0", "r1", "r2", "r3"]
+    same = section("loss", *({**loss, "reason": "r0"} for loss in lost))
+    assert plain(same.sentences[0]).startswith("The trace is incomplete: r0. At least")
     surplus = {**lost[0], "reason": SURPLUS}
     assert plain(section("loss", surplus).sentences[0]) == (
         "The trace is incomplete: more records than were written. 9 records are surplus."

@@ -136,7 +136,7 @@ def by_name(
     words = [label(names.get(name, name), 40) or f"(no {column})" for name in shown]
     others, weight = len(ranked) - len(shown), 1.0
     if others and column == "worker":
-        words.append(f"mean of {others} others")
+        words.append(f"mean of {q.counted(others, 'other')}")
         weight = 1 / others
     elif others:
         words.append(q.counted(others, "other prefix", "other prefixes"))

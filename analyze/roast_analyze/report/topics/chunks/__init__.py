@@ -10,7 +10,13 @@ from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_frame, list_query, list_view
 from roast_analyze.report.section import RECORD_HINT, Plot, Section
 from roast_analyze.report.topics.chunks import sentences
-from roast_analyze.report.topics.chunks.figure import chosen, figure, median_rate, sized
+from roast_analyze.report.topics.chunks.figure import (
+    POINT_LIMIT,
+    chosen,
+    figure,
+    median_rate,
+    sized,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -126,7 +132,9 @@ def query(trace: Session, context: Context) -> Chunks:
         top_branches=list_query(
             trace,
             "branches",
-            "SELECT branch, sum(read_share) AS read_share, sum(byte_share) AS byte_share "
+            # Branches whose reading time is unknown are comparable only by bytes.
+            "SELECT branch, CASE WHEN bool_and(count(read_share) > 0) OVER () "
+            "THEN sum(read_share) END AS read_share, sum(byte_share) AS byte_share "
             "FROM branches GROUP BY branch",
             "read_share DESC NULLS LAST, byte_share DESC NULLS LAST, branch",
             TOP_BRANCHES,
@@ -166,8 +174,9 @@ def section(found: Chunks, context: Context) -> Section:
     notes = []
     if left_out := placed.height - drawn.height:
         notes.append(
-            f"{drawn.height:,} points are drawn: failed attempts, the slowest, and an even "
-            f"sample of the rest; {left_out:,} are left out. All attempts: {command}"
+            f"{drawn.height:,} points are drawn: {POINT_LIMIT // 2} failed or else slowest "
+            f"attempts, and an even sample of the rest; {left_out:,} are left out. All "
+            f"attempts: {command}"
         )
     if without_time := found.points.height - placed.height:
         attempts = q.counted(without_time, "attempt")
@@ -177,8 +186,8 @@ def section(found: Chunks, context: Context) -> Section:
         figure(drawn, median_rate(placed), datasets, context.axis),
         name="chunk-seconds",
         title="Compute time by chunk size and over time",
-        description=f"Scatter plots of {drawn.height} chunk attempts: compute time against "
-        "events, and against the time of dispatch to a worker.",
+        description=f"Scatter plots of {q.counted(drawn.height, 'chunk attempt')}: compute "
+        "time against events, and against the time of dispatch to a worker.",
         note=" ".join(notes),
         query="SELECT * FROM chunks",
         command=command,

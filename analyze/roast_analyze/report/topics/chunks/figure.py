@@ -37,7 +37,7 @@ def sized(chunks: pl.DataFrame) -> pl.DataFrame:
 
 
 def chosen(chunks: pl.DataFrame, limit: int = POINT_LIMIT) -> pl.DataFrame:
-    """Return the failed attempts, then the slowest, then an even sample of the rest."""
+    """Return failed attempts or else the slowest, and as many as an even sample of the rest."""
     if chunks.height <= limit:
         return chunks
     ranked = chunks.sort(

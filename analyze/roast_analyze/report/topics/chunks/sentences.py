@@ -108,10 +108,10 @@ def slow(found: Chunks) -> str:
             more = q.and_more(listing.total, len(names))
             sentences.append(f"Slow {plural}, corrected for {others}: {q.series(names)}{more}.")
         elif comparable:
-            sentences.append(
-                f"None of the {q.counted(comparable, f'comparable {noun}')} is slow, corrected "
-                f"for {others}."
-            )
+            number = f"None of the {q.count(comparable)} comparable {noun}s is"
+            if comparable == 1:
+                number = f"The only comparable {noun} is not"
+            sentences.append(f"{number} slow, corrected for {others}.")
     return " ".join(sentences)
 
 

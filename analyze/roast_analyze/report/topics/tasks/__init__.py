@@ -114,7 +114,8 @@ def section(found: Tasks, context: Context, colors: dict[str | None, str]) -> Se
             figures.seconds(prefixes.rows, colors),
             name="prefix-seconds",
             title="Time by prefix",
-            description=f"Bar chart of the total time of {prefixes.total} prefixes.",
+            description=f"Bar chart of the total time of "
+            f"{q.counted(prefixes.total, 'prefix', 'prefixes')}.",
             **source,
         )
     ]

@@ -150,7 +150,7 @@ def _sentences(found: SchedulerLoad) -> list[str]:
     """Describe the rate of transitions, what waited, submitted tasks and stolen ones."""
     load = found.load
     rates = load["transitions_per_second"]
-    total = q.counted(load["transitions"].sum(), "transition")
+    total = q.counted(int(load["transitions"].sum()), "transition")
     peak = q.rate(q.as_float(rates.max()), "transitions")
     over = q.seconds(load["seconds"][0])
     text = f"The scheduler made {total}, with a peak of {peak} over {over}."

@@ -5,12 +5,13 @@ from collections import Counter
 import pytest
 
 from browser.pages import COLORS, downloaded, drag
+from roast_analyze.report.topics.timeline import task_stream
 
 pytestmark = pytest.mark.browser
 
 LANES = "#figure-timeline .timeline-content canvas"
 TOP = "#figure-timeline .timeline-top canvas"
-WHOLE_RUN = "Whole run: 92 task attempts in 18.8 s."
+WHOLE_RUN = "94 task attempts in 18.8 s."
 
 
 @pytest.fixture(scope="module")
@@ -20,12 +21,25 @@ def opened(open_page, report, coffea_trace):
     )
 
 
+@pytest.fixture(scope="module")
+def bounded(open_page, report, coffea_trace):
+    """The same run with lower limits, so that most of it is added up, merged or left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task_stream, "MOST_KINDS", 2)
+        patch.setattr(task_stream, "MOST_TRANSFERS", 2)
+        patch.setitem(task_stream.query.__kwdefaults__, "most_bars", 20)
+        patch.setitem(task_stream.query.__kwdefaults__, "most_rows", 2)
+        path = report(coffea_trace, "coffea_bounded")
+    return open_page(path)
+
+
 @pytest.fixture
 def page(opened):
     """Reset the page to the whole run, without filters."""
     opened.locator("#timeline").scroll_into_view_if_needed()
     for name in ("prefix", "dataset", "worker"):
         choose(opened, name, "all")
+    choose(opened, "color", "prefix")
     opened.locator(LANES).press("Escape")
     opened.mouse.move(0, 0)
     return opened
@@ -170,12 +184,44 @@ def test_a_filter_selects_the_attempts_of_the_view(page, trace, select, chosen, 
     assert seconds == pytest.approx(sum(s for _, s in expected), rel=0.01)
 
 
-def test_the_legend_filters_by_prefix(page):
-    button = page.locator("#figure-timeline [data-legend]", has_text="reduce")
-    select = page.locator("#figure-timeline [data-choose=prefix]")
+def test_a_filter_of_attempts_that_are_not_drawn_is_exact_or_a_lower_bound(bounded, trace):
+    [(attempts, seconds)] = trace.rows(
+        "SELECT count(*), sum(compute_seconds) FROM task_runs WHERE prefix = 'SlowProcessor'"
+    )
+    choose(bounded, "prefix", "SlowProcessor")
+    counted = f"Selected: {attempts} attempts, {seconds:.1f} s of compute time, "
+    assert shown(bounded).startswith(counted)
+    # Some of its attempts may be of a kind with several datasets.
+    choose(bounded, "dataset", "TTbar")
+    assert shown(bounded).startswith("Selected: at least 24 attempts, ")
+
+    # Outcomes are not recorded of what is added up.
+    choose(bounded, "prefix", "all")
+    choose(bounded, "dataset", "all")
+    bounded.locator("[data-toggle=failed]").click()
+    assert shown(bounded).startswith("Selected: at least ")
+    bounded.locator(TOP).hover(position={"x": 600, "y": 60})
+    assert "at least 0 of the selected tasks" in bounded.locator(".timeline-tip").inner_text()
+    bounded.locator("[data-toggle=failed]").click()
+
+
+@pytest.mark.parametrize(
+    ("color", "entry", "entries"),
+    [
+        ("prefix", "reduce", ["SlowProcessor", "automatic_retries", "reduce", "lambda"]),
+        ("dataset", "QCD", ["TTbar", "DYJets", "QCD"]),
+    ],
+)
+def test_the_legend_names_and_filters_what_has_colors(page, color, entry, entries):
+    choose(page, "color", color)
+    shown_entries = page.locator("#figure-timeline [data-legend]:visible")
+    assert shown_entries.all_inner_texts() == entries
+
+    button = shown_entries.filter(has_text=entry)
+    select = page.locator(f"#figure-timeline [data-choose={color}]")
     button.click()
     assert button.get_attribute("aria-pressed") == "true"
-    assert select.locator("option:checked").inner_text() == "reduce"
+    assert select.locator("option:checked").inner_text() == entry
     button.click()
     assert (button.get_attribute("aria-pressed"), shown(page)) == ("false", WHOLE_RUN)
 

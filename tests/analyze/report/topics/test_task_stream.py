@@ -34,7 +34,7 @@ def test_a_computation_is_on_the_lane_of_its_thread(stream, worker, task, run):
         (1, "a-2", 2.0, 5.0),
         (2, "b-3", 4.0, 4.5),
     ]
-    assert rows(found.kinds, "kind", "prefix", "dataset", "runs", "seconds") == [
+    assert rows(found.kinds, "kind", "prefix", "dataset", "attempts", "seconds") == [
         (0, "a", None, 2, 5.0),
         (1, "b", None, 1, 0.5),
     ]
@@ -140,6 +140,28 @@ def test_datasets_and_files_come_from_chunks(stream, worker, task, run, chunk):
     ]
 
 
+def test_pairs_beyond_the_limit_are_merged_by_prefix(
+    stream, worker, task, run, chunk, monkeypatch
+):
+    monkeypatch.setattr(task_stream, "MOST_KINDS", 1)
+    records = []
+    for key, dataset, seconds in (("P-1", "Z", 5.0), ("P-2", "W", 2.0), ("P-3", "Q", 1.0)):
+        read = {"dataset": dataset, "filename": "f.root", "run_id": 1}
+        records += [task(key), *run(key, 1.0, 1.0 + seconds, run_id=1)]
+        records.append(chunk(key, start_t=1.0, stop_t=1.0 + seconds, **read))
+    found = stream(worker("w1"), *records, task("m-4"), *run("m-4", 5.0, 5.5))
+
+    assert rows(found.kinds, "prefix", "of_prefix", "dataset", "of_dataset", "attempts") == [
+        ("P", True, "Z", True, 1),
+        ("P", True, None, False, 2),
+        (None, False, None, False, 1),
+    ]
+    assert found.kinds["seconds"].to_list() == [5.0, 3.0, 0.5]
+    assert sorted(rows(found.bars, "key", "kind")) == [
+        ("P-1", 0), ("P-2", 1), ("P-3", 1), ("m-4", 2)
+    ]  # fmt: skip
+
+
 def test_chunk_attempts_replace_tasks_without_a_cluster(stream, chunk):
     found = stream(
         chunk("c-1", run_id=1, worker="host:1", thread=1, dataset="Z", filename="z.root",
@@ -147,7 +169,7 @@ def test_chunk_attempts_replace_tasks_without_a_cluster(stream, chunk):
     )  # fmt: skip
 
     assert rows(found.workers, "worker", "lanes") == [("host:1", 1)]
-    assert rows(found.kinds, "prefix", "dataset", "runs") == [(None, "Z", 1)]
+    assert rows(found.kinds, "prefix", "dataset", "attempts") == [(None, "Z", 1)]
     assert rows(found.bars, "start_t", "stop_t", "filename") == [(1.0, 5.0, "z.root")]
 
 

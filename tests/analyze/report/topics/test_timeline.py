@@ -22,9 +22,18 @@ UTILIZATION = pl.DataFrame({
 
 
 def of_kinds(*kinds):
-    """Return kinds from ``(prefix, dataset, runs, seconds)``."""
-    types = {"prefix": pl.String, "dataset": pl.String, "runs": pl.Int64, "seconds": pl.Float64}
-    return pl.DataFrame(kinds, schema=types, orient="row").with_row_index("kind")
+    """Return kinds from ``(prefix, dataset, attempts, seconds)``; ``...`` is several."""
+    names = ("prefix", "dataset", "attempts", "seconds")
+    rows = [
+        [
+            *(None if part is ... else part for part in kind),
+            *(part is not ... for part in kind[:2]),
+        ]
+        for kind in kinds
+    ]
+    schema = dict(zip(names, (pl.String, pl.String, pl.Int64, pl.Float64), strict=True))
+    schema |= {"of_prefix": pl.Boolean, "of_dataset": pl.Boolean}
+    return pl.DataFrame(rows, schema=schema, orient="row").with_row_index("kind")
 
 
 #: Two workers, the first with two threads, and at least one bar, cell, transfer and mark.
@@ -103,7 +112,8 @@ def test_the_data_of_a_timeline():
         "begin": 0.0, "seconds": 5.0, "computing": [1.5, 0.25], "threads": [2.0, 2.0]
     }  # fmt: skip
     assert data["map"] == [{"name": "worker 0", "workers": 1, "shares": [75, 12]}]
-    assert [choice.text for choice in drawn.legend] == ["load", "sum"]
+    legends = {name: [c.text for c in choices] for name, choices in drawn.legends.items()}
+    assert legends == {"prefix": ["load", "sum"], "dataset": ["Z"]}
     assert drawn.marks == ("erred", "joined", "worker lost")
     assert (drawn.has_transfers, drawn.has_cells) == (True, True)
     # A single dataset cannot be selected.
@@ -116,12 +126,21 @@ def test_chunks_without_tasks_have_the_colors_of_their_datasets():
     kinds = of_kinds((None, "Y", 1, 1.0), (None, "Z", 1, 0.5))
     drawn, data = encode(replace(STREAM, kinds=kinds))
 
-    assert [(choice.text, choice.color) for choice in drawn.legend] == [("Z", "#333333")]
+    assert drawn.legends["prefix"] == ()
+    assert [(c.text, c.color) for c in drawn.legends["dataset"]] == [("Z", "#333333")]
     assert [name for name, _ in data["datasets"]] == ["Z", "Y"]
     assert data["prefixes"] == []
     # Tasks without a prefix have a name.
     _, data = encode(replace(STREAM, kinds=of_kinds((None, None, 1, 1.0))))
     assert [name for name, _ in data["prefixes"]] == ["(no prefix)"]
+
+
+def test_kinds_of_several_prefixes_or_datasets_have_numbers_of_their_own():
+    kinds = of_kinds(("load", "Z", 2, 4.0), ("load", ..., 3, 2.0), (..., ..., 4, 1.0))
+    _, data = encode(replace(STREAM, kinds=kinds))
+
+    assert data["kinds"] == [[0, 0, 2, 4.0], [0, -2, 3, 2.0], [-2, -2, 4, 1.0]]
+    assert [name for name, _ in data["prefixes"]] == ["load"]
 
 
 def test_the_note_counts_what_is_not_drawn(opened):

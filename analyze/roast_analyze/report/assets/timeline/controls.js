@@ -1,13 +1,15 @@
 /** Connect the selects, the legend and the buttons of the figure to a timeline. */
 export function attachControls(timeline) {
-  const { data, state, elements: { figure, scroller } } = timeline;
+  const { state, elements: { figure, scroller } } = timeline;
   const selects = [...figure.querySelectorAll("[data-choose]")];
   const legend = [...figure.querySelectorAll("[data-legend]")];
-  const legendFilter = data.prefixes.length ? "prefix" : "dataset";
 
+  /** Show the legend of the colors, which are those of prefixes or of datasets. */
   function markLegend() {
     for (const button of legend) {
-      button.setAttribute("aria-pressed", String(state[legendFilter] === button.dataset.legend));
+      const { value, dataset: { legend: name } } = button;
+      button.parentElement.hidden = name !== state.color;
+      button.setAttribute("aria-pressed", String(state[name] === value));
     }
   }
   function apply() {
@@ -27,10 +29,10 @@ export function attachControls(timeline) {
   }
   for (const button of legend) {
     button.addEventListener("click", () => {
-      const { legend: value } = button.dataset;
-      state[legendFilter] = state[legendFilter] === value ? "all" : value;
-      const select = selects.find((one) => one.dataset.choose === legendFilter);
-      if (select) select.value = state[legendFilter];
+      const { value, dataset: { legend: name } } = button;
+      state[name] = state[name] === value ? "all" : value;
+      const select = selects.find((one) => one.dataset.choose === name);
+      if (select) select.value = state[name];
       apply();
     });
   }

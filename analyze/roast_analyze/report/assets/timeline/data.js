@@ -5,6 +5,7 @@
 export const ERRED = 1; // indices into data.outcomes
 export const RETRIED = 2;
 export const LOST = 3;
+export const SEVERAL = -2; // in the place of a kind's prefix or dataset
 export const WORKER_LOST = 2; // `end` of a process; 0: ran to the end of the recording, 1: left
 
 const NO_SPANS = { lanes: [], starts: [], lengths: [] };

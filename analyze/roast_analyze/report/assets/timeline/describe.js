@@ -3,7 +3,7 @@ import { duration, integer, percent, plural, significant } from "../shared/forma
 import { WORKER_LOST } from "./data.js";
 import { CURVE_PX, GAP_PX } from "./layout.js";
 
-export const HINT = "Drag to select a time range, double-click to show the whole run. Ctrl + wheel zooms. "
+export const HINT = "Drag to select a time range, double-click to reset the zoom. Ctrl + wheel zooms. "
   + "Click a bar to keep its details here.";
 
 const OUTCOMES = {
@@ -119,7 +119,8 @@ export function describeOverview(timeline, seconds, y) {
     return { title: `${row.name}${more}: ${row.shares[i]} % busy`, lines: [range] };
   }
   const on = threads[i] === null ? "" : ` on ${significant(threads[i])} threads`;
-  const selected = state.computing ? [`${significant(state.computing[i])} of the selected tasks`] : [];
+  const least = state.isComputingPartial ? "at least " : "";
+  const selected = state.computing ? [`${least}${significant(state.computing[i])} of the selected tasks`] : [];
   return { title: `${significant(computing[i])} tasks computing${on}`, lines: [...selected, range] };
 }
 
@@ -131,16 +132,23 @@ export function summarize(timeline) {
     parts.push(`From ${instant(timeline, state.start)} to ${instant(timeline, state.stop)}, `
       + duration(state.stop - state.start));
   }
+  const sumOf = (kinds, column) => kinds.reduce((sum, kind) => sum + kind[column], 0);
+  const [ATTEMPTS, SECONDS] = [2, 3];
   if (state.isFiltered) {
-    const { seconds, computing } = data.curve;
-    const computeSeconds = (values) => values.reduce(
+    // Kinds count the attempts of all workers and outcomes, also those that are not drawn.
+    const ofKinds = state.worker === "all" && !state.failedOnly;
+    const kinds = data.kinds.filter((_, kind) => state.isKindShown[kind]);
+    const { seconds } = data.curve;
+    const selected = ofKinds ? sumOf(kinds, SECONDS) : state.computing.reduce(
       (sum, value, i) => sum + value * Math.min(seconds, data.seconds - i * seconds), 0);
-    const [selected, whole] = [computeSeconds(state.computing), computeSeconds(computing)];
-    // Attempts are counted by kind, not by worker or outcome.
-    const runs = data.kinds.reduce((sum, kind, i) => sum + (state.isKindShown[i] ? kind[2] : 0), 0);
-    const attempts = state.worker === "all" && !state.failedOnly ? `${plural(runs, "attempt")}, ` : "";
-    parts.push(`Selected: ${attempts}${duration(selected)} of compute time, ${percent(selected / whole)} of the total`);
+    const attempts = ofKinds ? `${plural(sumOf(kinds, ATTEMPTS), "attempt")}, ` : "";
+    const isPartial = ofKinds ? state.areKindsPartial : state.isComputingPartial;
+    parts.push(`Selected: ${isPartial ? "at least " : ""}${attempts}${duration(selected)} of compute time, `
+      + `${percent(selected / sumOf(data.kinds, SECONDS))} of the total`);
   }
-  if (!parts.length) parts.push(`Whole run: ${plural(data.runs, "task attempt")} in ${duration(data.seconds)}`);
+  if (!parts.length) {
+    const noun = data.prefixes.length ? "task attempt" : "chunk attempt";
+    parts.push(`${plural(sumOf(data.kinds, ATTEMPTS), noun)} in ${duration(data.seconds)}`);
+  }
   return `${parts.join(". ")}.`;
 }

@@ -1,4 +1,4 @@
-import { ERRED, LOST } from "./data.js";
+import { ERRED, LOST, SEVERAL } from "./data.js";
 
 const MAX_ZOOM = 1e-6; // the smallest visible share of the run
 
@@ -33,14 +33,18 @@ export class State {
 
   /** Apply the filters and the color scheme: `rows`, `isKindShown`, `kindColors`, `computing`. */
   applyFilters() {
-    const { kinds, prefixes, datasets, others, lanes } = this.data;
+    const { kinds, prefixes, datasets, others, hiddenWorkers, lanes } = this.data;
     const accepts = (chosen, index) => chosen === "all" || Number(chosen) === index;
-    const all = [...kinds, [-1, -1]];
-    this.isKindShown = Uint8Array.from(all,
+    this.isKindShown = Uint8Array.from(kinds,
       ([prefix, dataset]) => (accepts(this.prefix, prefix) && accepts(this.dataset, dataset) ? 1 : 0));
-    this.kindColors = all.map(([prefix, dataset]) => (
+    this.kindColors = kinds.map(([prefix, dataset]) => (
       this.color === "dataset" ? datasets[dataset]?.[1] : prefixes[prefix]?.[1]) ?? others);
     this.rows = this.worker === "all" ? [...lanes.keys()] : [Number(this.worker)];
+    // Whether kinds that are not shown may have attempts of the chosen dataset.
+    this.areKindsPartial = this.dataset !== "all"
+      && kinds.some(([prefix, dataset]) => dataset === SEVERAL && accepts(this.prefix, prefix));
+    // Whether attempts that pass the filters are missing in `computing`.
+    this.isComputingPartial = this.areKindsPartial || (this.worker === "all" && hiddenWorkers > 0);
     // Tasks computing that pass the filters, by bucket of the curve; null without a filter.
     this.computing = this.isFiltered ? this.#computing() : null;
   }
@@ -70,11 +74,11 @@ export class State {
           const i = bars.order[k];
           if (this.isBarShown(i)) add(bars.starts[i], bars.starts[i] + bars.lengths[i], 1);
         }
-        // Cells do not record outcomes.
-        if (this.failedOnly) continue;
         for (let i = cells.first[lane]; i < cells.first[lane + 1]; i++) {
           if (!this.isKindShown[cells.kinds[i]]) continue;
-          add(cells.buckets[i] * bucketSeconds, (cells.buckets[i] + 1) * bucketSeconds, cells.shares[i]);
+          // Cells do not record outcomes.
+          if (this.failedOnly) this.isComputingPartial = true;
+          else add(cells.buckets[i] * bucketSeconds, (cells.buckets[i] + 1) * bucketSeconds, cells.shares[i]);
         }
       }
     }

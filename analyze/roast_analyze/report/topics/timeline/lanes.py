@@ -55,8 +55,8 @@ class Timeline:
     workers: tuple[Choice, ...]
     prefixes: tuple[Choice, ...]
     datasets: tuple[Choice, ...]
-    #: The prefixes that have a color of their own; without prefixes, the datasets.
-    legend: tuple[Choice, ...]
+    #: The prefixes and the datasets that have a color of their own.
+    legends: dict[str, tuple[Choice, ...]]
     #: Marks that are drawn: outcomes, and ``joined``, ``left``, ``worker lost``.
     marks: tuple[str, ...]
     #: Whether transfers, and tasks added up by bucket, are drawn.
@@ -111,7 +111,9 @@ def build(
     datasets = _ranked(kinds["dataset"].drop_nulls(), colors.datasets)
     # Chunks without tasks have datasets only.
     of_chunks = bool(datasets) and kinds["prefix"].is_null().all()
-    prefixes = [] if of_chunks else _ranked(kinds["prefix"], colors.prefixes)
+    prefixes = (
+        [] if of_chunks else _ranked(kinds.filter("of_prefix")["prefix"], colors.prefixes)
+    )
     of_prefixes = _choices(prefixes, colors.prefixes)
     of_datasets = _choices(datasets, colors.datasets)
     names = [worker_name(row) for row in stream.workers.iter_rows(named=True)]
@@ -149,25 +151,25 @@ def build(
         "seconds": stop_t - stream.begin_t,
         "zone": utc_offset_seconds,
         "workers": names,
+        "hiddenWorkers": stream.hidden_rows,
         "addresses": [_short(worker) for worker in stream.workers["worker"]],
         "lanes": stream.workers["lanes"].to_list(),
         "processes": processes,
         "prefixes": [[choice.text, choice.color] for choice in of_prefixes],
         "datasets": [[choice.text, choice.color] for choice in of_datasets],
-        # Numbers of prefix and dataset (-1: none), runs and seconds.
+        # Numbers of prefix and dataset (-1: none, -2: several), attempts and seconds.
         "kinds": [
             [
-                prefixes.index(prefix) if prefix in prefixes else -1,
-                datasets.index(dataset) if dataset in datasets else -1,
-                runs,
-                round(seconds or 0.0, 6),
+                _number(prefixes, prefix) if of_prefix else -2,
+                _number(datasets, dataset) if of_dataset else -2,
+                attempts,
+                round(seconds, 6),
             ]
-            for prefix, dataset, runs, seconds in kinds.select(
-                "prefix", "dataset", "runs", "seconds"
+            for prefix, of_prefix, dataset, of_dataset, attempts, seconds in kinds.select(
+                "prefix", "of_prefix", "dataset", "of_dataset", "attempts", "seconds"
             ).iter_rows()
         ],
         "others": palette.OTHER,
-        "runs": stream.runs,
         "outcomes": OUTCOMES,
         "stretch": stream.bucket_seconds,
         "steps": STEPS,
@@ -206,7 +208,10 @@ def build(
         workers=_several([Choice(row, name) for row, name in enumerate(names)]),
         prefixes=_several(of_prefixes),
         datasets=_several(of_datasets),
-        legend=tuple(c for c in of_prefixes or of_datasets if c.color != palette.OTHER),
+        legends={
+            name: tuple(choice for choice in choices if choice.color != palette.OTHER)
+            for name, choices in (("prefix", of_prefixes), ("dataset", of_datasets))
+        },
         marks=tuple(sign for sign, is_drawn in signs.items() if is_drawn),
         has_transfers=stream.transfer_runs > 0,
         has_cells=stream.cells.height > 0,
@@ -222,6 +227,10 @@ def _ranked(names: pl.Series, colors: Mapping[str | None, str]) -> list[str | No
         *(name for name in colors if name in known),
         *(name for name in known if name not in colors),
     ]
+
+
+def _number(names: list[str | None], name: str | None) -> int:
+    return names.index(name) if name in names else -1
 
 
 def _choices(names: list[str | None], colors: Mapping[str | None, str]) -> list[Choice]:

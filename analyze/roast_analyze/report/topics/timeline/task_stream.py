@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 MOST_BARS: Final = 5_000
 MOST_TRANSFERS: Final = 1_500
 MOST_MARKS: Final = 1_000
-#: Maximum number of kinds: combinations of prefix and dataset.
+#: Maximum number of pairs of prefix and dataset that are kinds of their own, and of prefixes
+#: whose other datasets are one kind.
 MOST_KINDS: Final = 60
 #: Maximum number of workers.
 MOST_ROWS: Final = 1_000
@@ -115,8 +116,9 @@ class TaskStream:
     workers: pl.DataFrame
     #: Worker processes: row of their worker, added_t, removed_t (null: unknown) and lost.
     presence: pl.DataFrame
-    #: kind, prefix and dataset, with runs and their seconds; the most time first. All other
-    #: kinds share the number after the last one.
+    #: kind, prefix and dataset, with attempts and their seconds; the most time first. If there
+    #: are too many pairs, other datasets of a prefix are one kind (of_dataset is false), and
+    #: all attempts of other prefixes are the last kind (of_prefix is false too).
     kinds: pl.DataFrame
     #: The longest computations: lane, kind, start_t, stop_t, outcome, key, attempt; with
     #: chunks also filename, entry_start, entry_stop.
@@ -162,23 +164,17 @@ def query(
     ).with_row_index("place")
     workers, hidden_rows = _chosen(threads, processes, most_rows)
     workers, places = _placed(threads, workers)
-    kinds = (
-        totals.filter(~pl.col("of_thread"))
-        .sort("seconds", "prefix", "dataset", descending=[True, False, False], nulls_last=True)
-        .head(MOST_KINDS)
-        .select("prefix", "dataset", pl.col("attempts").alias("runs"), "seconds")
-        .with_columns(kind=pl.int_range(pl.len(), dtype=pl.Int32))
-    )
+    kinds, pairs = _kinds(totals.filter(~pl.col("of_thread")))
     span_seconds = max((run.stop_t or 0.0) - begin_t, 1e-6)
     buckets = min(max(2 * most_cells // max(int(workers["lanes"].sum()), 1), 60), MOST_BUCKETS)
     parameters = {
         "workers": places["worker"].to_list(),
         "threads": places["thread"].to_list(),
         "lanes": places["lane"].to_list(),
-        "prefixes": kinds["prefix"].to_list(),
-        "datasets": kinds["dataset"].to_list(),
-        "kinds": kinds["kind"].to_list(),
-        "other": kinds.height,
+        "prefixes": pairs["prefix"].to_list(),
+        "datasets": pairs["dataset"].to_list(),
+        "kinds": pairs["kind"].to_list(),
+        "other": kinds.height - 1,
         "begin_t": begin_t,
         "span": span_seconds,
         "width": span_seconds / buckets,
@@ -252,6 +248,36 @@ def describe_omissions(stream: TaskStream, *, with_transfers: bool) -> str:
         attempts = q.counted(more, "more failed attempt is", "more failed attempts are")
         parts.append(f"{attempts} not marked.")
     return " ".join(parts)
+
+
+def _kinds(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the kinds, and the pairs of prefix and dataset that are not of the last one."""
+    ranked = pairs.sort(
+        "seconds", "prefix", "dataset", descending=[True, False, False], nulls_last=True
+    ).with_row_index("place")
+    rank_of_prefix = pl.col("place").min().over("prefix").rank("dense")
+    numbered = ranked.with_columns(
+        of_prefix=rank_of_prefix <= MOST_KINDS, of_dataset=pl.col("place") < MOST_KINDS
+    ).with_columns(
+        kind=pl.when("of_dataset")
+        .then("place")
+        .when("of_prefix")
+        .then(MOST_KINDS + rank_of_prefix)
+        .otherwise(2 * MOST_KINDS + 1)
+        .rank("dense")
+        .cast(pl.Int32)
+        - 1
+    )
+    kinds = (
+        numbered.group_by("kind", "of_prefix", "of_dataset")
+        .agg(
+            pl.when("of_prefix").then("prefix").first(),
+            pl.when("of_dataset").then("dataset").first(),
+            pl.col("attempts", "seconds").sum(),
+        )
+        .sort("kind")
+    )
+    return kinds, numbered.filter("of_prefix")
 
 
 def _chosen(

@@ -123,6 +123,12 @@ def test_the_filter_keeps_the_rows_that_contain_the_text(page):
     field.press("Escape")
     assert counter.inner_text() == "8"
 
+    # A text does not continue in the next cell.
+    adjacent = [cells(page, "files", name)[0] for name in downloaded(page, "#table-files")[0]][:2]
+    field.fill("".join(adjacent))
+    assert counter.inner_text() == "0 of 8"
+    field.fill("")
+
     # The description of a picture in a row is not text of the row.
     page.locator("#table-workers input").fill(" to ")
     assert page.locator("#table-workers tbody tr:visible").count() == 0
@@ -156,6 +162,24 @@ def test_a_table_and_a_script_are_copied(page):
     assert table[0].startswith("dataset\tfiles\tchunks")
     assert len(table) == 1 + page.locator("#table-datasets tbody tr").count()
     assert copied("#snippet-again") == page.locator("#snippet-again pre").text_content()
+
+
+#: Presses a button twice before its label returns, and returns the label in the end.
+PRESS_TWICE = """async button => {
+    const [real, later] = [setTimeout, []];
+    window.setTimeout = (act, ms) => ms === 1500 ? later.push(act) : real(act, ms);
+    for (const times of [1, 2]) {
+        button.click();
+        while (later.length < times) await new Promise(requestAnimationFrame);
+    }
+    window.setTimeout = real;
+    later.forEach(act => act());
+    return button.textContent;
+}"""
+
+
+def test_a_button_that_is_pressed_twice_keeps_its_label(page):
+    assert page.locator("#table-datasets [data-do=copy]").evaluate(PRESS_TWICE) == "Copy"
 
 
 def test_the_sql_of_a_table_opens_runs_and_closes(page, trace):

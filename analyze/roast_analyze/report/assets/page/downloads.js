@@ -50,10 +50,9 @@ async function copyToClipboard(text) {
 
 async function copy(button, block) {
   const text = block.classList.contains("snippet") ? block.querySelector("pre").textContent : toTsv(tableRows(block));
-  const label = button.textContent;
   button.textContent = (await copyToClipboard(text)) ? "Copied" : "Copy failed";
   announce(button.textContent);
-  setTimeout(() => { button.textContent = label; }, 1500);
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
 }
 
 export function startDownloads() {

@@ -88,10 +88,7 @@ function sortBy(heading) {
 const searchTexts = new WeakMap(); // row → its text in lower case
 
 function searchText(row) {
-  if (!searchTexts.has(row)) {
-    const text = row.querySelector("svg") ? [...row.cells].map(cellText).join("\n") : row.textContent;
-    searchTexts.set(row, text.toLowerCase());
-  }
+  if (!searchTexts.has(row)) searchTexts.set(row, [...row.cells].map(cellText).join("\n").toLowerCase());
   return searchTexts.get(row);
 }
 

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from browser.pages import COLORS, downloaded, drag
+from roast_analyze.report.topics import memory
 from roast_analyze.report.topics.timeline import task_stream
 
 pytestmark = pytest.mark.browser
@@ -27,6 +28,7 @@ def bounded(open_page, report, coffea_trace):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(task_stream, "MOST_KINDS", 2)
         patch.setattr(task_stream, "MOST_TRANSFERS", 2)
+        patch.setattr(memory, "MAP_ROWS", 2)
         patch.setitem(task_stream.query.__kwdefaults__, "most_bars", 20)
         patch.setitem(task_stream.query.__kwdefaults__, "most_rows", 2)
         path = report(coffea_trace, "coffea_bounded")
@@ -93,6 +95,26 @@ def test_everything_that_is_drawn_is_downloaded(page, trace):
     values = [float(row["value"]) for row in of["tasks computing"]]
     assert values == pytest.approx(computing, abs=1e-3)
     assert sorted(float(row["value"]) for row in of["percent busy"]) == busy
+
+
+def test_what_is_added_up_is_downloaded_and_filtered_too(bounded, trace):
+    rows = downloaded(bounded, "#figure-timeline")
+    workers = list({row["worker"] for row in rows if row["what"] == "computation"})
+    moved = [row for row in rows if row["what"] in {"transfer", "short transfers"}]
+
+    [(seconds,)] = trace.rows(
+        "SELECT sum(transfer_seconds) FROM task_runs WHERE worker IN $workers",
+        {"workers": workers},
+    )
+    assert sum(float(row["seconds"]) for row in moved) == pytest.approx(seconds, rel=0.01)
+    assert {row["prefix"] for row in moved} == {""}
+    names = {row["worker"] for row in rows if row["what"] == "percent busy"}
+    assert names == {"worker 0 and 1 more", "worker 1 and 1 more"}
+    # Transfers have no prefix, and are drawn only without filters.
+    choose(bounded, "prefix", "SlowProcessor")
+    kept = {row["what"] for row in downloaded(bounded, "#figure-timeline")}
+    assert kept & {"transfer", "short transfers", "short tasks"} == {"short tasks"}
+    choose(bounded, "prefix", "all")
 
 
 def test_both_canvases_are_drawn_and_follow_the_theme_and_the_color_scheme(page):

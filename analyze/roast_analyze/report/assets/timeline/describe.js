@@ -31,6 +31,7 @@ function timeOfDay(data, seconds) {
 
 export const prefixOf = (data, kind) => data.prefixes[data.kinds[kind]?.[0]]?.[0];
 export const datasetOf = (data, kind) => data.datasets[data.kinds[kind]?.[1]]?.[0];
+export const mapRowName = ({ name, workers }) => (workers > 1 ? `${name} and ${workers - 1} more` : name);
 const nameOf = (data, kind) => prefixOf(data, kind) ?? datasetOf(data, kind) ?? "(others)";
 
 function threadOf(data, lane) {
@@ -115,8 +116,7 @@ export function describeOverview(timeline, seconds, y) {
   if (y > CURVE_PX) {
     const row = data.map[Math.floor((y - CURVE_PX - GAP_PX) / layout.mapRowHeight)];
     if (!row || row.shares[i] < 0) return null;
-    const more = row.workers > 1 ? ` and ${row.workers - 1} more` : "";
-    return { title: `${row.name}${more}: ${row.shares[i]} % busy`, lines: [range] };
+    return { title: `${mapRowName(row)}: ${row.shares[i]} % busy`, lines: [range] };
   }
   const on = threads[i] === null ? "" : ` on ${significant(threads[i])} threads`;
   const least = state.isComputingPartial ? "at least " : "";

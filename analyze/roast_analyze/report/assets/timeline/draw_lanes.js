@@ -65,13 +65,12 @@ function drawRow(timeline, context, row, y, height) {
   }
   const laneHeight = height / data.lanes[row];
   const barHeight = laneHeight > 6 ? laneHeight - 1 : laneHeight;
-  const hasTransfers = !state.failedOnly && state.prefix === "all" && state.dataset === "all";
   for (let slot = 0; slot < data.lanes[row]; slot++) {
     const lane = data.firstLane[row] + slot;
     const laneY = y + slot * laneHeight;
     if (!state.failedOnly) drawCells(timeline, context, lane, laneY, barHeight);
     drawBars(timeline, context, lane, laneY, barHeight);
-    if (hasTransfers) drawTransfers(timeline, context, lane, laneY, barHeight);
+    if (state.areTransfersShown) drawTransfers(timeline, context, lane, laneY, barHeight);
   }
 }
 

@@ -49,6 +49,9 @@ export class State {
     this.computing = this.isFiltered ? this.#computing() : null;
   }
 
+  // Transfers have no prefix, dataset and outcome.
+  get areTransfersShown() { return !this.failedOnly && this.prefix === "all" && this.dataset === "all"; }
+
   isBarShown(i) {
     const { kinds, outcomes } = this.data.bars;
     return this.isKindShown[kinds[i]] && (!this.failedOnly || (outcomes[i] >= ERRED && outcomes[i] <= LOST));

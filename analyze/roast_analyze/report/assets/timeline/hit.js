@@ -31,19 +31,21 @@ export function hitTest({ data, state, layout }, { x, y }) {
     return null;
   }
 
+  // Of bars that overlap, the last one is drawn on top.
   function barAt() {
     const { first, order, starts, lengths } = data.bars;
     const slack = layout.secondsAt(x + SLACK_PX) - seconds;
+    let inside = null;
     let near = null;
     for (let k = first[lane]; k < first[lane + 1]; k++) {
       const i = order[k];
       if (starts[i] > seconds + slack) break;
       if (!state.isBarShown(i)) continue;
       const stop = starts[i] + lengths[i];
-      if (starts[i] <= seconds && seconds <= stop) return { bar: i };
+      if (starts[i] <= seconds && seconds <= stop) inside = { bar: i };
       if (stop >= seconds - slack) near = { bar: i };
     }
-    return near;
+    return inside ?? near;
   }
 
   function processAt() {

@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from browser.pages import COLORS, downloaded, drag
+from browser.records import task, worker
 from roast_analyze.report.topics import memory
 from roast_analyze.report.topics.timeline import task_stream
 
@@ -286,6 +287,20 @@ def test_a_bar_shows_task_file_and_worker_and_a_click_keeps_them(page, trace):
     page.mouse.down()
     page.mouse.up()
     assert key in detail(page)
+
+
+def test_bars_that_overlap_and_times_over_a_day(open_page, report):
+    day = 86400.0
+    records = [worker(), *task("outer-1", 0.0, 4 * day), *task("inner-1", day, 3 * day)]
+    page = open_page(report(records, "days"), viewport={"width": 1280, "height": 900})
+    page.locator(LANES).hover(position={"x": 640, "y": 8})
+
+    # Both bars are there; the later one is drawn on top.
+    assert page.locator(".timeline-tip").inner_text().splitlines()[:3] == [
+        "inner",
+        "inner-1",
+        "compute time 2 d, started at 1 d (1970-01-02 00:00:00 UTC), attempt 1",
+    ]
 
 
 def test_the_overview_shows_tasks_computing_and_utilization(page):

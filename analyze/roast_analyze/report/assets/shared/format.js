@@ -12,10 +12,11 @@ export const plural = (n, noun) => `${integer(n)} ${noun}${n === 1 ? "" : "s"}`;
 export function duration(seconds) {
   if (seconds < 0) return `−${duration(-seconds)}`;
   if (seconds === 0) return "0 s";
-  if (seconds < 1e-3) return `${significant(seconds * 1e6)} µs`;
+  if (seconds < 0.9995e-3) return `${significant(seconds * 1e6)} µs`;
   if (seconds < 0.9995) return `${significant(seconds * 1e3)} ms`;
   if (seconds < 59.95) return `${significant(seconds)} s`;
-  const [length, unit, small, smallUnit] = seconds < 3599.5 ? [60, "min", 1, "s"] : [3600, "h", 60, "min"];
+  const [length, unit, small, smallUnit] = seconds < 3599.5 ? [60, "min", 1, "s"]
+    : seconds < 86370 ? [3600, "h", 60, "min"] : [86400, "d", 3600, "h"];
   const whole = Math.round(seconds / small) * small;
   const rest = (whole % length) / small;
   return `${integer(Math.floor(whole / length))} ${unit}${rest ? ` ${rest} ${smallUnit}` : ""}`;

@@ -11,18 +11,20 @@ const OUTCOMES = {
   cancelled: "cancelled", unfinished: "unfinished", skipped: "skipped",
 };
 
-/** Return a time since the start, to a thousandth of the visible range, and the time of day. */
+/** Return a time since the start and by the clock: together to a thousandth of the visible range. */
 function instant({ data, state }, seconds) {
   const digits = Math.max(0, Math.min(6, Math.ceil(-Math.log10((state.stop - state.start) / 1000))));
   const sinceStart = digits
     ? `${seconds.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })} s`
     : duration(seconds);
-  return `${sinceStart} (${timeOfDay(data, seconds)})`;
+  return `${sinceStart} (${clockTime(data, seconds)})`;
 }
 
-function timeOfDay(data, seconds) {
+/** Return the time of day, with the date in recordings of more than a day. */
+function clockTime(data, seconds) {
   const zone = data.zone ?? 0; // seconds east of UTC
-  const time = new Date((data.begin + seconds + zone) * 1000).toISOString().slice(11, 19);
+  const instant = new Date((data.begin + seconds + zone) * 1000).toISOString();
+  const time = instant.slice(data.seconds > 86400 ? 0 : 11, 19).replace("T", " ");
   if (zone === 0) return `${time} UTC`;
   const minutes = Math.round(Math.abs(zone) / 60);
   const rest = minutes % 60 ? `:${String(minutes % 60).padStart(2, "0")}` : "";

@@ -240,6 +240,15 @@ def test_colors_follow_the_system_and_the_button_and_paper_is_light(page):
     page.locator("#theme").click()
 
 
+def test_a_sorted_table_fits_on_paper(page):
+    page.locator("#table-files th[data-column=filename] button").click()
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 700, "height": 900})
+    table, block = (page.locator(f"#table-files {name}") for name in ("table", ".scroll"))
+    assert table.bounding_box()["width"] <= block.bounding_box()["width"]
+    page.emulate_media(media="screen")
+
+
 def test_the_page_does_not_scroll_sideways(page):
     for width in (400, 800, 1440):
         page.set_viewport_size({"width": width, "height": 900})

@@ -289,18 +289,30 @@ def test_a_bar_shows_task_file_and_worker_and_a_click_keeps_them(page, trace):
     assert key in detail(page)
 
 
-def test_bars_that_overlap_and_times_over_a_day(open_page, report):
+def test_the_later_of_bars_that_overlap_is_described_with_days_and_dates(open_page, report):
     day = 86400.0
     records = [worker(), *task("outer-1", 0.0, 4 * day), *task("inner-1", day, 3 * day)]
     page = open_page(report(records, "days"), viewport={"width": 1280, "height": 900})
     page.locator(LANES).hover(position={"x": 640, "y": 8})
 
-    # Both bars are there; the later one is drawn on top.
     assert page.locator(".timeline-tip").inner_text().splitlines()[:3] == [
         "inner",
         "inner-1",
         "compute time 2 d, started at 1 d (1970-01-02 00:00:00 UTC), attempt 1",
     ]
+
+
+def test_paper_has_the_lanes_that_were_drawn_and_no_space_for_others(page):
+    content, canvas = (page.locator(name) for name in (".timeline-content", LANES))
+    page.emulate_media(media="print")
+    # As if most lanes were scrolled out of a view that is wider than the paper.
+    content.evaluate("content => { content.style.height = '3000px'; }")
+    canvas.evaluate("canvas => { canvas.style.width = '3000px'; }")
+
+    for side in ("width", "height"):
+        drawn = canvas.bounding_box()[side]
+        assert content.bounding_box()[side] == pytest.approx(drawn, abs=1)
+    page.emulate_media(media="screen")
 
 
 def test_the_overview_shows_tasks_computing_and_utilization(page):

@@ -64,6 +64,7 @@ class FlameGraph {
 
   /** Weigh the tree and show it. */
   update() {
+    this.elements.strip.parentElement.hidden = this.state.isYappi;
     weigh(this.data, this.state, this.tree, this.weights);
     this.render();
   }
@@ -139,7 +140,8 @@ class FlameGraph {
       ...(inSeconds ? ["total_seconds", "self_seconds"] : ["samples", "self_samples"])];
     const rows = this.boxes.flat().filter((box) => box.depth).map((box) => [
       pathOf(box).map((frame) => labels[frame]).join(";"), names[box.frame], files[box.frame], box.total, box.self]);
-    return [header, ...rows];
+    // The inverted graph divides self time: boxes have none of their own.
+    return [header, ...rows].map((row) => (this.state.inverted ? row.slice(0, -1) : row));
   }
 }
 

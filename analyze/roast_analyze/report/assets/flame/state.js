@@ -18,7 +18,7 @@ export class State {
     this.cursor = null; // path to the function with keyboard focus
   }
 
-  get isBrushed() { return this.start > 0 || this.stop < this.data.bucketCount; }
+  get isBrushed() { return !this.isYappi && (this.start > 0 || this.stop < this.data.bucketCount); }
 
   // Yappi's measurements have no times and no prefixes.
   get isYappi() { return Number(this.worker) < SCHEDULER; }

@@ -164,6 +164,23 @@ def test_a_table_and_a_script_are_copied(page):
     assert copied("#snippet-again") == page.locator("#snippet-again pre").text_content()
 
 
+def test_spreadsheets_read_texts_of_a_table_as_text(page):
+    name = page.locator("#table-datasets tbody tr:first-child td:first-child")
+    before = name.text_content()
+    for text, saved, copied in (
+        ("=1+1", "'=1+1", "'=1+1"),
+        ("-1+1", "'-1+1", "'-1+1"),
+        ("-1.5", "-1.5", "-1.5"),
+        ('"a" b', '"a" b', '"""a"" b"'),
+    ):
+        name.evaluate("(cell, text) => { cell.textContent = text; }", text)
+        assert downloaded(page, "#table-datasets")[0]["dataset"] == saved
+        page.locator("#table-datasets [data-do=copy]").click()
+        clipboard = page.evaluate("navigator.clipboard.readText()")
+        assert clipboard.splitlines()[1].split("\t")[0] == copied
+    name.evaluate("(cell, text) => { cell.textContent = text; }", before)
+
+
 #: Presses a button twice before its label returns, and returns the label in the end.
 PRESS_TWICE = """async button => {
     const [real, later] = [setTimeout, []];

@@ -15,13 +15,21 @@ async function rowsOf(block) {
   return tableRows(block);
 }
 
-function toCsv(rows) {
-  const quote = (value) => (/[",\n\r]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
-  return rows.map((row) => `${row.map((value) => quote(String(value))).join(",")}\r\n`).join("");
+/** Return the text of a cell. Spreadsheets would evaluate some texts as formulas: those begin with an apostrophe. */
+function cellOf(value) {
+  const text = String(value);
+  const isFormula = /^[=+@\t\r]/.test(text) || (/^-./.test(text) && Number.isNaN(Number(text)));
+  return isFormula ? `'${text}` : text;
 }
 
+const quoteIf = (special, text) => (special.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+const toCsv = (rows) =>
+  rows.map((row) => `${row.map((value) => quoteIf(/[",\n\r]/, cellOf(value))).join(",")}\r\n`).join("");
+
 /** Return tab-separated values, which spreadsheets paste as cells. */
-const toTsv = (rows) => rows.map((row) => row.map((value) => value.replace(/[\t\r\n]+/g, " ")).join("\t")).join("\n");
+const toTsv = (rows) => rows.map((row) => (
+  row.map((value) => quoteIf(/"/, cellOf(value).replace(/[\t\r\n]+/g, " "))).join("\t"))).join("\n");
 
 function download(name, text) {
   const link = document.createElement("a");

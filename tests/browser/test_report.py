@@ -357,6 +357,18 @@ def test_hostile_strings_stay_text(open_page, report):
         assert any("<img src=x" in row["key"] for row in downloaded(page, block))
 
 
+def test_a_plot_that_fails_leaves_the_others_alone(open_page, report, coffea_trace, tmp_path):
+    html = report(coffea_trace, "coffea_failures").read_text()
+    before, figure, after = html.partition('<figure class="plot"')
+    start = '<script type="application/octet-stream">'
+    path = tmp_path / "damaged.html"
+    path.write_text(before + figure + after.replace(start, f"{start}damaged", 1))
+
+    plots = open_page(path).locator("figure.plot")
+    assert plots.first.locator(".canvas").inner_text() not in {"", "Drawing …"}
+    assert plots.and_(plots.page.locator("[data-state=drawn]")).count() == plots.count() - 1
+
+
 def test_a_browser_that_cannot_unpack_the_figures_shows_why(open_page, report, coffea_trace):
     path = report(coffea_trace, "coffea_failures")
     page = open_page(path, script="delete window.DecompressionStream", state="undrawn")

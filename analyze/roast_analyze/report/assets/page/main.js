@@ -43,7 +43,11 @@ async function drawAll(canvasFigures) {
     return;
   }
   for (const figure of plots) {
-    await drawPlot(figure);
+    try {
+      await drawPlot(figure);
+    } catch (error) {
+      figure.querySelector(".canvas").textContent = error.message;
+    }
     await nextFrame();
   }
   document.documentElement.dataset.state = "drawn";

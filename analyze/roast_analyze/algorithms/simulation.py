@@ -650,11 +650,18 @@ class _Simulation:
         ]
         if not crowded:
             return
-        self._plan_stealing(t)
+        if not self._move_from(t, crowded):
+            # All attempts before the next event would be in vain, too.
+            t = max(t, self._events[0][0]) if self._events else math.inf
+        if t < math.inf:
+            self._plan_stealing(t)
+
+    def _move_from(self, t: float, crowded: list[_Worker]) -> bool:
+        """Move tasks to idle workers; return whether any was moved or refused by its worker."""
         mean = self._mean_occupancy()
         thieves = self._idle()
         if not thieves or len(thieves) == len(self._alive):
-            return
+            return False
         victims = [worker for worker in crowded if not worker.is_unoccupied(mean)]
         saturated = [worker for worker in victims if worker.is_saturated(mean)]
         victims = sorted(saturated or victims, key=lambda worker: -worker.occupancy)
@@ -666,7 +673,7 @@ class _Simulation:
         ]
         # Tasks that are cheap to move come first, those of the same cost in any order.
         self._random.shuffle(stealable)
-        rejected = []
+        moved, rejected = 0, []
         for _, position, task in sorted(stealable, key=lambda found: found[:2]):
             if not thieves:
                 break
@@ -685,6 +692,7 @@ class _Simulation:
                 rejected.append((task, victim, thief))
             else:
                 # The victim confirms first: two more messages.
+                moved += 1
                 self._assign(t + 2 * self._plan.overhead.report_seconds, task, thief)
             if not thief.is_unoccupied(mean):
                 thieves.remove(thief)
@@ -694,6 +702,7 @@ class _Simulation:
             victim.add(task, self._expected[task])
             self._update_open(victim)
         self._make_ready(t, [])
+        return bool(moved or rejected)
 
     def _steal_level(self, task: int, victim: _Worker) -> int | None:
         """Return the cost of moving a task, in powers of two; None if it is not stolen."""

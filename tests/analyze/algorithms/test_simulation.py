@@ -61,6 +61,9 @@ def test_an_idle_worker_steals():
     # Tasks that stayed on their worker in the recorded run are not stolen.
     stayed = replace(fan, placement=placement([0] * 4, steal_seconds=10.0))
     assert simulate(stayed).wall_seconds == 13
+    # Attempts to steal are simulated only after a change: here, there would be 13 billion.
+    days = replace(stayed, seconds=stayed.seconds * 1e5, stealing_seconds=1e-4)
+    assert simulate(days).wall_seconds == 13e5
 
 
 def test_a_thief_takes_half_of_the_mean_occupancy():

@@ -131,14 +131,12 @@ SELECT
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
     )) AS compute_stop_t,
     -- Tasks that were processing when recording began can have computed for hours before.
-    _phase_seconds(
-        CASE
-            WHEN attempts.processing_t IS NULL
-                THEN _clip_phases(ending.startstops, recording.start_t, recording.stop_t)
-            ELSE ending.startstops
-        END,
-        'compute'
-    ) AS compute_seconds,
+    CASE
+        WHEN attempts.processing_t IS NOT NULL THEN _phase_seconds(ending.startstops, 'compute')
+        ELSE _phase_seconds(
+            _clip_phases(ending.startstops, recording.start_t, recording.stop_t), 'compute'
+        )
+    END AS compute_seconds,
     -- Equal to compute_seconds, except for attempts cut off by the recording or a time range.
     _phase_seconds(ending.startstops, 'compute') AS whole_seconds,
     _phase_seconds(ending.startstops, 'transfer') AS transfer_seconds,

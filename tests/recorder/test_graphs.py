@@ -1,5 +1,6 @@
 """Graphs that a client sends: their layers, and on request the code that sends them."""
 
+from collections import deque
 from functools import partial
 
 import dask
@@ -74,17 +75,20 @@ def test_layers_and_computations(recorded, client):
 
 
 def test_a_scheduler_that_keeps_no_computations(recorded, client, caplog):
-    with dask.config.set({"distributed.diagnostics.computations.max-history": 0}):
-        client.run_on_scheduler(forget_computations)
+    client.run_on_scheduler(limit_computations, 0)
+    try:
         lines = recorded()
+    finally:
+        client.run_on_scheduler(limit_computations, 100)
 
     assert lines["task"]
     assert "computation" not in lines
     assert "IndexError" not in caplog.text
 
 
-def forget_computations(dask_scheduler):
-    dask_scheduler.computations = type(dask_scheduler.computations)(maxlen=0)
+def limit_computations(number, dask_scheduler):
+    """Replace the computations, as with ``distributed.diagnostics.computations.max-history``."""
+    dask_scheduler.computations = deque(maxlen=number)
 
 
 def test_code_is_recorded_if_it_is_requested(recorded):

@@ -87,7 +87,7 @@ def test_a_scheduler_that_keeps_no_computations(recorded, client, caplog):
 
 
 def limit_computations(number, dask_scheduler):
-    """Replace the computations, as with ``distributed.diagnostics.computations.max-history``."""
+    """Replace the computations, as ``diagnostics.computations.max-history`` limits them."""
     dask_scheduler.computations = deque(maxlen=number)
 
 

@@ -220,7 +220,7 @@ class Spool:
 
 
 class _Listener:
-    """Added to each process that unpickles it.
+    """Adds a listener to each process that unpickles it.
 
     What follows it in the pickle is unpickled when the functions that it refers to are patched.
     """

@@ -2476,10 +2476,11 @@ slurm AS (
         _job_integer(v, ['SLURM_JOB_NUM_NODES', 'SLURM_NNODES']) AS nodes,
         _job_integer(v, ['SLURM_CPUS_PER_TASK', 'SLURM_CPUS_ON_NODE']) AS cores,
         -- A megabyte of Slurm is 2^20 bytes.
-        try(1048576 * coalesce(
+        -- As DOUBLE, because a product of integers can overflow.
+        try_cast(1048576::DOUBLE * coalesce(
             _job_integer(v, ['SLURM_MEM_PER_NODE']),
-            nullif(cores, 0) * _job_integer(v, ['SLURM_MEM_PER_CPU'])
-        )) AS memory_bytes,
+            nullif(cores, 0)::DOUBLE * _job_integer(v, ['SLURM_MEM_PER_CPU'])
+        ) AS BIGINT) AS memory_bytes,
         _job_integer(v, ['SLURM_JOB_START_TIME'])::DOUBLE AS start_t,
         _job_integer(v, ['SLURM_JOB_END_TIME'])::DOUBLE AS end_t
     FROM processes
@@ -2523,9 +2524,9 @@ htcondor AS (
         try_cast(
             coalesce(_job_ad(machine, 'Cpus'), _job_ad(job, 'RequestCpus')) AS BIGINT
         ) AS cores,
-        try(1048576 * coalesce(
-            _job_ad(machine, 'Memory'), _job_ad(job, 'RequestMemory')
-        )::BIGINT) AS memory_bytes,
+        try_cast(1048576::DOUBLE * try_cast(
+            coalesce(_job_ad(machine, 'Memory'), _job_ad(job, 'RequestMemory')) AS BIGINT
+        ) AS BIGINT) AS memory_bytes,
         try_cast(_job_ad(job, 'JobStartDate') AS DOUBLE) AS start_t
     FROM ads
 ),

@@ -33,7 +33,7 @@ def analyze(client: Client, path: Path, store: Store) -> pl.DataFrame:
         rows: list[tuple[object, ...]] = trace.sql("SELECT 1").fetchall()
         print(name, records, wrong, report, trace.timeline(), rows, store)
         print([view.name for view in trace.views()], trace.findings().height)
-        trace.what_if(workers=2)  # wrong
+        trace.what_if(workers="two")  # wrong
         return trace.what_if(workers=[2, 4]).vstack(trace.why(trace))
 """
 CHECKERS = {

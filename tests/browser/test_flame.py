@@ -166,11 +166,11 @@ def test_a_worker_a_prefix_and_the_scheduler_are_selected(page):
 
 def test_a_time_range_is_selected_and_cleared(page):
     drag(page, STRIP, 0.05, 0.45)
-    assert shown(page) == "600 ms, 60 samples; 60 % of the whole run, from 0 s to 2 s."
+    assert shown(page) == "600 ms, 60 samples; 60 % of the total, from 0 s to 2 s."
     assert boxes(page) == [("execute", 60, 0), *SPIN_A]
 
     drag(page, STRIP, 0.9, 0.6)
-    assert shown(page) == "400 ms, 40 samples; 40 % of the whole run, from 2 s to 4 s."
+    assert shown(page) == "400 ms, 40 samples; 40 % of the total, from 2 s to 4 s."
     page.locator(STRIP).dblclick(position={"x": 30, "y": 10})
     assert shown(page) == "1 s, 100 samples."
 

@@ -138,6 +138,6 @@ def test_a_recorded_run_is_searched_zoomed_and_cut(open_page, report, coffea_tra
     click(page, 0.5, 3)
     assert page.locator(".flame-crumbs li").count() == 4
     drag(page, STRIP, 0.3, 0.6)
-    page.locator(".flame-shown", has_text="of the whole run").wait_for()
+    page.locator(".flame-shown", has_text="of the total").wait_for()
     part = int(shown(page).split(", ")[1].split(" ")[0].replace(",", ""))
     assert 0 < part < samples

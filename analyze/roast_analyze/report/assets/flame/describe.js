@@ -14,7 +14,7 @@ export function describe({ data, state, tree, weights }, box) {
   const kind = data.kinds[box.frame];
   const what = box.depth === 0 || !state.inverted ? "total time"
     : box.depth === 1 ? "self time" : "self time of the innermost function, called from here";
-  const ofWhole = state.isBrushed ? `, ${percent(box.total / weights.whole)} of the whole run` : "";
+  const ofWhole = state.isBrushed ? `, ${percent(box.total / weights.whole)} of the total` : "";
   const lines = [`${what} ${amount(data, box.total)}: ${ofShown(box.total)} of what is shown${ofWhole}`];
   if (box.depth && !state.inverted) {
     const ambiguous = box.ambiguous
@@ -40,7 +40,7 @@ export function summarize({ data, state, tree, weights, searched, matched }) {
   else parts.push(`${data.inSeconds ? `${amount(data, total)}, ` : ""}${plural(samples, "sample")}`);
   if (state.isBrushed) {
     const [start, stop] = [state.start, state.stop].map((bucket) => duration(data.timeOf(bucket)));
-    parts.push(`${percent(total / whole)} of the whole run, from ${start} to ${stop}`);
+    parts.push(`${percent(total / whole)} of the total, from ${start} to ${stop}`);
   }
   if (searched.isInvalid) parts.push("invalid regular expression");
   if (matched) {

@@ -123,6 +123,7 @@ def test_a_closing_scheduler(logged, trace, read_lines, how):
     assert {"worker_removed", "client_removed"} <= set(counted(lines))
 
 
+@pytest.mark.exhaustive
 def test_a_scheduler_that_closes_long_after_the_last_flush(logged, trace, read_lines):
     client = Client(logged.address)
     recording = roast_recorder.record(client, trace, flush_interval_seconds=60)

@@ -8,6 +8,7 @@ A client that runs in the main thread itself cannot be sampled.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import sysconfig
 import threading
@@ -24,7 +25,7 @@ RECORD_SECONDS: Final = 10.0
 _STANDARD_LIBRARY: Final = sysconfig.get_path("stdlib")
 
 #: Folders of installed packages, also of the user and on PYTHONPATH.
-_PACKAGES: Final = frozenset({"site-packages", "dist-packages"})
+_PACKAGES: Final = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 _DASK: Final = frozenset({"dask", "distributed"})
 _NOT_THE_USERS: Final = _DASK | {"roast_recorder"}
 
@@ -79,15 +80,15 @@ def describe_activity(frame: FrameType | None) -> Fields | None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         calls_dask = calls_dask or package in _DASK
         code = frame.f_code
-        path = Path(code.co_filename)
         if not (
             package in _NOT_THE_USERS
             or code.co_filename.startswith((_STANDARD_LIBRARY, "<frozen "))
-            or _PACKAGES.intersection(path.parts)
+            or _PACKAGES.search(code.co_filename)
         ):
             waits = innermost is not None and innermost.f_globals.get("__name__") == "threading"
             activity = ("wait" if waits else "dask") if calls_dask else "own"
-            return {"activity": activity, "name": code.co_name, "filename": path.name}
+            filename = Path(code.co_filename).name
+            return {"activity": activity, "name": code.co_name, "filename": filename}
         frame = frame.f_back
     return None
 

@@ -265,7 +265,7 @@ _FOLDERS: Final = frozenset({"PWD", "OLDPWD"})
 #: Words before ``pass`` that make it a password, and after it.
 _LOGIN_WORD: Final = re.compile(
     "db|user|ssh|keys?|my|admin|root|login|account|mail|smtp|ftp|http|(?:my|pg|postgre)?sql"
-    "|phrase|word|wd|code"
+    "|phrase|word|wd|code|hash|salt"
 )
 
 #: The text of a tuple, or a text that ends with one of Dask's hashes: a key of Dask.
@@ -500,6 +500,8 @@ _FILE: Final = re.compile(
 
 _NUMBER: Final = re.compile(r"[+-]?[\d_.,]+(?:[eE][+-]?\d+)?")
 
+_TASK_KEY: Final = re.compile(r":\w+(?::\w+)+")
+
 _STRING: Final = re.compile(r"[rRbBuUfF]{0,2}\\{0,7}[\"']")
 
 
@@ -552,9 +554,9 @@ def _value_span(text: str, match: re.Match[str]) -> Span | None:
     is_file = match["sign"] == ":" and _FILE.fullmatch(name)
     if is_file or (in_repr and is_key and not _STRING.match(text, match.end())):
         return None
-    # A key of a task, such as `fit_pass:SR:2018`.
-    is_task = text[match.end("name") : match.end()] == ":" and name.islower() and len(words) > 1
-    if is_task and _is_of_analysis(words):
+    # A key of a task, such as `fit_pass:SR:2018`, but not a name and its password.
+    is_first = match.start("name") == 0 and len(words) > 1
+    if is_first and _TASK_KEY.fullmatch(text, match.end("name")) and _is_of_analysis(words):
         return None
     if name in _FOLDERS and text.startswith(("/", "'/", '"/'), match.end()):
         return None

@@ -116,6 +116,7 @@ SECRETS = [
     ("{'db_pass': 1234, 'pass': 'a b'}", "{'db_pass': <redacted>, 'pass': '<redacted>'}"),
     ("{'pass': '1234'}", "{'pass': '<redacted>'}"),
     ("db_pass:abc PWD=abc", "db_pass:<redacted> PWD=<redacted>"),
+    ("wifi_pass:abc", "wifi_pass:<redacted>"),
     ("pass_phrase=abc PASS_DB=abc", "pass_phrase=<redacted> PASS_DB=<redacted>"),
     # schemes
     ("Authorization: Bearer abc", "Authorization: Bearer <redacted>"),

@@ -650,11 +650,11 @@ class _Simulation:
         ]
         if not crowded:
             return
-        if not self._move_from(t, crowded):
-            # All attempts before the next event would be in vain, too.
-            t = max(t, self._events[0][0]) if self._events else math.inf
-        if t < math.inf:
+        if self._move_from(t, crowded):
             self._plan_stealing(t)
+        elif self._events:
+            # All attempts before the next event would be in vain, too.
+            self._plan_stealing(self._events[0][0])
 
     def _move_from(self, t: float, crowded: list[_Worker]) -> bool:
         """Move tasks to idle workers; return whether any was moved or refused by its worker."""
@@ -673,7 +673,7 @@ class _Simulation:
         ]
         # Tasks that are cheap to move come first, those of the same cost in any order.
         self._random.shuffle(stealable)
-        moved, rejected = 0, []
+        is_moved, rejected = False, []
         for _, position, task in sorted(stealable, key=lambda found: found[:2]):
             if not thieves:
                 break
@@ -692,7 +692,7 @@ class _Simulation:
                 rejected.append((task, victim, thief))
             else:
                 # The victim confirms first: two more messages.
-                moved += 1
+                is_moved = True
                 self._assign(t + 2 * self._plan.overhead.report_seconds, task, thief)
             if not thief.is_unoccupied(mean):
                 thieves.remove(thief)
@@ -702,7 +702,7 @@ class _Simulation:
             victim.add(task, self._expected[task])
             self._update_open(victim)
         self._make_ready(t, [])
-        return bool(moved or rejected)
+        return is_moved or bool(rejected)
 
     def _steal_level(self, task: int, victim: _Worker) -> int | None:
         """Return the cost of moving a task, in powers of two; None if it is not stolen."""

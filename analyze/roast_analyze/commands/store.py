@@ -176,7 +176,8 @@ def _list(store: Store) -> None:
 
     rows = []
     for run in store.runs().iter_rows(named=True):
-        start, wall = minute(run["start_t"]), seconds(run["wall_seconds"])
+        start = minute(run["start_t"]).removesuffix(" UTC")
+        wall = seconds(run["wall_seconds"])
         rows.append(
             (run["trace_id"], start, run["label"] or run["program"], run["owner"], wall)
         )

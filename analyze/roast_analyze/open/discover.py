@@ -133,7 +133,7 @@ def find_inputs(names: Iterable[Path]) -> Inputs:
         for other in others:
             is_contained = best.begins_with(other)
             difference = (
-                "contains all its records" if is_contained else "is not shorter and differs"
+                "contains all its records" if is_contained else "is no shorter and differs"
             )
             detail = (
                 f"{other.path.name} was skipped in favor of {best.path.name}, "

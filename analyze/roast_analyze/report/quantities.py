@@ -128,11 +128,11 @@ def instant(t: float | None, utc_offset_seconds: float | None) -> str:
 
 
 def minute(t: float | None) -> str:
-    """Format an instant in UTC, to the minute and without the zone."""
+    """Format an instant in UTC, to the minute."""
     if not _is_known(t):
         return UNKNOWN
     try:
-        return f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M}"
+        return f"{datetime.fromtimestamp(t, UTC):%Y-%m-%d %H:%M} UTC"
     except (ValueError, OverflowError, OSError):
         return f"{t} s since 1970"
 

@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import pyarrow as pa
 
-from roast_analyze.errors import MissingExtra, NotAStore, NotWritable
+from roast_analyze.errors import MissingExtra, NotAStore, NotWritable, TraceError
 from roast_analyze.open.tables import literal
 from roast_analyze.store.layout import ADDITION, MONTH, RUNS
 
@@ -127,27 +127,15 @@ class Location:
 
         return pafs.PyFileSystem(DeltaStorageHandler(self.table(table), self.options))
 
-    @contextmanager
-    def reading(self, name: str) -> Iterator[None]:
+    def reading(self, name: str) -> AbstractContextManager[None]:
         """Raise NotAStore if a table cannot be read in the block."""
-        try:
-            yield
-        except _ERRORS as error:
-            raise NotAStore(
-                f"cannot read {self.table(name)!r} ({_reason(error)}): check its files and "
-                "your permissions"
-            ) from None
+        remedy = "check its files and your permissions"
+        return _errors_as(NotAStore, f"cannot read {self.table(name)!r}", remedy)
 
-    @contextmanager
-    def writing(self, name: str) -> Iterator[None]:
+    def writing(self, name: str) -> AbstractContextManager[None]:
         """Raise NotWritable if a table cannot be written in the block."""
-        try:
-            yield
-        except _ERRORS as error:
-            raise NotWritable(
-                f"cannot write {self.table(name)!r} ({_reason(error)}): name a folder or a URL "
-                "that you can write to"
-            ) from None
+        remedy = "name a folder or a URL that you can write to"
+        return _errors_as(NotWritable, f"cannot write {self.table(name)!r}", remedy)
 
     def open(self, name: str) -> deltalake.DeltaTable | None:
         """Open a table; return None if it does not exist."""
@@ -337,6 +325,11 @@ def data_files(table: deltalake.DeltaTable) -> pa.Table:
     return pa.table(table.get_add_actions(flatten=True))
 
 
-def _reason(error: Exception) -> str:
-    """Return the causes of an error in one line, without the stack."""
-    return _CAUSE.sub(": ", str(error)).partition("\n")[0]
+@contextmanager
+def _errors_as(kind: type[TraceError], problem: str, remedy: str) -> Iterator[None]:
+    """Raise errors of the block as another kind, with their causes in one line."""
+    try:
+        yield
+    except _ERRORS as error:
+        causes = _CAUSE.sub(": ", str(error)).partition("\n")[0]
+        raise kind(f"{problem} ({causes}): {remedy}") from None

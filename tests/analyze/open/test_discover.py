@@ -105,7 +105,11 @@ def test_of_several_files_of_a_segment_the_longest_is_read(tmp_path, segment, ke
     assert sorted(losses, key=str) == [
         ("duplicate segment", 0, skipped.format("a.jsonl", "contains all its records")),
         ("duplicate segment", 0, skipped.format("n.jsonl.zst", "contains all its records")),
-        ("duplicate segment", None, skipped.format("b.jsonl", "is not shorter and differs")),
+        (
+            "duplicate segment",
+            None,
+            skipped.format("b.jsonl", "is no shorter and differs"),
+        ),
     ]
 
 

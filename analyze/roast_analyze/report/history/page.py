@@ -137,7 +137,7 @@ def _changes(history: History) -> Section:
                 "program": change.program,
                 "run_number": change.run_number,
                 "between": f"{change.low}–{change.high}",
-                "start": sentences.date(change.start_t),
+                "start": q.minute(change.start_t),
                 "metric": shift.metric.words,
                 "change": shift.change,
                 "facts": "; ".join(f"{fact.name} {fact.text}" for fact in change.facts),
@@ -229,7 +229,7 @@ def _runs(history: History, reports: Mapping[str, str]) -> Section:
         return replace(section, empty="The store is empty.")
     newest = history.runs.reverse().head(data.RUN_LIMIT)
     rows = newest.with_columns(
-        pl.Series("start", [sentences.date(t).removesuffix(" UTC") for t in newest["start_t"]]),
+        pl.Series("start", [q.minute(t).removesuffix(" UTC") for t in newest["start_t"]]),
         pl.coalesce("label", "program").alias("program"),
         pl.col("git_commit").str.head(9).alias("commit"),
         pl.Series("report", map(reports.get, newest["trace_id"]), pl.String),
@@ -245,7 +245,7 @@ def _runs(history: History, reports: Mapping[str, str]) -> Section:
 
 def _dated(listing: Listing) -> Listing:
     """Add the start of the last run as text."""
-    last = pl.Series("last", map(sentences.date, listing.rows["last_t"]))
+    last = pl.Series("last", map(q.minute, listing.rows["last_t"]))
     return replace(listing, rows=listing.rows.with_columns(last))
 
 

@@ -25,7 +25,7 @@ def totals(history: History) -> str:
     if runs.is_empty():
         return "The store is empty."
     known = runs["program"].drop_nulls()
-    first, last = (date(t) for t in (runs["start_t"].min(), runs["start_t"].max()))  # type: ignore[arg-type]
+    first, last = (q.minute(t) for t in (runs["start_t"].min(), runs["start_t"].max()))  # type: ignore[arg-type]
     amount, unit = q.core_time(3600 * history.core_hours)
     # The program of a recording that was attached is unknown.
     of = f" of {q.counted(known.n_unique(), 'program')}" if known.len() else ""
@@ -72,7 +72,7 @@ def change(found: Change) -> str:
         shifts.append(f"{shift.metric.words} {sign}{q.share(abs(shift.change))}{unit}")
     text = (
         f"{one_line(found.program, _NAME_LIMIT)} became {word} at {number}, "
-        f"{date(found.start_t)}: {q.series(shifts)}."
+        f"{q.minute(found.start_t)}: {q.series(shifts)}."
     )
     if found.facts:
         facts = [f"{fact.name} {one_line(fact.text, _NAME_LIMIT)}" for fact in found.facts]
@@ -101,9 +101,3 @@ def slow(tested: int, noun: str) -> str:
         f"of all other {noun}s) of at most {data.SIGNIFICANCE} divided by the number of "
         f"{noun}s, {q.count(tested)}."
     )
-
-
-def date(t: float | None) -> str:
-    """Format the start of a run, in UTC to the minute."""
-    text = q.minute(t)
-    return text if text == q.UNKNOWN else f"{text} UTC"

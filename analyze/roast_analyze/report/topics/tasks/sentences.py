@@ -55,6 +55,7 @@ def task_groups(groups: Listing) -> str:
 def stragglers(stragglers: Listing, prefixes: Listing) -> str:
     """Count the stragglers and describe the worst; empty if no prefix has enough attempts."""
     if not stragglers.total:
+        # The view compares only these.
         if not (prefixes.rows["memory"] >= 10).any():
             return ""
         return (

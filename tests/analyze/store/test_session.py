@@ -44,14 +44,17 @@ def test_hours_of_runs_without_a_result_are_wasted(store, write_trace, worker, t
     records = [worker("w1"), {**client, "value": "p.py"}]
     failed = run("a-1", 0.0, 36.0, outcome="erred", phases=[("compute", 0.0, 36.0)])
     lost = run("a-1", 0.0, 36.0, outcome="lost")
-    for name, some in {
+    runs = {
         "failed": [task("a-1"), *failed],
         "idle": [],
         "lost": [task("a-1"), *lost],
         "unknown": [task("a-1")],
-    }.items():
-        path = write_trace(*records, *some, stop_t=72.0, name=f"{name}.jsonl", trace_id=name)
-        store.add([path])
+    }
+    paths = [
+        write_trace(*records, *some, stop_t=72.0, name=f"{name}.jsonl", trace_id=name)
+        for name, some in runs.items()
+    ]
+    store.add(paths)
 
     query = "SELECT trace_id, compute_hours, kept_hours FROM runs ORDER BY trace_id"
     assert store.sql(query).fetchall() == [

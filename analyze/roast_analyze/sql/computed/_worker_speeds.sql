@@ -1,72 +1,18 @@
--- Needs: _chunk_ratios, _chunks, _process_addresses, _relative_duration, _task_runs
+-- Needs: _chunks, _compared_attempts, _relative_duration, _usual_durations
 -- Slowness of worker processes compared with others at the same work, and its cost. The time of
--- an attempt is divided by the median of attempts of its prefix that began at about the same time:
--- work often changes over a run, and workers come and go. A worker can be slow for one prefix, or
--- for a part of the run, or only now and then: the row of a slow worker describes the part that
--- cost most. Chunks of the whole run are compared by _relative_duration, which accounts for events and
--- files, and those of parts of the run in the same way as attempts. This is a table, because queries
--- that join it as a view take several times as long and as much memory.
+-- an attempt is divided by the usual one of its prefix at that time. A worker can be slow for one
+-- prefix, or for a part of the run, or only now and then: the row of a slow worker describes the
+-- part that cost most. This is a table, because queries that join it as a view take several times
+-- as long and as much memory.
 CREATE TABLE _worker_speeds AS
-WITH attempts AS (
-    SELECT
-        run.trace_id,
-        run.prefix,
-        false AS is_chunk,
-        process.process,
-        run.compute_start_t,
-        run.whole_seconds,
-        run.whole_seconds AS duration
-    FROM _task_runs AS run
-    INNER JOIN _process_addresses AS process
-        ON run.trace_id = process.trace_id
-        AND run.worker = process.worker
-        AND run.processing_t >= process.from_t
-        AND run.processing_t < process.until_t
-    -- The durations of shorter tasks are dominated by noise.
-    WHERE run.outcome = 'memory' AND run.whole_seconds >= 0.01 AND run.role IS DISTINCT FROM 'chunk'
-    UNION ALL
-    SELECT
-        chunk.trace_id,
-        'chunks',
-        true,
-        chunk.process,
-        chunk.begin_t,
-        chunk.whole_seconds,
-        chunk.ratio / coalesce(file.relative_duration, 1)
-    FROM _chunk_ratios AS chunk
-    LEFT JOIN (FROM _relative_duration WHERE process IS NULL AND is_slow) AS file
-        ON chunk.trace_id = file.trace_id
-        AND chunk.dataset IS NOT DISTINCT FROM file.dataset
-        AND chunk.filename IS NOT DISTINCT FROM file.filename
-        AND chunk.treename IS NOT DISTINCT FROM file.treename
-    WHERE chunk.whole_seconds >= 0.01
-),
--- The length of a slot in which about 48 attempts of a prefix begin.
-slots AS (
-    SELECT
-        trace_id,
-        prefix,
-        min(compute_start_t) AS start_t,
-        greatest(max(compute_start_t) - min(compute_start_t), 1e-3) * 48 / count(*) AS slot_seconds
-    FROM attempts
-    GROUP BY trace_id, prefix
-    HAVING count(*) >= 10
+WITH slots AS (
+    SELECT DISTINCT trace_id, prefix, is_chunk, first_t, slot_seconds
+    FROM _usual_durations
 ),
 placed AS (
-    SELECT attempts.*, floor((compute_start_t - slots.start_t) / slot_seconds) AS slot
-    FROM attempts
-    INNER JOIN slots USING (trace_id, prefix)
-),
-usual AS (
-    SELECT
-        trace_id,
-        prefix,
-        slot,
-        median(duration) AS duration,
-        mad(ln(duration)) AS spread
-    FROM placed
-    GROUP BY trace_id, prefix, slot
-    HAVING count(*) >= 8 AND count(DISTINCT process) > 1
+    SELECT attempt.*, floor((compute_start_t - first_t) / slot_seconds) AS slot
+    FROM _compared_attempts AS attempt
+    INNER JOIN slots USING (trace_id, prefix, is_chunk)
 ),
 ratios AS (
     SELECT
@@ -75,7 +21,7 @@ ratios AS (
         spread,
         whole_seconds * usual.duration / placed.duration AS usual_seconds
     FROM placed
-    INNER JOIN usual USING (trace_id, prefix, slot)
+    INNER JOIN _usual_durations AS usual USING (trace_id, prefix, is_chunk, slot)
 ),
 -- Attempts of a process that are tested: all of them, those of each prefix, and those of parts of the run.
 loads AS (

@@ -200,7 +200,8 @@ class Entry:
 @contextlib.contextmanager
 def unfinished(folder: Path) -> Iterator[Path]:
     """Yield the path for a new database, and remove the file afterwards if it still exists."""
-    folder.mkdir(parents=True, exist_ok=True)
+    # As private as the folder of a trace.
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{uuid.uuid4().hex}{_UNFINISHED}"
     try:
         yield path

@@ -298,6 +298,13 @@ def test_a_cache_that_cannot_be_written_is_not_used(
         assert answers(path) == expected
 
 
+def test_only_the_owner_can_read_the_cache(write_trace, records, folder):
+    answers(write_trace(*records(0, 5)))
+
+    [manifest] = folder.glob("*/manifest.json")
+    assert manifest.parent.stat().st_mode & 0o777 == 0o700
+
+
 # -- limits ------------------------------------------------------------------------------
 
 

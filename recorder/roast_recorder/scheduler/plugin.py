@@ -577,11 +577,7 @@ class RecorderPlugin(SchedulerPlugin):
                 # by identity, because users' objects may not be comparable.
                 alike = (*map(id, annotations), *map(id, annotations.values()))
                 if alike not in plain_annotations:
-                    try:
-                        plain_annotations[alike] = plain(annotations)
-                    except Exception as error:  # noqa: BLE001 - users' objects may raise anything
-                        reason = type(error).__name__
-                        plain_annotations[alike] = f"<cannot be encoded: {reason}>"
+                    plain_annotations[alike] = plain(annotations)
                 annotations = plain_annotations[alike]
             if not priority or type(priority[0]) is not int:
                 priority = plain(priority)

@@ -67,16 +67,7 @@ def encode(
             for value in (t, str(key), *others)
         ]
         rows = map(_with_text_keys, rows)
-    sound = []
-    for row in rows:
-        if type(row[3]) is dict:
-            kind, t, count, fields = row
-            try:
-                row = (kind, t, count, plain(fields))  # noqa: PLW2901
-            except Exception:  # noqa: BLE001 - users' objects may raise anything
-                lose(kind, t, count)
-                continue
-        sound.append(row)
+    sound = [(*row[:3], plain(row[3])) if type(row[3]) is dict else row for row in rows]
     # One odd value makes marshal refuse the whole batch, so check each row only then.
     with contextlib.suppress(Exception):
         return marshal.dumps((transitions, sound), MARSHAL_VERSION)
@@ -508,52 +499,57 @@ _VALUE_CHARACTERS: Final = 20
 def plain(value: Any, inside: tuple[int, ...] = (), room: list[int] | None = None) -> Any:
     """Return a copy made of JSON's types: text keys, finite numbers, valid Unicode.
 
-    For the recursion, `inside` are the identities of the containers around the value, and
-    `room` has the number of characters that are left.
+    A value that raises, as objects of users may, is replaced by the name of its type. For the
+    recursion, `inside` are the identities of the containers around the value, and `room` has
+    the number of characters that are left.
     """
     room = [MAX_CHARACTERS] if room is None else room
-    if isinstance(value, str):
-        length = len(value)
-        if length > room[0]:
-            value = f"{value[: max(room[0], 0)]}… ({length:,} characters)"
-        room[0] -= length
-        return value.encode("utf-8", "replace").decode()
-    room[0] -= _VALUE_CHARACTERS
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        if -(2**63) <= value < 2**63:
-            return int(value)
-        # Python refuses to convert very large numbers to text.
-        bits = value.bit_length()
-        return str(value)[:MAX_TEXT_LENGTH] if bits < 10_000 else f"<a number of {bits} bits>"
-    if isinstance(value, float):
-        return float(value) if value - value == 0 else None
-    # A container can contain itself.
-    if len(inside) > MAX_DEPTH or id(value) in inside:
-        return "…"
-    inside = (*inside, id(value))
-    if isinstance(value, dict):
-        fields: dict[str, Any] = {}
-        for key, item in list(value.items()):
-            # All fields of the record itself are kept.
-            if room[0] <= 0 and len(inside) > 1:
-                fields["…"] = f"{len(value) - len(fields):,} more"
-                break
-            name = plain(str(key), (), room if len(inside) > 1 else None)
-            fields[name] = plain(item, inside, room)
-        return fields
-    if isinstance(value, (set, frozenset)):
-        value = sorted(value, key=str)
-    if isinstance(value, (list, tuple)):
-        items: list[Any] = []
-        for item in list(value):
-            if room[0] <= 0:
-                items.append(f"… {len(value) - len(items):,} more")
-                break
-            items.append(plain(item, inside, room))
-        return items
-    return plain(_nearest(value), inside, room)
+    try:
+        if isinstance(value, str):
+            length = len(value)
+            if length > room[0]:
+                value = f"{value[: max(room[0], 0)]}… ({length:,} characters)"
+            room[0] -= length
+            return value.encode("utf-8", "replace").decode()
+        room[0] -= _VALUE_CHARACTERS
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            if -(2**63) <= value < 2**63:
+                return int(value)
+            # Python refuses to convert very large numbers to text.
+            if (bits := value.bit_length()) >= 10_000:
+                return f"<a number of {bits} bits>"
+            return str(value)[:MAX_TEXT_LENGTH]
+        if isinstance(value, float):
+            return float(value) if value - value == 0 else None
+        # A container can contain itself.
+        if len(inside) > MAX_DEPTH or id(value) in inside:
+            return "…"
+        inside = (*inside, id(value))
+        if isinstance(value, dict):
+            fields: dict[str, Any] = {}
+            for key, item in list(value.items()):
+                # All fields of the record itself are kept.
+                if room[0] <= 0 and len(inside) > 1:
+                    fields["…"] = f"{len(value) - len(fields):,} more"
+                    break
+                name = plain(str(key), (), room if len(inside) > 1 else None)
+                fields[name] = plain(item, inside, room)
+            return fields
+        if isinstance(value, (set, frozenset)):
+            value = sorted(value, key=str)
+        if isinstance(value, (list, tuple)):
+            items: list[Any] = []
+            for item in list(value):
+                if room[0] <= 0:
+                    items.append(f"… {len(value) - len(items):,} more")
+                    break
+                items.append(plain(item, inside, room))
+            return items
+        return plain(_nearest(value), inside, room)
+    except Exception:  # noqa: BLE001
+        return f"<{type(value).__qualname__}>"
 
 
 def _nearest(value: Any) -> Any:
@@ -567,7 +563,4 @@ def _nearest(value: Any) -> Any:
         if getattr(value, "size", MAX_ARRAY_SIZE + 1) > MAX_ARRAY_SIZE:
             return f"<{type(value).__name__} of shape {getattr(value, 'shape', '?')}>"
         return value.tolist()
-    try:
-        return str(value)[:MAX_TEXT_LENGTH]
-    except Exception:  # noqa: BLE001 - a user's __str__ may do anything
-        return f"<{type(value).__qualname__}>"
+    return str(value)[:MAX_TEXT_LENGTH]

@@ -309,12 +309,12 @@ def test_a_record_that_cannot_be_encoded_is_a_loss():
 
     buffer = Buffer(PLENTY)
     seal(buffer, 1)
-    seal(buffer, 2, kind=EVENT, payload=NoClass())
+    buffer.append(("fine_metric", 2.0, 1, NoClass()))
 
     batches = buffer.pull(received=0)
 
     assert numbers(batches) == [1]
-    assert losses(batches) == {(UNENCODABLE, EVENT): (1, 2.0, 2.0)}
+    assert losses(batches) == {(UNENCODABLE, "fine_metric"): (1, 2.0, 2.0)}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -405,12 +405,22 @@ def test_an_odd_value_leaves_the_rest_of_the_batch_unchanged():
 
 def test_rows_that_cannot_be_encoded_are_reported_and_the_rest_is_kept():
     moved = [(t, "k", "a", "b", s) for t, s in enumerate(["s", NoClass(), "s"])]
-    payloads = [1, NoClass(), {NoText(): 1}, 5]
+    metrics = [("fine_metric", 11.0, 1, ("w", "id", NoClass()))]
 
-    found, lost = through(moved, [event(p, 10.0 + t) for t, p in enumerate(payloads)])
+    found, lost = through(moved, [event(1, 10.0), *metrics, event(5, 13.0)])
 
     assert [record["t"] for record in found] == [0, 2, 10, 13]
-    assert sorted(lost) == [("event", 11, 1), ("event", 12, 1), ("transition", 1, 1)]
+    assert sorted(lost) == [("fine_metric", 11, 1), ("transition", 1, 1)]
+
+
+def test_a_value_that_raises_does_not_affect_those_beside_it():
+    payload = {"first": NoClass(), "second": {NoText(): 1}, "third": {NoText()}, "last": 5}
+
+    [record] = records_of(event(payload))
+
+    assert record["payload"] == {
+        "first": "<NoClass>", "second": "<dict>", "third": "<set>", "last": 5,
+    }  # fmt: skip
 
 
 def test_a_large_value_is_truncated_and_the_rest_is_counted():

@@ -47,8 +47,7 @@ logger = logging.getLogger("roast_recorder")
 #: Section, name and value, as in a record.
 Fact = dict[str, Any]
 
-#: Section of the fact that describes a process, and sections of sheets.
-PROCESS: Final = "process"
+#: Sections of sheets.
 SHEETS: Final = frozenset({"configuration", "config_sources", "defaults", "packages"})
 
 #: Replacement of a value that is not recorded.
@@ -191,18 +190,25 @@ def describe_process(
             process |= found
         except Exception:
             logger.debug("roast: a fact about this process is missing", exc_info=True)
-    return [*sheets, *_facts(PROCESS, {role: process})]
+    return [*sheets, *_facts("process", {role: process})]
 
 
 def packed_facts(
-    role: str, settings: dict[str, Any], plugins: Iterable[Any] | None = None
-) -> list[tuple[str, str, bytes]]:
-    """Describe this process; return section, name and the packed fact.
+    role: str,
+    settings: dict[str, Any],
+    plugins: Iterable[Any] | None = None,
+    about: Mapping[str, str] | None = None,
+) -> list[tuple[str | None, bytes]]:
+    """Describe this process; return the digest of each sheet, or None, and the packed fact.
 
-    The scheduler unpacks only sheets that it does not have.
+    `about` is added to the fact that is no sheet.
     """
-    facts = describe_process(role, settings, plugins)
-    return [(fact["section"], fact["name"], pack([fact])) for fact in facts]
+    return [
+        (fact["name"], pack([fact]))
+        if fact["section"] in SHEETS
+        else (None, pack([{**fact, **(about or {})}]))
+        for fact in describe_process(role, settings, plugins)
+    ]
 
 
 # --- machine and batch job -----------------------------------------------------------------

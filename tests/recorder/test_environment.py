@@ -40,7 +40,7 @@ def of(section, facts):
 
 
 def processes(facts):
-    return [fact for fact in facts if fact["section"] == environment.PROCESS]
+    return [fact for fact in facts if fact["section"] == "process"]
 
 
 class Late(SchedulerPlugin):

@@ -12,8 +12,7 @@ import cloudpickle
 from distributed.comm.core import connect
 from distributed.core import send_recv
 
-from roast_recorder.environment import PROCESS
-from roast_recorder.scheduler.wire_format import Row, loss, unpack
+from roast_recorder.scheduler.wire_format import Row, loss
 from roast_recorder.worker.plugin import PLUGIN_NAME, TOPIC
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class WorkerPlugins:
         self._topic = TOPIC.format(trace_id=trace_id)
         self._pickled = pickled
         self._append = append
-        # Names of those that are in the trace.
+        # Digests of those that are in the trace.
         self._sheets: set[str] = set()
         self._request: asyncio.Task[None] | None = None
 
@@ -159,22 +158,16 @@ class WorkerPlugins:
         for name in ("events", "event_counts"):  # until 2024.11
             getattr(self._scheduler, name).pop(self._topic, None)
 
-    def record_process(
-        self, facts: list[tuple[str, str, bytes]], worker: str | None = None
-    ) -> None:
-        """Record what `environment.packed_facts` returned for the scheduler or a worker."""
-        t, server = time(), self._scheduler.workers.get(worker or "")
-        for section, name, packed in facts:
-            about = {}
-            if section == PROCESS:
-                about = {"worker": worker, "server_id": server and server.server_id}
-            elif name in self._sheets:
+    def record_process(self, facts: list[tuple[str | None, bytes]]) -> None:
+        """Record what `environment.packed_facts` returned, without sheets that are known."""
+        t = time()
+        for sheet, packed in facts:
+            if sheet in self._sheets:
                 continue
-            elif len(self._sheets) == MAX_SHEETS:
-                reason = "more configurations or lists of packages than are kept"
-                self._append(("loss", t, 1, loss(reason, "environment", 1, t, t)))
-                continue
-            else:
-                self._sheets.add(name)
-            for fields in unpack(packed):
-                self._append(("environment", t, 1, {**fields, **about}))
+            if sheet is not None:
+                if len(self._sheets) == MAX_SHEETS:
+                    reason = "more configurations or lists of packages than are kept"
+                    self._append(("loss", t, 1, loss(reason, "environment", 1, t, t)))
+                    continue
+                self._sheets.add(sheet)
+            self._append(("environment", t, 1, packed))

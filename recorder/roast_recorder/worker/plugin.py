@@ -225,8 +225,9 @@ class WorkerRecorder(WorkerPlugin):
     async def _describe_process(self) -> None:
         worker = self._worker
         # In a thread, because it reads files.
+        about = {"worker": worker.address, "server_id": worker.id}
         facts = await environment.call_in_thread(
-            environment.packed_facts, "worker", self._settings, list(worker.plugins)
+            environment.packed_facts, "worker", self._settings, list(worker.plugins), about
         )
         # Not an event: it would be dropped until the connection for events is open.
         with contextlib.suppress(OSError):  # the scheduler has gone
@@ -236,7 +237,7 @@ class WorkerRecorder(WorkerPlugin):
                 worker.scheduler.address, connection_args=worker.connection_args
             ) as scheduler:
                 operation = getattr(scheduler, self._process_operation)
-                await operation(facts=facts, worker=worker.address)
+                await operation(facts=facts)
 
     def _take_profiles(self, *, is_last: bool = False) -> list[Row]:
         """Return the profiles since the last call; none follow the last."""

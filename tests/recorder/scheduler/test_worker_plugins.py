@@ -21,7 +21,7 @@ import roast_recorder
 from roast_recorder.coffea.measurement import MAX_SECTIONS
 from roast_recorder.pickling import pickled_worker_plugin
 from roast_recorder.scheduler import worker_plugins
-from roast_recorder.scheduler.wire_format import pack, unpack
+from roast_recorder.scheduler.wire_format import unpack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import Settings
 from roast_recorder.worker.plugin import TOPIC, _repeat
@@ -204,18 +204,14 @@ def test_events_of_other_topics_are_left_alone(record, client, cluster):
 
 def test_each_sheet_is_recorded_once_up_to_a_number(monkeypatch):
     monkeypatch.setattr(worker_plugins, "MAX_SHEETS", 1)
-    rows, worker = [], SimpleNamespace(server_id="Worker-1")
-    scheduler = SimpleNamespace(workers={"tcp://w": worker})
-    plugins = WorkerPlugins(scheduler, "t", None, rows.append)
-    for name in ("a", "a", "b"):
-        facts = [("packages", name, {"value": 1}), ("process", "worker", {"value": name})]
-        packed = [(section, of, pack([fields])) for section, of, fields in facts]
-        plugins.record_process(packed, "tcp://w")
+    rows = []
+    plugins = WorkerPlugins(SimpleNamespace(), "t", None, rows.append)
+    for sheet in ("a", "a", "b"):
+        plugins.record_process([(sheet, b"sheet"), (None, b"process")])
 
-    process = {"worker": "tcp://w", "server_id": "Worker-1"}
     kinds, contents = [row[0] for row in rows], [row[3] for row in rows]
     assert kinds == ["environment"] * 3 + ["loss", "environment"]
-    assert contents[:3] == [{"value": 1}, {"value": "a", **process}, {"value": "a", **process}]
+    assert contents[:3] + contents[4:] == [b"sheet", b"process", b"process", b"process"]
     times = {name: contents[3].pop(name) for name in ("start_t", "stop_t")}
     assert times["start_t"] == times["stop_t"] == rows[3][1]
     assert contents[3] == {

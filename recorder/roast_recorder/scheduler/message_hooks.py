@@ -19,16 +19,15 @@ from typing import Any
 
 logger = logging.getLogger("roast_recorder")
 
-#: Called with a message before it is handled, and called afterwards.
-Before = Callable[[dict[str, Any]], None]
-After = Callable[[], None]
+#: Called with a message before or after it is handled.
+Listener = Callable[[dict[str, Any]], None]
 
 
 def listen(
     handlers: dict[str, Callable[..., Any]],
     operation: str,
-    before: Before | None = None,
-    after: After | None = None,
+    before: Listener | None = None,
+    after: Listener | None = None,
     positional: tuple[str, ...] = (),
 ) -> Callable[[], None]:
     """Call functions for every message of an operation; return a function that ends this.
@@ -62,7 +61,7 @@ def listen_to_method(
     return listen(attributes, name, *arguments, **named)
 
 
-def _listeners_of(handler: Any) -> list[tuple[Before | None, After | None]] | None:
+def _listeners_of(handler: Any) -> list[tuple[Listener | None, Listener | None]] | None:
     """Return the listeners of a wrapper made here; None for any other handler."""
     # functools.wraps copies our attributes to another library's wrapper around ours.
     is_ours = getattr(handler, "roast_self", None) is handler
@@ -70,37 +69,34 @@ def _listeners_of(handler: Any) -> list[tuple[Before | None, After | None]] | No
 
 
 def _wrap(handler: Any, listeners: list[Any], positional: tuple[str, ...]) -> Any:
-    failed: set[tuple[Before | None, After | None]] = set()
+    failed: set[tuple[Listener | None, Listener | None]] = set()
 
-    def call_each(which: int, *message: Any) -> None:
+    def call_each(which: int, args: Any, message: dict[str, Any]) -> None:
+        if positional and args:
+            message = {**dict(zip(positional, args, strict=False)), **message}
         for listener in tuple(listeners):  # one may end its subscription
             try:
                 if listener[which] is not None:
-                    listener[which](*message)
+                    listener[which](message)
             except Exception:  # Dask handles its message all the same
                 # The next of thousands of messages will probably fail, too.
                 level = logging.DEBUG if listener in failed else logging.ERROR
                 failed.add(listener)
                 logger.log(level, "roast: a message is not recorded", exc_info=True)
 
-    def begin(args: Any, message: dict[str, Any]) -> None:
-        if positional and args:
-            message = {**dict(zip(positional, args, strict=False)), **message}
-        call_each(0, message)
-
     def call(*args: Any, **message: Any) -> Any:
-        begin(args, message)
+        call_each(0, args, message)
         try:
             return handler(*args, **message)
         finally:
-            call_each(1)
+            call_each(1, args, message)
 
     async def await_call(*args: Any, **message: Any) -> Any:
-        begin(args, message)
+        call_each(0, args, message)
         try:
             return await handler(*args, **message)
         finally:
-            call_each(1)
+            call_each(1, args, message)
 
     # Dask awaits only coroutine functions.
     found: Any = await_call if iscoroutinefunction(handler) else call

@@ -135,7 +135,7 @@ class RecorderPlugin(SchedulerPlugin):
         until_detached = self._hooks.callback
         streams, handlers = scheduler.stream_handlers, scheduler.handlers
         remember = partial(setattr, self, "_erred_message")
-        until_detached(listen(streams, "task-erred", remember, partial(remember, None)))
+        until_detached(listen(streams, "task-erred", remember, lambda _: remember(None)))
         self._graph_bytes: dict[str, int | None] = {}  # of graphs in progress, by client
         if "graph_update" in kinds:
             until_detached(listen(streams, "update-graph", self._on_update_graph))

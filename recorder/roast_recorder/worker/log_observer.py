@@ -54,7 +54,6 @@ class LogObserver:
         self._worker = worker
         self._clock_offset = worker.scheduler_delay
         self._taken_t = time()
-        self._scattered_keys: list[Any] = []
         self._pending = {kind: Pending(kind) for kind in LOG_LAYOUTS}
         self._subscriptions = contextlib.ExitStack()
         subscribe = self._subscriptions.callback
@@ -75,7 +74,7 @@ class LogObserver:
             on_transfer, handlers = self._on_transfer, cast("Any", worker.handlers)
             subscribe(observe_log(worker, "transfer_incoming_log", partial(on_transfer, True)))
             subscribe(observe_log(worker, "transfer_outgoing_log", partial(on_transfer, False)))
-            subscribe(listen(handlers, "update_data", self._on_scatter, self._on_scattered))
+            subscribe(listen(handlers, "update_data", after=self._on_scattered))
 
     @property
     def crowded(self) -> bool:
@@ -121,12 +120,8 @@ class LogObserver:
             who, append = entry["who"], self._pending["transfer"].append
             append(incoming, *times, who, total, sizes, sent_bytes)
 
-    def _on_scatter(self, message: dict[str, Any]) -> None:
-        self._scattered_keys = list(message.get("data") or ())
-
-    def _on_scattered(self) -> None:
-        keys, self._scattered_keys = self._scattered_keys, []
-        tasks = self._worker.state.tasks
+    def _on_scattered(self, message: dict[str, Any]) -> None:
+        tasks, keys = self._worker.state.tasks, message.get("data") or ()
         sizes = _sizes({key: getattr(tasks.get(key), "nbytes", None) for key in keys})
         now = time() + self._worker.scheduler_delay
         # The client reports nothing, so neither the start nor the source is known.

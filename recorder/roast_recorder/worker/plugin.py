@@ -102,7 +102,7 @@ class WorkerRecorder(WorkerPlugin):
             self._logs = logs
             self._hooks.callback(logs.close)
             heartbeats = worker.periodic_callbacks["heartbeat"]
-            remove = listen_to_method(heartbeats, "callback", after=self._send_logs)
+            remove = listen_to_method(heartbeats, "callback", after=lambda _: self._send_logs())
             self._hooks.callback(remove)
         self._start(_repeat(self._send_pending, SEND_INTERVAL_SECONDS))
 

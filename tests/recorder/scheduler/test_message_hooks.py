@@ -43,8 +43,10 @@ def test_listeners_are_called_before_and_after_their_message_only(waits, fails):
         return handler(*comm, address=address)
 
     handlers = {"heartbeat_worker": coroutine if waits else handler, "task-erred": print}
-    after = functools.partial(calls.append, "after")
-    listen(handlers, "heartbeat_worker", calls.append, after)
+    before, after = (
+        lambda message, at=at: calls.append((at, message)) for at in ("before", "after")
+    )
+    listen(handlers, "heartbeat_worker", before, after)
     called = handlers["heartbeat_worker"]
 
     try:
@@ -53,7 +55,8 @@ def test_listeners_are_called_before_and_after_their_message_only(waits, fails):
     except RuntimeError as error:
         result = error.args
     assert result == (("w",) if fails else (("comm",), "w"))
-    assert calls == [{"address": "w"}, "handled", "after"]
+    message = {"address": "w"}
+    assert calls == [("before", message), "handled", ("after", message)]
     assert iscoroutinefunction(called) == waits  # Dask awaits only coroutine functions
     assert handlers["task-erred"] is print
 
@@ -61,7 +64,7 @@ def test_listeners_are_called_before_and_after_their_message_only(waits, fails):
 def test_the_first_error_of_a_listener_is_logged_and_the_message_handled(caplog):
     handlers, seen = {"task-erred": lambda key: key}, []
     listen(handlers, "task-erred", lambda _: 1 / 0)
-    listen(handlers, "task-erred", None, lambda: {}["y"])
+    listen(handlers, "task-erred", None, lambda message: message["y"])
     listen(handlers, "task-erred", seen.append)
 
     # Only the first error of each listener is logged.

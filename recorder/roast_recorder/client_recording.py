@@ -27,7 +27,7 @@ from roast_recorder.client_activity import sample_activity
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
 from roast_recorder.scheduler.message_hooks import listen_to_method
 from roast_recorder.scheduler.plugin import RecorderPlugin
-from roast_recorder.scheduler.recording import log_end, pump, rescue_order
+from roast_recorder.scheduler.recording import pump, rescue_order
 from roast_recorder.scheduler.wire_format import loss, plain
 from roast_recorder.worker.plugin import operation_name
 from roast_recorder.writer.client import TraceOwner, Writer
@@ -184,7 +184,7 @@ class Recording(TraceOwner):
                     self._client, partial(self._append, "graph"), code=self._settings.code
                 )
                 self._client_hooks.callback(unsubscribe)
-        except Exception as error:  # noqa: BLE001 - a client's class may refuse attributes
+        except Exception as error:  # noqa: BLE001 - a newer Dask may lack the methods
             logger.warning("roast: graphs of this client are not recorded: %s", error)
         self._running = asyncio.create_task(self._run(writer))
         # On the event loop, `asynchronous` is True for every client.
@@ -286,7 +286,7 @@ class Recording(TraceOwner):
             for task in beside:
                 task.cancel()
             atexit.unregister(self._stop_at_exit)
-            log_end(writer, self._ending)
+            writer.log_end(self._ending)
             self._report_end()
 
     async def _pull(self, received: int) -> dict[str, Any]:

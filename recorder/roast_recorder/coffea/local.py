@@ -104,8 +104,8 @@ class LocalRecording(TraceOwner):
         thread.join(STOP_TIMEOUT_SECONDS)
         atexit.unregister(self.stop)
         spool.remove()
-        level = logging.WARNING if self.dropped_by_kind else logging.INFO
-        logger.log(level, "roast: %s", self._started.summary)
+        writer = self._started
+        writer.log_end(self._end_reason if writer.state.ended else "")
         self._report_end()
 
     def __enter__(self) -> Self:

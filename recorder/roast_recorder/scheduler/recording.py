@@ -57,13 +57,6 @@ async def pump(pull: Pull, writer: Writer) -> str:
             return str(answer["ending"])
 
 
-def log_end(writer: Writer, ending: str) -> None:
-    """Log what a trace contains and how its recording ended."""
-    level = logging.INFO if ending and not writer.state.dropped_by_kind else logging.WARNING
-    how = ending or "the recording did not end cleanly"
-    logger.log(level, "roast: %s; %s", writer.summary, how)
-
-
 class SchedulerRecording:
     """A recording inside a scheduler's process, until the scheduler closes.
 
@@ -131,7 +124,7 @@ class SchedulerRecording:
 
     def _end(self, ending: str) -> None:
         atexit.unregister(self._finish_at_exit)
-        log_end(self._writer, ending)
+        self._writer.log_end(ending)
 
 
 def rescue_order(client: Client, trace_id: str, clock_offset_seconds: float) -> Any:

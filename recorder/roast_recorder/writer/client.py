@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,13 +155,17 @@ class Writer:
         self._requesting = threading.Lock()
         self._ended = False
 
-    @property
-    def summary(self) -> str:
-        """Size and losses of the trace so far, as a part of a message."""
-        state = self.state
-        return (
-            f"{self.target} has {state.records_by_kind.total()} records in {state.nbytes} "
-            f"bytes; {state.dropped_by_kind.total()} records were dropped"
+    def log_end(self, ending: str) -> None:
+        """Log what the trace contains, and how its recording ended or an empty text."""
+        state, dropped = self.state, self.state.dropped_by_kind.total()
+        logger.log(
+            logging.INFO if ending and not dropped else logging.WARNING,
+            "roast: %s has %d records in %d bytes; %d records were dropped; %s",
+            self.target,
+            state.records_by_kind.total(),
+            state.nbytes,
+            dropped,
+            ending or "the recording did not end cleanly",
         )
 
     async def open(self) -> None:
@@ -205,30 +209,28 @@ class Writer:
         self._thread.shutdown(wait=False)
 
     async def _in_thread(self, function: Any, *arguments: Any) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            running = loop.run_in_executor(self._thread, self._call, function, *arguments)
-        except RuntimeError:
-            self._call(function, *arguments)
-        else:
-            # The caller may be cancelled; a request that was sent gets its answer.
-            await asyncio.shield(running)
+        # The caller may be cancelled; a request that was sent gets its answer.
+        await asyncio.shield(asyncio.wrap_future(self._submit(function, *arguments)))
 
     def _in_thread_now(self, function: Any, timeout_seconds: float) -> None:
         try:
-            running = self._thread.submit(self._call, function)
-        except RuntimeError:
-            self._call(function)
-            return
-        try:
             # The thread may still be waiting for the answer to an earlier request.
-            running.result(timeout_seconds)
+            self._submit(function).result(timeout_seconds)
         except TimeoutError:
             # A hanging disk must not hang the end of the scheduler or the user's program.
             logger.warning("roast: %s could not be finished in time", self.target)
             self._ended = True
             if self._process is not None:
                 self._process.kill()
+
+    def _submit(self, function: Any, *arguments: Any) -> Future[None]:
+        try:
+            return self._thread.submit(self._call, function, *arguments)
+        except RuntimeError:  # the interpreter is exiting
+            self._call(function, *arguments)
+            done: Future[None] = Future()
+            done.set_result(None)
+            return done
 
     # -- in the thread -------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ import math
 import os
 import platform
 import re
+import resource
 import socket
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import dask
+import psutil
 
 from roast_recorder import __version__
 from roast_recorder.scheduler.wire_format import pack, plain
@@ -272,6 +274,7 @@ _CGROUP_LIMITS: Final = (
 
 def machine() -> dict[str, Any]:
     """Return what Python and the operating system report about machine and interpreter."""
+    open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     facts: dict[str, Any] = {
         "host": socket.gethostname(),
         "system": platform.system(),
@@ -279,13 +282,9 @@ def machine() -> dict[str, Any]:
         "kernel": platform.release(),
         "architecture": platform.machine(),
         "cores": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "open_files_limit": open_files if 0 <= open_files < 2**60 else None,
     }
-    if sys.platform != "win32":
-        import resource
-
-        facts["memory_bytes"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        facts["open_files_limit"] = limit if 0 <= limit < 2**60 else None
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         facts["usable_cores"] = len(os.sched_getaffinity(0))
     return {

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -196,7 +197,7 @@ class Measurement:
         # A short chunk can end before it is sampled.
         peaks = [self.memory_peak, memory_after]
         highest = _highest_memory_bytes()
-        if highest and self._highest_before and highest > self._highest_before:
+        if highest > self._highest_before:
             peaks.append(highest)  # the process's record was set during this chunk
         fields = self._fields
         fields |= {
@@ -405,14 +406,10 @@ def _memory_reader() -> Callable[[], int]:
     return lambda: int(os.pread(statm.fileno(), 256, 0).split()[1]) * page_size
 
 
-def _highest_memory_bytes() -> int | None:
+def _highest_memory_bytes() -> int:
     """Return the peak resident memory of this process."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
     highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return int(highest) * (1 if psutil.MACOS else 1024)
+    return highest * (1 if psutil.MACOS else 1024)
 
 
 def _sample_memory() -> None:

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -39,10 +39,6 @@ class Plan:
     claims: str
     #: As in :func:`roast_recorder.record`.
     settings: dict[str, Any]
-
-    def as_variable(self) -> dict[str, str]:
-        """Return the plan as an environment variable."""
-        return {VARIABLE: json.dumps(asdict(self))}
 
     def traces(self) -> Iterator[str]:
         """Yield the traces of this run in the order of their start."""

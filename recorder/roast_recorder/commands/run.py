@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from roast_recorder.client_preload import Plan
+from roast_recorder.client_preload import VARIABLE, Plan
 from roast_recorder.commands import (
     CallError,
     add_recording_options,
@@ -74,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
     darshan = darshan_variables(options.darshan, target) if options.darshan else {}
     with TemporaryDirectory(prefix="roast-run-") as claims:
         plan = Plan(target, claims, settings)
-        added = {**_dask_variables(), **darshan, **plan.as_variable()}
+        added = {**_dask_variables(), **darshan, VARIABLE: json.dumps(asdict(plan))}
         try:
             program = subprocess.Popen(options.command, env={**os.environ, **added})  # noqa: S603 - the user's own
         except OSError as error:

@@ -562,7 +562,7 @@ class RecorderPlugin(SchedulerPlugin):
             if task.group is not group:  # usually that of the previous task
                 group = task.group
                 group_name, prefix_name = group.name, task.prefix.name
-                span_id = getattr(group, "span_id", None)
+                span_id = group.span_id
                 if span_id not in spans:
                     self._record_span(span_id)
             key = task.key

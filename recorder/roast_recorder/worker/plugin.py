@@ -172,46 +172,36 @@ class WorkerRecorder(WorkerPlugin):
 
         This runs in the task's thread. Waking the event loop here would delay the task.
         """
-        worker = self._worker
+        worker, delay = self._worker, self._worker.scheduler_delay
         try:
             if get_worker() is not worker:
                 return
+            # Through the module: a `threading.local` cannot be pickled by value.
+            threads: Any = distributed.worker
+            key: Any = getattr(threads.thread_state, "key", None)
+            if key is None:
+                return  # a coroutine on the event loop
         except ValueError:
-            # The program's own section, or a thread that a task started.
-            if threading.current_thread() is not threading.main_thread():
-                self._count_as_lost(records)
-            return
-        # Through the module: a `threading.local` cannot be pickled by value.
-        threads: Any = distributed.worker
-        key = getattr(threads.thread_state, "key", None)
-        if key is None:
-            return  # a coroutine on the event loop
+            if threading.current_thread() is threading.main_thread():
+                return  # the program's own section
+            key = None  # a thread that a task started
         run_id = getattr(worker.state.tasks.get(key), "run_id", None)
         attempt = {"key": str(key), "run_id": run_id, "worker": worker.address}
         completed = []
         for kind, fields in records:
-            complete = {**fields, **(attempt if kind != "loss" else {})}
-            # The scheduler has already read it from the task.
-            complete.pop("usermeta", None)
-            for name in ("start_t", "stop_t"):
-                # Convert to the scheduler's clock; Dask estimates the offset at each heartbeat.
-                complete[name] += worker.scheduler_delay
-            completed.append((kind, complete))
+            # Convert to the scheduler's clock; Dask estimates the offset at each heartbeat.
+            times = {name: fields[name] + delay for name in ("start_t", "stop_t")}
+            if kind == "loss":
+                completed.append((kind, {**fields, **times}))
+            elif key is None:
+                reason = "measured in a thread that a task started"
+                completed.append(("loss", loss(reason, kind, 1, **times)))
+            else:
+                complete = {**fields, **times, **attempt}
+                # The scheduler has already read it from the task.
+                complete.pop("usermeta", None)
+                completed.append((kind, complete))
         self._measured.append(completed)
-
-    def _count_as_lost(self, records: Records) -> None:
-        """Queue a loss for each record: the task of its thread is unknown."""
-        delay, reason = self._worker.scheduler_delay, "measured in a thread that a task started"
-        self._measured.append(
-            [
-                (
-                    "loss",
-                    loss(reason, kind, 1, fields["start_t"] + delay, fields["stop_t"] + delay),
-                )
-                for kind, fields in records
-                if kind != "loss"
-            ]
-        )
 
     def _take_measured(self) -> list[Row]:
         """Return the chunks and sections since the last call."""

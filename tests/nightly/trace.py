@@ -112,10 +112,16 @@ def loss(recording: Recording) -> list[Row]:
         detail = "the recorder's version and settings are unknown"
         rows.append(_loss("no header", None, detail, end_t))
     if trailer is None:
-        detail = (
-            "the recording did not end cleanly: it was killed, the "
-            "scheduler died, or it is still running; later records are unknown"
-        )
+        unwritten = "the trace could not be written"
+        if any((lost["reason"] or "").startswith(unwritten) for lost in recording.of("loss")):
+            detail = (
+                "the trailer could probably not be written either; later records are unknown"
+            )
+        else:
+            detail = (
+                "the recording did not end cleanly: it was killed, the "
+                "scheduler died, or it is still running; later records are unknown"
+            )
         rows.append(_loss("no trailer", None, detail, end_t))
     else:
         rows += _difference(trailer, recording)

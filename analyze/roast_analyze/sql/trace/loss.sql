@@ -116,12 +116,21 @@ everything AS (
     SELECT
         'no trailer',
         NULL,
-        'the recording did not end cleanly: it was killed, the scheduler died, '
-        || 'or it is still running; later records are unknown',
+        CASE
+            -- On a full disk, even the small reserve for the trailer may be too small.
+            WHEN EXISTS (
+                FROM raw.loss AS unwritten
+                WHERE unwritten.trace_id = segments.trace_id
+                    AND unwritten.segment = segments.segment
+                    AND starts_with(unwritten.reason, 'the trace could not be written')
+            ) THEN 'the trailer could probably not be written either; later records are unknown'
+            ELSE 'the recording did not end cleanly: it was killed, the scheduler died, '
+                || 'or it is still running; later records are unknown'
+        END,
         stop_t,
         trace_id,
         segment
-    FROM raw.segments
+    FROM raw.segments AS segments
     WHERE NOT has_trailer
     UNION ALL
     SELECT

@@ -114,6 +114,15 @@ def test_damaged_segment(losses, task, run, damage):
     assert losses(task("a"), task("b"), *run("a", 1.0, 2.0), change=change) == expected
 
 
+def test_a_trailer_that_could_not_be_written(losses):
+    full = "the trace could not be written: No space left on device"
+
+    found = losses({**LATE, "reason": full}, change=lambda lines: lines[:-1])
+
+    detail = "the trailer could probably not be written either; later records are unknown"
+    assert found == [("no trailer", None, detail), (full, 5, "task")]
+
+
 def test_surplus_records_are_not_lost(write_trace, task):
     path = write_trace(task("a"))
     path.write_text(path.read_text() * 2)

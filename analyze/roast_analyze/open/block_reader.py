@@ -111,6 +111,19 @@ class Lines(NamedTuple):
     numbers: NDArray[np.int64]  # their numbers in the block, from 0
     starts: NDArray[np.int64]  # their offsets in the block
 
+    def each(self) -> Iterator[bytes]:
+        """Yield the lines one by one, without their newlines."""
+        for run in self.runs:
+            yield from bytes(run[:-1]).split(b"\n")
+
+    def select(self, keep: list[bool]) -> Lines:
+        """Return some of the lines."""
+        if all(keep):
+            return self
+        kept = [memoryview(line + b"\n") for line in compress(self.each(), keep)]
+        selected = np.array(keep, np.bool_)
+        return Lines(kept, sum(map(len, kept)), self.numbers[selected], self.starts[selected])
+
 
 class GroupedLines(NamedTuple):
     """The lines of a block by kind."""
@@ -154,21 +167,6 @@ def group_lines(block: Block) -> GroupedLines:
         )
     skipped = int(long.sum()) + block.too_long
     return GroupedLines(len(blank) - int(blank.sum()) + block.too_long, skipped, by_kind)
-
-
-def each_line(lines: Lines) -> Iterator[bytes]:
-    """Yield lines one by one, without their newlines."""
-    for run in lines.runs:
-        yield from bytes(run[:-1]).split(b"\n")
-
-
-def select_lines(lines: Lines, keep: list[bool]) -> Lines:
-    """Return some of the lines."""
-    if all(keep):
-        return lines
-    kept = [memoryview(line + b"\n") for line in compress(each_line(lines), keep)]
-    selected = np.array(keep, np.bool_)
-    return Lines(kept, sum(map(len, kept)), lines.numbers[selected], lines.starts[selected])
 
 
 def _kind_codes(data: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int8]:

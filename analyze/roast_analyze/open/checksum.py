@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from roast_analyze.open.block_reader import Lines
 
 #: End of a trailer: the checksum of everything before it.
-_STATED: Final = re.compile(rb',"crc32":([0-9]{1,10})\}\r?\n\Z')
+_STATED: Final = re.compile(rb',"crc32":([0-9]{1,10})\}\r?\Z')
 
 
 @dataclass
@@ -42,16 +42,17 @@ class Checksum:
         Of several trailers the first counts.
         """
         trailers, imports = (
-            by_kind[kind].starts.tolist() if kind in by_kind else []
+            [*zip(by_kind[kind].starts.tolist(), by_kind[kind].each(), strict=True)]
+            if kind in by_kind
+            else []
             for kind in ("trailer", "import")
         )
         offset = self._add_awaited(data, 0)
-        for start in imports:
+        for start, line in imports:
             if start < offset:  # an imported record, not an announcement
                 continue
             if self.awaited_bytes:
                 self.changed_imports += 1
-            line = _line_at(data, start)
             announced = parse_record(line) or {}
             nbytes, crc32 = announced.get("nbytes"), announced.get("crc32")
             if type(nbytes) is int and type(crc32) is int and nbytes >= 0:
@@ -59,13 +60,14 @@ class Checksum:
             else:
                 self.awaited_bytes = self.awaited_crc32 = 0
             self.imported_crc32 = 0
-            offset = self._add_awaited(data, start + len(line))
-        first = trailers[0] if trailers and self.matches is None else None
-        if first is not None and (stated := _STATED.search(_line_at(data, first))):
-            end = first + stated.start()
-            self.crc32 = zlib.crc32(data[:end], self.crc32)
-            self.matches = self.crc32 == int(stated[1])
-            data = data[end:]
+            offset = self._add_awaited(data, start + len(line) + 1)  # after the newline
+        if self.matches is None and trailers:
+            start, line = trailers[0]
+            if stated := _STATED.search(line):
+                end = start + stated.start()
+                self.crc32 = zlib.crc32(data[:end], self.crc32)
+                self.matches = self.crc32 == int(stated[1])
+                data = data[end:]
         self.crc32 = zlib.crc32(data, self.crc32)
 
     def import_damage(self) -> Iterator[Damage]:
@@ -89,14 +91,3 @@ class Checksum:
         if not self.awaited_bytes and self.imported_crc32 != self.awaited_crc32:
             self.changed_imports += 1
         return offset + len(taken)
-
-
-def _line_at(data: memoryview, start: int) -> bytes:
-    """Return the line at an offset, with its newline."""
-    line = bytearray()
-    while start < len(data) and not line.endswith(b"\n"):
-        # A memoryview has no find; copying all of a block would take too long.
-        piece = bytes(data[start : start + 2**16])
-        line += piece[: piece.find(b"\n") + 1 or None]
-        start += len(piece)
-    return bytes(line)

@@ -21,14 +21,7 @@ import duckdb
 
 from roast_analyze.errors import NotATrace, first_paragraph
 from roast_analyze.open.account import Account, Progress, required_names
-from roast_analyze.open.block_reader import (
-    GroupedLines,
-    Lines,
-    each_line,
-    group_lines,
-    read_blocks,
-    select_lines,
-)
+from roast_analyze.open.block_reader import GroupedLines, Lines, group_lines, read_blocks
 from roast_analyze.open.decompress import Content, open_for_content
 from roast_analyze.open.lines import parse_record
 from roast_analyze.open.tables import OWN_COLUMNS, field_names, quoted, transaction
@@ -186,13 +179,13 @@ class _Loader:
         for kind, group in found.by_kind.items():
             lines = group._replace(numbers=group.numbers + account.lines)
             if kind is None:
-                lines = select_lines(lines, [bool(line.strip()) for line in each_line(lines)])
+                lines = lines.select([bool(line.strip()) for line in lines.each()])
             if self._check_each_line:
-                readable = [parse_record(line) is not None for line in each_line(lines)]
+                readable = [parse_record(line) is not None for line in lines.each()]
                 for number, kept in zip(lines.numbers.tolist(), readable, strict=True):
                     if not kept:
                         self._count_unreadable(number)
-                lines = select_lines(lines, readable)
+                lines = lines.select(readable)
             by_kind[kind] = lines
         account.lines += found.lines
         account.too_long += found.too_long

@@ -5,13 +5,7 @@ import json
 import pytest
 
 from roast_analyze.open import block_reader
-from roast_analyze.open.block_reader import (
-    MAX_LINE_BYTES,
-    Block,
-    each_line,
-    group_lines,
-    read_blocks,
-)
+from roast_analyze.open.block_reader import MAX_LINE_BYTES, Block, group_lines, read_blocks
 from roast_analyze.open.decompress import Piece
 from roast_schemas.records import KINDS
 
@@ -23,7 +17,7 @@ def by_kind(text: bytes) -> dict[str | None, tuple[list[bytes], list[int]]]:
     """Return the lines of each kind and their numbers."""
     found = group_lines(Block(memoryview(text), None))
     return {
-        kind: (list(each_line(lines)), lines.numbers.tolist())
+        kind: (list(lines.each()), lines.numbers.tolist())
         for kind, lines in found.by_kind.items()
     }
 
@@ -71,7 +65,7 @@ def test_overlong_lines_are_skipped_and_counted(monkeypatch, size):
 
     assert sum(block.too_long for block in found) == 1
     assert sum(block.lines for block in found) == 3
-    kept = [line for block in found for line in each_line(block.by_kind[None])]
+    kept = [line for block in found for line in block.by_kind[None].each()]
     assert kept == [b"one", b"two"]
     assert MAX_LINE_BYTES == 16 * 1024 * 1024  # the limit of DuckDB
 

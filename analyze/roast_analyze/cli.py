@@ -183,10 +183,10 @@ def _exit_code(words: list[str]) -> int:
         finally:
             sys.stdout.flush()
     except (TraceError, OSError) as error:
-        from roast_analyze.safe_text import visible
+        from roast_analyze.commands.messages import print_note
 
         code = NO if isinstance(error, NothingToExport) else WRONG
-        print(visible(f"roast-analyze: {error}"), file=sys.stderr, flush=True)
+        print_note(error)
     except (KeyboardInterrupt, RuntimeError) as error:
         # Any other error is a bug, so its traceback is shown.
         if isinstance(error, RuntimeError) and str(error) != _DUCKDB_INTERRUPTED:
@@ -204,7 +204,7 @@ def _run(words: list[str]) -> int:
         return SUCCESS
     if "_ARGCOMPLETE" in os.environ:  # set by a shell that completes a command line
         _complete()
-    from roast_analyze.commands.warning_lines import warning_lines
+    from roast_analyze.commands.messages import warning_lines
     from roast_analyze.open.interrupt import exit_on_interrupt
 
     options = _parse(name, words[1:] if name else words)

@@ -13,14 +13,13 @@ For example:
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from roast_analyze.commands.cluster_args import add_cluster, connected
 from roast_analyze.commands.formats import add_format, complete_options, write_frame
+from roast_analyze.commands.messages import print_note
 from roast_analyze.commands.progress import progress
 from roast_analyze.errors import QueryError
-from roast_analyze.safe_text import visible
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,5 +56,5 @@ def run(options: argparse.Namespace) -> bool:
     if frame.width:
         write_frame(frame, options)
     for failure in failures:
-        print(visible(f"roast-analyze: {failure.path}: {failure.reason}"), file=sys.stderr)
+        print_note(f"{failure.path}: {failure.reason}")
     return not failures

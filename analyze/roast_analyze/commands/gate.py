@@ -20,11 +20,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.commands.formats import add_format, complete_options, write_frame
+from roast_analyze.commands.messages import print_note
 from roast_analyze.commands.trace_args import add_reading, open_trace
 from roast_analyze.errors import NotATrace, TraceError
 
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> bool:
 
         # A column can begin with nulls.
         write_frame(pl.DataFrame(rows, infer_schema_length=None), options)
-        print(f"roast-analyze: {outcome}", file=sys.stderr)
+        print_note(outcome)
     else:
         from roast_analyze.commands.terminal import cell, print_out, table
 

@@ -21,9 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from roast_analyze.commands.messages import print_result
 from roast_analyze.errors import TraceError
 from roast_analyze.report.quantities import counted
-from roast_analyze.safe_text import visible
 
 TOOLS: Final = ("darshan", "yappi", "dump")
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
         from roast_analyze.imports import dump
 
         summary = dump.convert(options.files[0], options.output)
-        _print(f"{options.output}: {summary}")
+        print_result(f"{options.output}: {summary}")
         return
     from roast_analyze.imports import append_import, darshan, yappi
 
@@ -84,10 +84,10 @@ def run(options: argparse.Namespace) -> None:
         read = partial(yappi.read, worker=worker, clock=options.clock)
     for path, counts in append_import.append_files(options.into, options.files, read):
         if counts is None:
-            _print(f"{path.name}: already imported, skipped")
+            print_result(f"{path.name}: already imported, skipped")
             continue
         contents = " and ".join(counted(n, _NOUNS[kind]) for kind, n in sorted(counts.items()))
-        _print(f"{path.name}: imported {contents or 'nothing: no matching records'}")
+        print_result(f"{path.name}: imported {contents or 'nothing: no matching records'}")
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -107,8 +107,3 @@ def _check_options(options: argparse.Namespace) -> None:
         raise TraceError(f"--{required} cannot be stdout: name a file")
     if tool == "dump" and len(options.files) > 1:
         raise TraceError(f"expected one dump, got {len(options.files)}")
-
-
-def _print(text: str) -> None:
-    # Numbers contain no-break spaces, which some terminals do not wrap at.
-    print(visible(text).replace("\xa0", " "))

@@ -22,14 +22,13 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.cluster_args import add_cluster, connected
+from roast_analyze.commands.messages import print_note, print_result
 from roast_analyze.commands.progress import progress
 from roast_analyze.errors import TraceError
-from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
     from roast_analyze.store.store import Store
@@ -106,7 +105,7 @@ def run(options: argparse.Namespace) -> bool:
             # A named trace can also be expired.
             removed = list(dict.fromkeys(removed))
             store.remove(removed)
-            _print_line(f"{counted(len(removed), 'trace')} removed")
+            print_result(f"{counted(len(removed), 'trace')} removed")
         case "compact":
             grace = {} if options.grace is None else {"grace_hours": options.grace}
             with progress(store.path, "compacting") as listener:
@@ -117,7 +116,7 @@ def run(options: argparse.Namespace) -> bool:
             problems = store.check()
             wrong = [problem for problem in problems if not problem.is_harmless]
             verdict = counted(len(wrong), "difference") if wrong else "all rows are present"
-            _print_line(f"{store.path}: {verdict}")
+            print_result(f"{store.path}: {verdict}")
             if problems:
                 rows = [(p.table, p.trace_id or "", p.detail) for p in problems]
                 print_out("", table(["table", "trace_id", "detail"], rows))
@@ -155,19 +154,14 @@ def _add(store: Store, options: argparse.Namespace) -> bool:
     ):
         result = store.add(options.names, client=client, listener=listener)
     for failure in result.failures:
-        print(visible(f"roast-analyze: {failure.path}: {failure.reason}"), file=sys.stderr)
+        print_note(f"{failure.path}: {failure.reason}")
     texts = [f"{counted(result.added, 'trace')} added"]
     if result.unchanged:
         texts.append(f"{result.unchanged} unchanged")
     if result.failures:
         texts.append(f"{len(result.failures)} not read")
-    _print_line(", ".join(texts))
+    print_result(", ".join(texts))
     return not result.failures
-
-
-def _print_line(text: str) -> None:
-    # Numbers are followed by no-break spaces, at which some terminals do not wrap.
-    print(visible(text).replace("\N{NO-BREAK SPACE}", " "))
 
 
 def _list(store: Store) -> None:

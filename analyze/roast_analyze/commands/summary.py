@@ -15,13 +15,13 @@ trace_id, the report of that run. For example:
 from __future__ import annotations
 
 import argparse
-import sys
 import webbrowser
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from roast_analyze.commands.formats import add_json, print_json, rows
+from roast_analyze.commands.messages import print_note
 from roast_analyze.commands.progress import progress
 from roast_analyze.commands.trace_args import (
     add_reading,
@@ -33,7 +33,6 @@ from roast_analyze.commands.trace_args import (
 from roast_analyze.errors import NotWritable, TraceError
 from roast_analyze.open.discover import SUFFIXES, segment_paths, trace_name
 from roast_analyze.output_paths import STDIN, STDOUT, check_place, refuse_to_overwrite
-from roast_analyze.safe_text import visible
 
 #: Views whose rows are the summary as JSON.
 _JSON_VIEWS = ("run", "loss", "findings", "prefixes", "datasets", "workers")
@@ -125,8 +124,7 @@ def _show(page: Path, options: argparse.Namespace) -> None:
         with suppress(webbrowser.Error, OSError):  # the variable BROWSER names no program
             opened = webbrowser.open(address)
         if not opened:
-            note = f"roast-analyze: no browser found: open {address} yourself"
-            print(visible(note), file=sys.stderr)
+            print_note(f"no browser found: open {address} yourself")
 
 
 def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> Path:

@@ -1,10 +1,10 @@
-"""Warnings that the command line prints."""
+"""Messages that the command line prints."""
 
 import warnings
 
 import pytest
 
-from roast_analyze.commands.warning_lines import warning_lines
+from roast_analyze.commands.messages import warning_lines
 from roast_analyze.open import derived_tables
 
 

@@ -1,4 +1,4 @@
-"""Warnings of roast as lines on stderr."""
+"""Lines for the user: results on stdout; notes, errors and warnings of roast on stderr."""
 
 from __future__ import annotations
 
@@ -11,6 +11,17 @@ from typing import TextIO
 
 from roast_analyze.errors import CacheNotUsed, ViewSkipped
 from roast_analyze.safe_text import visible
+
+
+def print_result(text: str) -> None:
+    """Print a line on stdout."""
+    # Numbers contain no-break spaces, at which some terminals do not wrap.
+    print(visible(text).replace("\N{NO-BREAK SPACE}", " "))
+
+
+def print_note(text: object) -> None:
+    """Print a line on stderr, which begins with the name of the command."""
+    print(visible(f"roast-analyze: {text}"), file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -29,12 +40,11 @@ def warning_lines() -> Iterator[None]:
         if not issubclass(category, ViewSkipped | CacheNotUsed):
             others(message, category, filename, lineno, file, line)
             return
-        text = visible(str(message))
         # Names of files in the cache are random.
-        same = re.sub("[0-9a-f]{32}", "", text)
+        same = re.sub("[0-9a-f]{32}", "", str(message))
         if same not in printed:
             printed.add(same)
-            print(f"roast-analyze: {text}", file=sys.stderr)
+            print_note(message)
 
     with warnings.catch_warnings():
         for category in (ViewSkipped, CacheNotUsed):

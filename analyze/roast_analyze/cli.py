@@ -207,17 +207,17 @@ def _run(words: list[str]) -> int:
     from roast_analyze.commands.messages import warning_lines
     from roast_analyze.open.interrupt import exit_on_interrupt
 
-    options = _parse(name, words[1:] if name else words)
-    if name is None and options.version:
-        from importlib import metadata
-
-        try:
-            version = metadata.version("roast-trace")
-        except metadata.PackageNotFoundError:  # run from a checkout
-            version = "(not installed)"
-        print(f"roast-trace {version}")
-        return SUCCESS
     try:
+        options = _parse(name, words[1:] if name else words)
+        if name is None and options.version:
+            from importlib import metadata
+
+            try:
+                version = metadata.version("roast-trace")
+            except metadata.PackageNotFoundError:  # run from a checkout
+                version = "(not installed)"
+            print(f"roast-trace {version}")
+            return SUCCESS
         with exit_on_interrupt(), warning_lines():
             return NO if options.run(options) is False else SUCCESS
     except ModuleNotFoundError as error:
@@ -302,11 +302,7 @@ def _parse(name: str | None, words: list[str]) -> argparse.Namespace:
         first = Path(options.traces[0])
         # A word with a suffix or a folder is meant as a path, which may be misspelled itself.
         if not (first.exists() or first.suffix) and first.name == str(first) != "-":
-            from difflib import get_close_matches
+            from roast_analyze.open.views import suggest
 
-            near = get_close_matches(first.name, COMMANDS, n=1, cutoff=0.5)
-            hint = (
-                f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(COMMANDS)}"
-            )
-            raise TraceError(f"unknown command {first.name!r}; {hint}")
+            raise TraceError(f"unknown command {first.name!r}; {suggest(first.name, COMMANDS)}")
     return options

@@ -166,16 +166,18 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
     monkeypatch, analyze, write_trace
 ):
     path = write_trace()
-    code = (
-        "import sys\n"
-        "sys.modules['duckdb'] = None\n"
-        "from roast_analyze.cli import main\n"
-        "sys.exit(main(sys.argv[1:]))"
-    )
-    done = process("-c", code, path)
-    message = "roast-analyze: the analysis needs duckdb, which is not installed: "
-    assert done.returncode == 2
-    assert done.stderr == message + "pip install -U 'roast-trace[analyze]'\n"
+    # One library is needed by the command, the other one to parse its arguments.
+    for library in ("duckdb", "xxhash"):
+        code = (
+            "import sys\n"
+            f"sys.modules['{library}'] = None\n"
+            "from roast_analyze.cli import main\n"
+            "sys.exit(main(sys.argv[1:]))"
+        )
+        done = process("-c", code, path)
+        message = f"roast-analyze: the analysis needs {library}, which is not installed: "
+        assert done.returncode == 2
+        assert done.stderr == message + "pip install -U 'roast-trace[analyze]'\n"
     # A missing module of roast is a bug.
     monkeypatch.setitem(sys.modules, "roast_analyze.commands.check", None)
     with pytest.raises(ModuleNotFoundError):

@@ -12,7 +12,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -148,6 +148,7 @@ def _one_ahead(items: Iterator[_Item]) -> Iterator[_Item]:
             yield item
 
 
+@dataclass
 class _Loader:
     """Loads the blocks of one segment: all of them, or none.
 
@@ -155,32 +156,23 @@ class _Loader:
     their own lane, which may be one block behind the lane of all other kinds.
     """
 
-    def __init__(
-        self,
-        frequent: _Lane,
-        others: _Lane,
-        thread: ThreadPoolExecutor,
-        account: Account,
-        check_each_line: bool,
-    ) -> None:
-        self._frequent = frequent
-        self._others = others
-        self._thread = thread
-        self._account = account
-        self._check_each_line = check_each_line
-        self._pending: deque[tuple[Lines, Future[int]]] = deque()
-        #: Rows appended since :meth:`settled_account`.
-        self.rows = 0
+    frequent: _Lane
+    others: _Lane
+    thread: ThreadPoolExecutor
+    account: Account
+    check_each_line: bool
+    rows: int = 0  # appended since :meth:`settled_account`
+    pending: deque[tuple[Lines, Future[int]]] = field(default_factory=deque)
 
     def load(self, found: GroupedLines) -> None:
         """Append the records of a block, and count the lines that are not records."""
-        account = self._account
+        account = self.account
         by_kind: dict[str | None, Lines] = {}
         for kind, group in found.by_kind.items():
             lines = group._replace(numbers=group.numbers + account.lines)
             if kind is None:
                 lines = lines.select([bool(line.strip()) for line in lines.each()])
-            if self._check_each_line:
+            if self.check_each_line:
                 readable = [parse_record(line) is not None for line in lines.each()]
                 for number, kept in zip(lines.numbers.tolist(), readable, strict=True):
                     if not kept:
@@ -191,26 +183,26 @@ class _Loader:
         account.too_long += found.too_long
         mixed = by_kind.pop(None, None)
         if frequent := by_kind.pop(_MOST_FREQUENT, None):
-            appended = self._thread.submit(self._frequent.append, _MOST_FREQUENT, frequent)
-            self._pending.append((frequent, appended))
+            appended = self.thread.submit(self.frequent.append, _MOST_FREQUENT, frequent)
+            self.pending.append((frequent, appended))
         for kind, lines in by_kind.items():
             if kind is not None:
-                self._count(kind, lines, self._others.append(kind, lines))
+                self._count(kind, lines, self.others.append(kind, lines))
         if mixed:
             self._load_mixed(mixed)
         self.settle(blocks_behind=1)
 
     def settle(self, blocks_behind: int = 0) -> None:
         """Wait until all blocks but the last `blocks_behind` are loaded and counted."""
-        while len(self._pending) > blocks_behind:
-            lines, appended = self._pending.popleft()
+        while len(self.pending) > blocks_behind:
+            lines, appended = self.pending.popleft()
             self._count(_MOST_FREQUENT, lines, appended.result())
 
     def settled_account(self) -> Account:
         """Return a copy of the account of everything loaded, and restart counting rows."""
         self.settle()
         self.rows = 0
-        return deepcopy(self._account)
+        return deepcopy(self.account)
 
     def _count(self, kind: str, lines: Lines, appended: int) -> None:
         """Count lines that begin like records of a kind, after its valid ones were appended."""
@@ -218,20 +210,20 @@ class _Loader:
         if appended < len(lines.numbers):
             self._load_mixed(lines, appended_kind=kind)
         else:
-            _add(self._account.records_by_kind, kind, appended)
+            _add(self.account.records_by_kind, kind, appended)
 
     def _load_mixed(self, lines: Lines, appended_kind: str | None = None) -> None:
         """Append lines of any kind, except valid records of `appended_kind`; count them all."""
         if not lines.nbytes:
             return
         self.settle()
-        account = self._account
-        with self._others.staged(lines) as counts, self._frequent.staged(lines):
+        account = self.account
+        with self.others.staged(lines) as counts, self.frequent.staged(lines):
             for kind, records in counts:
                 _add(account.records_by_kind, kind, records)
                 if kind not in kinds():
                     continue
-                lane = self._frequent if kind == _MOST_FREQUENT else self._others
+                lane = self.frequent if kind == _MOST_FREQUENT else self.others
                 if kind == appended_kind:
                     [(complete,)] = lane.connection.execute(
                         f"SELECT count(*) FROM {_STAGED} "  # noqa: S608
@@ -242,7 +234,7 @@ class _Loader:
                     complete = lane.insert(kind, _STAGED)
                     self.rows += complete
                 _add(account.incomplete, kind, records - complete)
-            for (row,) in self._others.connection.execute(
+            for (row,) in self.others.connection.execute(
                 "SELECT row FROM "  # noqa: S608
                 f"(SELECT kind, row_number() OVER () - 1 AS row FROM {_STAGED}) "
                 "WHERE kind IS NULL ORDER BY row"
@@ -250,23 +242,20 @@ class _Loader:
                 self._count_unreadable(int(lines.numbers[row]))
 
     def _count_unreadable(self, line: int) -> None:
-        account = self._account
+        account = self.account
         number = line + 1
         account.unreadable += 1
         account.first_unreadable = min(account.first_unreadable or number, number)
         account.last_unreadable = max(account.last_unreadable or number, number)
 
 
+@dataclass
 class _Lane:
     """A connection that appends records, and the file through which DuckDB reads them."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, path: Path, identity: Identity
-    ) -> None:
-        self.connection = connection
-        self._path = path
-        self._path.touch()
-        self._identity = identity
+    connection: duckdb.DuckDBPyConnection
+    path: Path
+    identity: Identity
 
     def append(self, kind: str, lines: Lines) -> int:
         """Append the complete records of a kind among some lines; return their number."""
@@ -282,7 +271,7 @@ class _Lane:
             f"INSERT INTO raw.{quoted(kind)} "  # noqa: S608
             f"SELECT {', '.join(columns)}, $segment, $trace_id "
             f"FROM {table} WHERE kind = $kind AND {_is_complete(kind)}",
-            {**(parameters or {}), "kind": kind, **self._identity._asdict()},
+            {**(parameters or {}), "kind": kind, **self.identity._asdict()},
         ).fetchall()[0][0]
         return inserted
 
@@ -304,7 +293,8 @@ class _Lane:
         of nulls.
         """
         # The file is overwritten rather than recreated, which reuses its pages in memory.
-        with self._path.open("r+b", _WRITE_BYTES) as file:
+        self.path.touch()
+        with self.path.open("r+b", _WRITE_BYTES) as file:
             file.writelines(lines.runs)
             file.truncate()
         types = ", ".join(f"{quoted(name)}: '{duckdb_columns()[name]}'" for name in names)
@@ -313,7 +303,7 @@ class _Lane:
             "records = true, compression = 'uncompressed', ignore_errors = true)"
         )
         # DuckDB treats a path as a pattern; special characters in brackets are literal.
-        return sql, {"path": re.sub(r"([*?\[])", r"[\1]", str(self._path))}
+        return sql, {"path": re.sub(r"([*?\[])", r"[\1]", str(self.path))}
 
 
 def _add(counts: dict[str, int], kind: str, count: int) -> None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import shutil
-import tempfile
+from array import array
 from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -79,19 +78,13 @@ def _write_samples(
     file: IO[str], stacks: Iterable[dict[str, Any]], weight: str, numbers: dict[Any, int]
 ) -> None:
     """Write the rest of a profile: each stack as numbers of functions, root first."""
-    total = 0.0
+    weights = array("d")  # they follow all samples
     file.write(', "samples": [')
-    # The weights follow all samples, so they are buffered in a file instead of in memory.
-    with tempfile.TemporaryFile("w+", encoding="ascii") as weights:
-        separator = ""
-        for row in stacks:
-            functions = (tuple(frame.values()) for frame in row["frames"])
-            stack = [numbers.setdefault(function, len(numbers)) for function in functions]
-            file.write(separator + json.dumps(stack, separators=(",", ":")))
-            weights.write(separator + json.dumps(row[weight]))
-            total += row[weight]
-            separator = ","
-        file.write('], "weights": [')
-        weights.seek(0)
-        shutil.copyfileobj(weights, file)
-    file.write(f'], "startValue": 0, "endValue": {json.dumps(total)}}}')
+    for row in stacks:
+        functions = (tuple(frame.values()) for frame in row["frames"])
+        stack = [numbers.setdefault(function, len(numbers)) for function in functions]
+        separator = "," if weights else ""
+        file.write(separator + json.dumps(stack, separators=(",", ":")))
+        weights.append(row[weight])
+    listed = ",".join(map(json.dumps, weights))
+    file.write(f'], "weights": [{listed}], "startValue": 0, "endValue": {sum(weights)}}}')

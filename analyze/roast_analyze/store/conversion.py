@@ -33,13 +33,13 @@ from roast_analyze.open.tables import quoted
 from roast_analyze.store.delta import DataFile, Location
 from roast_analyze.store.layout import (
     ADDITION,
+    CATALOG,
+    COMMENTS,
     GROUP_ROWS,
     MONTH,
     RAW,
     RECORD_NUMBER,
-    RUNS,
     VIEWS,
-    column_comment,
     relation,
     store_views,
 )
@@ -53,6 +53,9 @@ MEMORY_LIMIT: Final = "512MiB"
 
 #: Minimum number of rows of a row group that ends with its trace.
 _LEAST_GROUP_ROWS: Final = 2**12
+
+#: Schema of the columns that describe a trace in the store.
+_CATALOG: Final = pa.schema({name: type_ for name, (type_, _) in CATALOG.items()})
 
 #: Month of a trace whose records have no time, or one that is not a date.
 _NO_MONTH: Final = "unknown"
@@ -223,7 +226,7 @@ def _write_table(
         {"trace_ids": [*additions], "additions": [*additions.values()]},
     )
     reader = rows.to_arrow_reader(GROUP_ROWS)
-    schema = _with_comments(reader.schema, table, comments)
+    schema = _with_comments(reader.schema, {**comments, **COMMENTS})
     counts: Counter[int] = Counter()
     batches = (batch for batch in reader if batch.num_rows)
     # A file without rows would cost each query that opens the table.
@@ -259,12 +262,10 @@ def _write_table(
     return DataFile(table, path, nbytes, month, dict(counts), schema)
 
 
-def _with_comments(schema: pa.Schema, table: str, comments: Mapping[str, str]) -> pa.Schema:
+def _with_comments(schema: pa.Schema, comments: Mapping[str, str]) -> pa.Schema:
     return pa.schema(
         [
-            f.with_metadata({"comment": comment})
-            if (comment := column_comment(table, f.name, comments))
-            else f
+            f.with_metadata({"comment": comment}) if (comment := comments.get(f.name)) else f
             for f in schema
         ],
         metadata={"comment": " ".join(comments.get("", "").split())},
@@ -316,20 +317,6 @@ def runs_schema() -> pa.Schema:
 def _runs_schema(columns: pa.Schema) -> pa.Schema:
     """Return the schema of ``runs``, from that of its view."""
     view = store_views()[0]
+    comments = {name: comment for name, (_, comment) in CATALOG.items()}
     schema = pa.unify_schemas([columns, _CATALOG])
-    return _with_comments(schema, RUNS, {"": view.comment, **view.columns})
-
-
-#: Types of the columns of :data:`~roast_analyze.store.layout.CATALOG`.
-_CATALOG: Final = pa.schema(
-    {
-        ADDITION: pa.int64(),
-        "added_t": pa.float64(),
-        "paths": pa.list_(pa.string()),
-        "owner": pa.string(),
-        "trace_bytes": pa.int64(),
-        "fingerprint": pa.string(),
-        "table_rows": pa.map_(pa.string(), pa.int64()),
-        MONTH: pa.string(),
-    }
-)
+    return _with_comments(schema, {"": view.comment, **view.columns, **comments})

@@ -16,6 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+import pyarrow as pa
+
 from roast_schemas.describe import kinds
 
 #: Views that are stored because they are often queried and take long to compute.
@@ -38,20 +40,26 @@ GROUP_ROWS: Final = 2**16
 #: Row numbers of a file are smaller than 2 to this power.
 RECORD_BITS: Final = 36
 
-#: Columns of ``runs`` that describe the trace in the store, and their comments.
+#: Columns of ``runs`` that describe the trace in the store: types and comments.
 CATALOG: Final = {
-    ADDITION: "Number of the addition. Only rows of other tables with this number are valid.",
-    "added_t": "Time at which the trace was added, in seconds since the epoch.",
-    "paths": "Files and folders of the trace when it was added.",
-    "owner": "Owner of its first file.",
-    "trace_bytes": "Size of its files.",
-    "fingerprint": "Digest of its files.",
-    "table_rows": "Number of rows in each table.",
-    MONTH: "Month in which the run began.",
+    ADDITION: (
+        pa.int64(),
+        "Number of the addition. Only rows of other tables with this number are valid.",
+    ),
+    "added_t": (
+        pa.float64(),
+        "Time at which the trace was added, in seconds since the epoch.",
+    ),
+    "paths": (pa.list_(pa.string()), "Files and folders of the trace when it was added."),
+    "owner": (pa.string(), "Owner of its first file."),
+    "trace_bytes": (pa.int64(), "Size of its files."),
+    "fingerprint": (pa.string(), "Digest of its files."),
+    "table_rows": (pa.map_(pa.string(), pa.int64()), "Number of rows in each table."),
+    MONTH: (pa.string(), "Month in which the run began."),
 }
 
 #: Comments of the columns that all other tables have.
-_COMMENTS: Final = {
+COMMENTS: Final = {
     ADDITION: "Number of the addition; valid if it is in the table runs.",
     RECORD_NUMBER: "Place of the row, in the order of the trace.",
     MONTH: "Month in which the run began.",
@@ -90,9 +98,3 @@ def store_views() -> tuple[StoreView, ...]:
             comments[described] = text.removeprefix("'").removesuffix("';").replace("''", "'")
         found.append(StoreView(name, query, comment + rest, comments.pop(name), comments))
     return tuple(found)
-
-
-def column_comment(table: str, column: str, of_the_trace: Mapping[str, str]) -> str:
-    """Return the comment of a column of a stored table."""
-    own = CATALOG if table == RUNS else _COMMENTS
-    return own.get(column) or of_the_trace.get(column, "")

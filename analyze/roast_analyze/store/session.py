@@ -119,7 +119,7 @@ class StoreSession(Session):
                         f"FROM {self._scan(files, with_month=True)} "
                         f"ORDER BY start_t, trace_id; {histories[name].statements}"
                     )
-                    for column, comment in CATALOG.items():
+                    for column, (_, comment) in CATALOG.items():
                         connection.execute(
                             f"COMMENT ON COLUMN {NAME}.main.{name}.{column} "
                             f"IS {literal(comment)}"

@@ -10,35 +10,29 @@ from __future__ import annotations
 import re
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-import duckdb
-
-from roast_analyze.errors import NotATrace, first_paragraph
 from roast_analyze.open.account import Account, Progress, required_names
 from roast_analyze.open.block_reader import GroupedLines, Lines, group_lines, read_blocks
 from roast_analyze.open.decompress import Content, open_for_content
-from roast_analyze.open.lines import parse_record
 from roast_analyze.open.tables import OWN_COLUMNS, field_names, quoted, transaction
 from roast_schemas.describe import duckdb_columns, kinds
-from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    import duckdb
 
     from roast_analyze.open.checksum import Checksum
     from roast_analyze.open.decompress import Breaks
     from roast_analyze.open.discover import Identity, Segment
 
 _Item = TypeVar("_Item")
-
-#: Errors of DuckDB that a line of a file can cause.
-_LINE_ERRORS: Final = (duckdb.DataError, duckdb.InvalidInputException)
 
 #: Two thirds of the records of a trace have this kind.
 _MOST_FREQUENT: Final = "transition"
@@ -60,32 +54,9 @@ def load_segment(
 
     The connection must have no open transaction. `report` is called with the number of bytes of
     the file that have been read. Returns the account of the whole segment, and where to
-    continue when it has grown. Raises NotATrace, or duckdb.Error if memory or disk space runs
-    out.
+    continue when it has grown. Raises duckdb.Error if memory or disk space runs out.
     """
-    # Some lines make DuckDB fail without reporting which line it was. Checking each line in
-    # Python is much slower, so it is done only then.
-    with suppress(*_LINE_ERRORS):
-        return _load(connection, segment, begin, report, check_each_line=False)
-    try:
-        return _load(connection, segment, begin, report, check_each_line=True)
-    except _LINE_ERRORS as error:
-        raise NotATrace(
-            f"cannot read {str(segment.path)!r}: {first_paragraph(error)} "
-            f"{docs('reference/trace-format')}"
-        ) from None
-
-
-def _load(
-    connection: duckdb.DuckDBPyConnection,
-    segment: Segment,
-    begin: Progress,
-    report: Callable[[int], None],
-    *,
-    check_each_line: bool,
-) -> tuple[Account, Progress]:
     offset, account_there = begin.offset, begin.account
-    # Copied, because `load_segment` may have to begin again.
     account = deepcopy(begin.account)
     [(database,)] = connection.execute("SELECT current_database()").fetchall()
     # A cursor is a separate connection, which begins in the default database.
@@ -101,7 +72,7 @@ def _load(
     ):
         frequent = _Lane(second, Path(folder) / "frequent.jsonl", segment.identity)
         others = _Lane(connection, Path(folder) / "others.jsonl", segment.identity)
-        loader = _Loader(frequent, others, thread, account, check_each_line)
+        loader = _Loader(frequent, others, thread, account)
         content = Content(
             file, segment.compression, offset, segment.nbytes, replace(account.breaks)
         )
@@ -160,25 +131,16 @@ class _Loader:
     others: _Lane
     thread: ThreadPoolExecutor
     account: Account
-    check_each_line: bool
     rows: int = 0  # appended since :meth:`settled_account`
     pending: deque[tuple[Lines, Future[int]]] = field(default_factory=deque)
 
     def load(self, found: GroupedLines) -> None:
         """Append the records of a block, and count the lines that are not records."""
         account = self.account
-        by_kind: dict[str | None, Lines] = {}
-        for kind, group in found.by_kind.items():
-            lines = group._replace(numbers=group.numbers + account.lines)
-            if kind is None:
-                lines = lines.select([bool(line.strip()) for line in lines.each()])
-            if self.check_each_line:
-                readable = [parse_record(line) is not None for line in lines.each()]
-                for number, kept in zip(lines.numbers.tolist(), readable, strict=True):
-                    if not kept:
-                        self._count_unreadable(number)
-                lines = lines.select(readable)
-            by_kind[kind] = lines
+        by_kind = {
+            kind: lines._replace(numbers=lines.numbers + account.lines)
+            for kind, lines in found.by_kind.items()
+        }
         account.lines += found.lines
         account.too_long += found.too_long
         mixed = by_kind.pop(None, None)
@@ -189,7 +151,7 @@ class _Loader:
             if kind is not None:
                 self._count(kind, lines, self.others.append(kind, lines))
         if mixed:
-            self._load_mixed(mixed)
+            self._load_mixed(mixed.select([bool(line.strip()) for line in mixed.each()]))
         self.settle(blocks_behind=1)
 
     def settle(self, blocks_behind: int = 0) -> None:
@@ -259,8 +221,6 @@ class _Lane:
 
     def append(self, kind: str, lines: Lines) -> int:
         """Append the complete records of a kind among some lines; return their number."""
-        if not lines.nbytes:
-            return 0
         return self.insert(kind, *self._write(lines, field_names(kind)))
 
     def insert(self, kind: str, table: str, parameters: dict[str, object] | None = None) -> int:

@@ -156,6 +156,29 @@ def test_damaged_lines_are_counted(inserted):
     assert inserted(overlong) == (["a", "z"], losses)
 
 
+ODD_VALUES = [
+    b"1e999999",
+    b"9" * 500,
+    b"[" * 100_000 + b"]" * 100_000,
+    b'{"a":1,"a":2}',
+    b'"\\ud800"',
+    b'"\\u0000"',
+    b'"\xed\xa0\x80"',
+    b"NaN",
+    b"1}{",
+]
+
+
+def test_odd_values_affect_no_other_line(inserted):
+    between = b"".join(
+        b'{"kind":"event","topic":"x","%s":%s}\n' % (field, value)
+        for field in (b"payload", b"worker", b"t")
+        for value in ODD_VALUES
+    )
+
+    assert inserted(between)[0] == ["a", "z"]
+
+
 def test_an_infinite_time_does_not_affect_the_times_of_a_trace(inserted, tmp_path):
     inserted(INCOMPLETE[-1])
 
@@ -171,28 +194,6 @@ def test_unknown_kinds_are_counted_by_name_up_to_a_limit(facts, lines):
     assert losses[0] == ("unknown kind", 3, "kind 'new'")
     assert losses[-1] == ("unknown kind", 6, "6 more kinds")
     assert sum(records for _, records, _ in losses) == 28
-
-
-def test_an_error_in_a_line_is_found_by_checking_each_line(monkeypatch, inserted, tmp_path):
-    """If DuckDB fails on a line, it does not report which; Python then checks every line."""
-    append = load._Lane.append
-    failed = []
-
-    def fails_once(self, kind, group):
-        appended = append(self, kind, group)
-        if kind == "task" and not failed:
-            failed.append(kind)
-            raise duckdb.InvalidInputException("unreadable")
-        return appended
-
-    monkeypatch.setattr(load._Lane, "append", fails_once)
-
-    losses = [("unreadable lines", 1, "the first is line 3, not counting blank lines")]
-    assert inserted(b"{broken\n") == (["a", "z"], losses)
-    failed.clear()
-    with Trace(tmp_path / "trace.jsonl") as trace:
-        # Rows appended before the error are removed.
-        assert trace.rows("SELECT key FROM raw.task") == [("a",), ("z",)]
 
 
 # -- checksums ---------------------------------------------------------------------------

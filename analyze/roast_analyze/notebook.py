@@ -68,7 +68,8 @@ def to_html(trace: Session) -> str:
             )
             for part in trace.time_ranges
         ]
-        for start_t, offset, wall, workers, tasks, attempts, failures in trace.rows(_RUNS):
+        runs = trace.rows(_RUNS)
+        for start_t, offset, wall, workers, tasks, attempts, failures in runs:
             totals = (
                 counted(workers, "worker"),
                 counted(tasks, "task"),
@@ -78,7 +79,7 @@ def to_html(trace: Session) -> str:
             parts.append(
                 _text(f"{seconds(wall)} from {instant(start_t, offset)}: {', '.join(totals)}")
             )
-        if len(parts) == 2 + len(trace.time_ranges):  # one run
+        if len(runs) == 1:
             run = query_run(trace)
             outcome = verdict.describe_outcome(run)
             parts.append(_text(f"{verdict.summarize(run)} {outcome}", limit=400))

@@ -170,12 +170,14 @@ class _Loader:
         """Count lines that begin like records of a kind, after its valid ones were appended."""
         self.rows += appended
         if appended < len(lines.numbers):
-            self._load_mixed(lines, appended_kind=kind)
+            self._load_mixed(lines, kind, appended)
         else:
             _add(self.account.records_by_kind, kind, appended)
 
-    def _load_mixed(self, lines: Lines, appended_kind: str | None = None) -> None:
-        """Append lines of any kind, except valid records of `appended_kind`; count them all."""
+    def _load_mixed(
+        self, lines: Lines, appended_kind: str | None = None, appended: int = 0
+    ) -> None:
+        """Append lines of any kind, except the appended records of a kind; count them all."""
         if not lines.nbytes:
             return
         self.settle()
@@ -185,14 +187,10 @@ class _Loader:
                 _add(account.records_by_kind, kind, records)
                 if kind not in kinds():
                     continue
-                lane = self.frequent if kind == _MOST_FREQUENT else self.others
                 if kind == appended_kind:
-                    [(complete,)] = lane.connection.execute(
-                        f"SELECT count(*) FROM {_STAGED} "  # noqa: S608
-                        f"WHERE kind = $kind AND {_is_complete(kind)}",
-                        {"kind": kind},
-                    ).fetchall()
+                    complete = appended
                 else:
+                    lane = self.frequent if kind == _MOST_FREQUENT else self.others
                     complete = lane.insert(kind, _STAGED)
                     self.rows += complete
                 _add(account.incomplete, kind, records - complete)

@@ -25,13 +25,13 @@ from distributed import Client, LocalCluster
 import roast_recorder
 from roast_analyze import Trace
 from roast_analyze.algorithms.regression import compare, parse_rule
-from roast_analyze.commands.gate import DEFAULT_RULE
+from roast_analyze.commands.gate import DEFAULT_RULES
 from roast_analyze.metrics import METRICS, read_metrics
 
 TASKS, TASK_SECONDS, WORKERS = 20, 1.0, 2
 
 
-RULE = parse_rule(DEFAULT_RULE, METRICS)
+RULE = parse_rule(DEFAULT_RULES[0], METRICS)
 
 
 def record_run(path: Path, task_seconds: float) -> float:
@@ -69,7 +69,7 @@ def main() -> int:
     rest = [same[:i] + same[i + 1 :] for i in range(len(same))]
     alarms = sum(map(fails, rest, same))
     caught = sum(fails(same, value) for value in slow)
-    print(f"rule: {DEFAULT_RULE}")
+    print(f"rule: {RULE.text}")
     print(f"{len(same) - 1} bases: {alarms} of {len(same)} runs fail, "
           f"{caught} of {len(slow)} slow runs fail")  # fmt: skip
     draw = random.Random(1)

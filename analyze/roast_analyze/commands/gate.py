@@ -3,7 +3,8 @@ r"""Compare new runs with base runs, and fail if a metric became worse.
 Exits with 1 if a rule applies, and with 0 otherwise. A rule is a metric, > or <, and a limit: a
 change (+10%, -5%, +2.5) or a value (0). With several base or new runs, a change must also lie
 outside of their spread: beyond the 95 % prediction interval for runs like the bases. Without
---fail-if, the rule is "wall_seconds > +10%".
+--fail-if, the rules are "wall_seconds > +10%", "failures > +0" and "events < -1%", because
+a run that fails early is short; the last two apply if they were measured.
 
 BASE and NEW are traces, or files of metrics (.json), as `roast-analyze metrics` prints them.
 
@@ -33,8 +34,8 @@ from roast_analyze.report import quantities as q
 if TYPE_CHECKING:
     from roast_analyze.algorithms.regression import Change
 
-#: Rule without --fail-if.
-DEFAULT_RULE: Final = "wall_seconds > +10%"
+#: Rules without --fail-if. A run that fails early is short.
+DEFAULT_RULES: Final = ("wall_seconds > +10%", "failures > +0", "events < -1%")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fail-if",
         metavar="RULE",
         action="append",
-        help=f'such as "wall_seconds > +10%%" or "failures > 0"; can be repeated '
-        f'(default: "{DEFAULT_RULE.replace("%", "%%")}")',
+        help='such as "wall_seconds > +10%%" or "failures > 0"; can be repeated '
+        "(default: see above)",
     )
     add_reading(parser)
     add_format(parser)
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> bool:
 
     if not options.new:
         raise TraceError("no new run: name them after --, as in BASE… -- NEW…")
-    rules = [parse_rule(text, METRICS) for text in options.fail_if or [DEFAULT_RULE]]
+    rules = [parse_rule(text, METRICS) for text in options.fail_if or DEFAULT_RULES]
     complete_options(options, [*options.bases, *options.new])
     bases, news = (
         [_metrics(path, options) for path in paths] for paths in (options.bases, options.new)
@@ -83,6 +84,8 @@ def run(options: argparse.Namespace) -> bool:
         for name in METRICS
         if all(_is_number(metrics.get(name)) for metrics in (*bases, *news))
     }
+    if not options.fail_if:  # a run without chunks has no events
+        rules = [r for r in rules if r.metric in changes or r.metric == "wall_seconds"]
     # A rule about a metric that was not measured must not pass silently.
     unknown = next((rule.metric for rule in rules if rule.metric not in changes), None)
     if unknown is not None:

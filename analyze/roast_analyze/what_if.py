@@ -21,6 +21,7 @@ from roast_analyze.algorithms.plan import Plan, critical_path_seconds, total_wor
 from roast_analyze.algorithms.scenarios import (
     CAUSES,
     with_chunk_size,
+    with_shared_cores,
     with_workers,
     worker_slots,
 )
@@ -197,21 +198,22 @@ def apply(recorded: Recorded, scenario: Scenario) -> Plan:
     if scenario.workers is not None or scenario.threads is not None:
         count = scenario.workers or len(worker_slots(plan.workers))
         plan = with_workers(plan, count, scenario.threads)
-        plan = replace(plan, seconds=plan.seconds * _stretch(recorded, plan))
+        tasks = _tasks_at_full_speed(recorded)
+        if _threads(plan) > tasks:
+            plan = with_shared_cores(plan, tasks)
     for cause in scenario.without:
         plan = CAUSES[cause](plan)
     return plan
 
 
-def _stretch(recorded: Recorded, plan: Plan) -> float:
-    """Return how much longer computation takes on a host with fewer cores than are needed."""
+def _tasks_at_full_speed(recorded: Recorded) -> float:
+    """Return how many tasks at a time take no longer than the recorded ones."""
     cores, cpu_share = recorded.facts["cores"], recorded.facts["cpu_share"]
     if not cores or not cpu_share:
-        return 1.0
-    # Threads without a task need no core.
-    needed = min(_threads(plan), len(plan.seconds)) * cpu_share
-    stretch: float = needed / max(cores, _threads(recorded.plan) * cpu_share)
-    return max(1.0, stretch)
+        return math.inf
+    # The recorded durations include the contention of the recorded threads.
+    tasks: float = max(cores / cpu_share, _threads(recorded.plan))
+    return tasks
 
 
 def _threads(plan: Plan) -> int:
@@ -245,8 +247,11 @@ def _limits(
     threads, before = _threads(plan), _threads(recorded.plan)
     if cores and cpu_share is None and threads > max(cores, before):
         yield f"contention for the {cores:g} cores of the host is not known"
-    elif _stretch(recorded, plan) > 1:
-        yield f"computation stretched: {cores:g} cores on the host"
+    elif threads > _tasks_at_full_speed(recorded):
+        yield (
+            f"uncertain: {threads} threads share {cores:g} cores; computation is stretched "
+            "while more tasks run"
+        )
     elif cores and threads > max(cores, before):
         # Tasks that use little CPU fit, but the processes of Dask need some, too.
         yield f"{threads} threads share {cores:g} cores: the overhead of Dask may be higher"

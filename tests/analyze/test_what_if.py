@@ -254,7 +254,10 @@ def test_a_loss_after_the_predicted_end_is_noted(open_trace, worker, gone, task,
     ("cpu_seconds", "note"),
     [
         (1.0, "8 threads share 2 cores: the overhead of Dask may be higher"),
-        (9.0, "computation stretched: 2 cores on the host"),
+        (
+            9.0,
+            "uncertain: 8 threads share 2 cores; computation is stretched while more tasks run",
+        ),
         (None, "contention for the 2 cores of the host is not known"),
     ],
 )
@@ -286,21 +289,36 @@ def test_more_threads_than_cores_are_noted(
     assert notes.to_list() == [None, note]
 
 
-def test_threads_without_a_task_need_no_core(open_trace, worker, process_facts, task, run):
-    """One task of 10 s that uses a core, on a host with two cores."""
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        ([10.0], [10.0, 10.0]),
+        # Five share the cores for 2.5 s; the long one then runs alone.
+        ([10.0, 1.0, 1.0, 1.0, 1.0], [14.0, 11.5]),
+        ([2.0] * 8, [16.0, 8.0]),
+    ],
+)
+def test_tasks_share_the_cores_of_the_host_only_while_they_run(
+    open_trace, worker, process_facts, task, run, chunks, expected
+):
+    """One worker, then eight, on a host with two cores; each task uses a core."""
     metric = {"kind": "fine_metric", "t": 10.0, "worker": "w1", "server_id": "id-w1-0.0"}
-    metric |= {"context": "execute", "prefix": "a", "unit": "seconds", "delta": 10.0}
+    metric |= {"context": "execute", "prefix": "a", "unit": "seconds", "delta": sum(chunks)}
+    runs, t = [], 0.0
+    for n, seconds in enumerate(chunks):
+        runs += [task(f"a-{n}"), *run(f"a-{n}", t, t + seconds)]
+        t += seconds
     trace = open_trace(
         worker("w1", host="h"),
         *process_facts(
             "worker", worker="w1", machine={"host": "h", "cores": 2, "usable_cores": 2}
         ),
-        *(task("a"), *run("a", 0.0, 10.0)),
+        *runs,
         metric | {"activity": "thread-cpu"},
-        stop_t=10.0,
+        stop_t=t,
     )
 
-    assert trace.what_if(workers=[8])["wall_seconds"].to_list() == [pytest.approx(10.0)] * 2
+    assert trace.what_if(workers=[8])["wall_seconds"].to_list() == pytest.approx(expected)
 
 
 def test_samples_are_replayed():

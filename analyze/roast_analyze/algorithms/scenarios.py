@@ -84,6 +84,26 @@ def _until_one_stays(slot: list[Presence]) -> Iterator[Presence]:
         yield worker
 
 
+def with_shared_cores(plan: Plan, tasks: float) -> Plan:
+    """Return the plan on a host that runs this number of tasks at full speed.
+
+    While more tasks run, all of them take longer by the same factor.
+    """
+    ends = simulate(plan).end_seconds
+    starts = ends - plan.seconds
+    # Tasks that never ran have no end.
+    ran = np.isfinite(ends)
+    times = np.sort(np.concatenate([[0.0], starts[ran], ends[ran]]))
+    started, ended = (
+        np.searchsorted(np.sort(each[ran]), times, side="right") for each in (starts, ends)
+    )
+    factors = np.maximum((started - ended) / tasks, 1.0)
+    # The time at which a host with these cores reaches each instant of the simulation.
+    clock = np.concatenate([[0.0], np.cumsum(np.diff(times) * factors[:-1])])
+    stretched = np.interp(ends, times, clock) - np.interp(starts, times, clock)
+    return replace(plan, seconds=np.where(ran, stretched, plan.seconds))
+
+
 def without_stragglers(plan: Plan) -> Plan:
     """Return the plan with the usual duration of each straggler, of chunks by their events."""
     seconds = plan.seconds.copy()

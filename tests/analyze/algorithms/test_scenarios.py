@@ -14,6 +14,7 @@ from roast_analyze.algorithms.scenarios import (
     ChunkCost,
     chunk_bounds,
     with_chunk_size,
+    with_shared_cores,
     with_workers,
     without_client_gaps,
     without_failures,
@@ -51,6 +52,17 @@ def test_a_worker_that_dask_retired_stays_in_place_of_its_successor():
     assert worker_slots(recorded.workers) == [[retired, successor]]
     two = with_workers(recorded, 2).workers
     assert [(worker.name, worker.to_seconds) for worker in two] == [("a", math.inf)] * 2
+
+
+def test_tasks_take_longer_while_they_share_cores():
+    # From 0 to 1 s, three tasks run on two cores; after that, one. The last one cannot run.
+    recorded = plan([1, 1, 3, 1], workers=3, restrictions={3: frozenset({"elsewhere"})})
+
+    assert with_shared_cores(recorded, 2).seconds.tolist() == [1.5, 1.5, 3.5, 1.0]
+    assert with_shared_cores(recorded, 3).seconds.tolist() == [1.0, 1.0, 3.0, 1.0]
+    # None can run.
+    alone = plan([1], restrictions={0: frozenset({"elsewhere"})})
+    assert with_shared_cores(alone, 1).seconds.tolist() == [1.0]
 
 
 def test_stragglers_get_the_usual_duration():

@@ -47,7 +47,7 @@ References
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -144,6 +144,39 @@ class RunAmounts:
             self.costs.filter(part=COMPUTING).group_by(_GROUP).agg(pl.col("seconds").sum())
         )
         return self.work.join(seconds, on=_GROUP, nulls_equal=True)
+
+
+def with_chunks_named_as_in(other: RunAmounts, run: RunAmounts) -> RunAmounts:
+    """Return a run with the prefix of its chunks in another run that processed the same events.
+
+    The executor of coffea determines the prefix: without Dask, chunks have none. They are the
+    same work if each run has one prefix with events that the other lacks, and both have the
+    same number of events of each dataset.
+    """
+    events = [
+        {
+            prefix: dict(rows.select("dataset", "events").iter_rows())
+            for (prefix,), rows in each.work.filter(pl.col("events") > 0).group_by("prefix")
+            if prefix not in another.work["prefix"].to_list()
+        }
+        for each, another in ((run, other), (other, run))
+    ]
+    if len(events[0]) != 1 or [*events[0].values()] != [*events[1].values()]:
+        return run
+    [before], [after] = events
+    renamed = pl.when(pl.col("prefix").eq_missing(pl.lit(before, pl.String))).then(
+        pl.lit(after, pl.String)
+    )
+    # These causes have no prefix, and are not chunks without one.
+    is_chunk = ~pl.col("cause").is_in(["client", "unknown"])
+    return replace(
+        run,
+        work=run.work.with_columns(prefix=renamed.otherwise("prefix")),
+        costs=run.costs.with_columns(prefix=renamed.otherwise("prefix")),
+        path=run.path.with_columns(
+            prefix=pl.when(is_chunk).then(renamed.otherwise("prefix")).otherwise("prefix")
+        ),
+    )
 
 
 def decompose(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:

@@ -184,6 +184,8 @@ class Comparison(Source):
     facts: Listing
     #: Number of facts that do not differ.
     facts_in_common: int
+    #: Number of facts that are not compared, because not all traces contain them.
+    facts_in_some: int
     #: View ``run`` to column to its description.
     comments: dict[str, dict[str, str]]
 
@@ -237,7 +239,7 @@ def query(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
         replace(trace, label=label, short_label=short)
         for trace, label, short in zip(compared, labels, abbreviated(labels), strict=True)
     ]
-    facts, facts_in_common = _differing_facts(compared)
+    facts, facts_in_common, facts_in_some = _differing_facts(compared)
     return Comparison(
         traces=tuple(compared),
         left_out=tuple(file_labels[len(compared) :]),
@@ -245,6 +247,7 @@ def query(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
         groups={view: _compare_groups(view, compared) for view in _KEYS},
         facts=facts,
         facts_in_common=facts_in_common,
+        facts_in_some=facts_in_some,
         comments=comments,
     )
 
@@ -301,27 +304,33 @@ def _compare_groups(view: str, traces: Sequence[TraceTotals]) -> Listing:
     return Listing(view, query, compared.head(GROUP_ROWS), compared.height)
 
 
-def _differing_facts(traces: Sequence[TraceTotals]) -> tuple[Listing, int]:
-    """List the facts that differ between the traces with their section; count the others.
+def _differing_facts(traces: Sequence[TraceTotals]) -> tuple[Listing, int, int]:
+    """List the facts that differ between the traces; count those that do not, and the others.
 
-    A trace without a section was recorded with other settings, so that a missing package
-    does not mean that it was not installed.
+    A missing package was not installed, unless its whole section is missing: the trace was
+    recorded with other settings. A missing Dask option only means that the process had not
+    imported what declares it, such as distributed. Such facts are not compared.
     """
     facts = [trace.facts for trace in traces]
     sections = [{section for section, _ in some} for some in facts]
     columns = [value_in(trace.label) for trace in traces]
-    rows, in_common = [], 0
+    rows, in_common, in_some = [], 0, 0
     for section, name in sorted({name for some in facts for name in some} - _IDENTITIES):
         values = [some.get((section, name)) for some in facts]
-        compared = {
-            value for value, has in zip(values, sections, strict=True) if section in has
-        }
-        if len(compared) > 1:
+        is_option = section.endswith(" configuration")
+        compared = [
+            value
+            for value, has in zip(values, sections, strict=True)
+            if (value is not None if is_option else section in has)
+        ]
+        if len(set(compared)) > 1:
             rows.append((section, name, *values))
-        else:
+        elif len(compared) == len(traces):
             in_common += 1
+        else:
+            in_some += 1
     # Types are named, because there may be no rows to infer them from.
     schema = dict.fromkeys(["section", "name", *columns], pl.String)
     query = "PIVOT environment ON trace_id USING first(value) GROUP BY section, name"
     frame = pl.DataFrame(rows[:FACT_ROWS], schema=schema, orient="row")
-    return Listing("environment", query, frame, len(rows)), in_common
+    return Listing("environment", query, frame, len(rows)), in_common, in_some

@@ -15,6 +15,7 @@ from roast_analyze.algorithms.decomposition import (
     mean_terms,
     path_changes,
     summarize,
+    with_chunks_named_as_in,
 )
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import one_line
@@ -79,7 +80,7 @@ class Reasons:
     ) -> Reasons:
         """Compare a new run with one or more bases, all with their labels."""
         label, amounts = new
-        runs = [run for _, run in bases]
+        runs = [with_chunks_named_as_in(amounts, run) for _, run in bases]
         mean_core_seconds = sum(run.core_seconds for run in runs) / len(runs)
         return cls(
             bases=tuple(name for name, _ in bases),
@@ -299,21 +300,22 @@ def _sentence(row: Row, reasons: Reasons) -> str:
             noun = "" if column == "detail" else f"{column} "
             named.append(f"{noun}{one_line(name, 60)} {signed(seconds)}")
     mainly = f" ({', '.join(named)})" if named else ""
-    return f"{_clause(row)}: {signed(row['wall_seconds'])} of wall time{mainly}."
+    return f"{_clause(row, reasons)}: {signed(row['wall_seconds'])} of wall time{mainly}."
 
 
-def _clause(row: Row) -> str:
+def _clause(row: Row, reasons: Reasons) -> str:
     base, new = value(row, "base"), value(row, "new")
-    prefix = _prefix(row)
+    prefix = "Chunks" if row["prefix"] is None else _prefix(row)
     match row["term"]:
         case "threads":
             return f"{new} {'thread' if new == '1' else 'threads'} on average instead of {base}"
         case "amount":
             unit = row["unit"] or "results"
             if not row["base"]:
-                return f"{prefix} is new, with {new} {unit}"
+                return f"{prefix} ran only in {one_line(reasons.new, 60)}, with {new} {unit}"
             if not row["new"]:
-                return f"{prefix} is gone, with {base} {unit}"
+                named = reasons.bases[0] if len(reasons.bases) == 1 else "the bases"
+                return f"{prefix} ran only in {one_line(named, 60)}, with {base} {unit}"
             return f"{prefix} had {new} {unit} instead of {base}"
         case "chunk size":
             text = f"{prefix} had chunks of {new} events instead of {base}"

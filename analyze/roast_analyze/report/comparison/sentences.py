@@ -145,21 +145,27 @@ def difference(comparison: Comparison, listing: Listing, noun: str) -> str:
 
 
 def facts(comparison: Comparison) -> str:
-    """Count the recorded facts that differ, and those that do not."""
+    """Count the recorded facts that differ, those that do not, and those of some traces."""
     same, differing = comparison.facts_in_common, comparison.facts.total
     about = "about software, machines and settings"
+    missing = comparison.facts_in_some
+    others = ""
+    if missing:
+        text = q.counted(missing, "fact is", "facts are")
+        others = f" {text} missing in some of the traces, and not compared."
     if not same and not differing:
-        return f"No facts {about} were recorded."
+        return f"No facts {about} were recorded{' in all traces' if missing else ''}.{others}"
     if not differing:
         facts = q.counted(same, "recorded fact")
-        return f"{facts} {about} {'is' if same == 1 else 'are'} the same in all traces."
+        be = "is" if same == 1 else "are"
+        return f"{facts} {about} {be} the same in all traces.{others}"
     sections = comparison.facts.rows["section"].unique(maintain_order=True)
     where = _series([named(section, limit=40) for section in sections])
     facts = q.counted(differing, "recorded fact")
     return (
         f"{facts} {about} {'differs' if differing == 1 else 'differ'}, in {where}; "
-        f"{q.count(same)} {'is' if same == 1 else 'are'} the same. Identifiers and addresses, "
-        "which always differ, are left out."
+        f"{q.count(same)} {'is' if same == 1 else 'are'} the same.{others} Identifiers and "
+        "addresses, which always differ, are left out."
     )
 
 

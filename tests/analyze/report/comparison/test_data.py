@@ -119,7 +119,20 @@ def test_facts_and_settings_that_differ(write_trace, fact):
         ("recorder settings", "x", "0", "2"),
         ("scheduler versions", "dask", "2026.1", "2026.8"),
     ]
-    assert compared.facts_in_common == 6
+    assert (compared.facts_in_common, compared.facts_in_some) == (5, 1)
+
+
+def test_options_of_a_library_that_one_client_did_not_import(compare, process_facts):
+    def client(**options):
+        return process_facts("client", options, dict.fromkeys(options, "default"))
+
+    compared = compare(
+        futures=client(temporary="a", tokenize=True),
+        dask=client(temporary="b", tokenize=True, offload="10MiB"),
+    )
+
+    assert rows(compared.facts, "section", "name") == [("client configuration", "temporary")]
+    assert compared.facts_in_some == 1
 
 
 @pytest.mark.parametrize(

@@ -88,11 +88,11 @@ FIT = run(50.0, fit=(100, 2.0))
         ),
         (
             FIT, run(60.0, fit=(100, 2.0), plot=(10, 4.0)),
-            "plot is new, with 10 results: +10 s of wall time.",
+            "plot ran only in b, with 10 results: +10 s of wall time.",
         ),
         (
             run(60.0, fit=(100, 2.0), plot=(10, 4.0)), FIT,
-            "plot is gone, with 10 results: −10 s of wall time.",
+            "plot ran only in a, with 10 results: −10 s of wall time.",
         ),
         (
             FIT, run(60.0, fit=(100, 2.0), parts={("transfer", None): 40.0}),
@@ -120,6 +120,35 @@ def test_sentences(base, new, expected):
     [found] = sentences(Reasons.of([("a", base)], ("b", new)))
 
     assert plain(found) == expected
+
+
+def test_chunks_with_another_executor():
+    """The second run has no tasks, so that its chunks have no prefix."""
+    tasks = chunks(1000, 100, 20.0)
+    path = pl.DataFrame([("compute", "proc", 15.0), ("client", None, 5.0)], PATH, orient="row")
+    other = replace(chunks(1000, 100, 30.0), path=path.with_columns(seconds=pl.lit(10.0)))
+    without = {
+        name: getattr(other, name).with_columns(prefix=pl.lit(None, pl.String))
+        for name in ("work", "costs", "path")
+    }
+    dask, futures = ("dask", replace(tasks, path=path)), ("futures", replace(other, **without))
+
+    reasons = Reasons.of([futures], dask)
+
+    assert plain_all(sentences(reasons)) == [
+        "proc took 33.3 % less per event (10 ms instead of 15 ms): −10 s of wall time."
+    ]
+    assert path_frame(reasons)["step"].to_list() == [
+        "unknown", "client", "compute: proc", "difference",
+    ]  # fmt: skip
+    assert plain_all(sentences(Reasons.of([dask], futures))) == [
+        "Chunks took 50 % longer per event (15 ms instead of 10 ms): +10 s of wall time."
+    ]
+    # Other events are other work.
+    fewer = ("dask", chunks(900, 100, 20.0))
+    assert plain(sentences(Reasons.of([futures], fewer))[0]).startswith(
+        "Chunks ran only in fut"
+    )
 
 
 def test_no_reasons():

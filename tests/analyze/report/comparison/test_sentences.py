@@ -33,8 +33,8 @@ def totals(label, losses=0, wasted=0.0, **run) -> TraceTotals:
     )
 
 
-def compared(*traces, left_out=(), facts=NOTHING, in_common=0) -> Comparison:
-    return Comparison(traces, left_out, NOTHING, {}, facts, in_common, {})
+def compared(*traces, left_out=(), facts=NOTHING, in_common=0, in_some=0) -> Comparison:
+    return Comparison(traces, left_out, NOTHING, {}, facts, in_common, in_some, {})
 
 
 @pytest.mark.parametrize(
@@ -132,21 +132,29 @@ def test_difference():
 
 
 @pytest.mark.parametrize(
-    ("sections", "in_common", "text"),
+    ("sections", "in_common", "in_some", "text"),
     [
         (
             "s",
             1,
+            0,
             "1 recorded fact {} differs, in s; 1 is the same. Identifiers and addresses, ",
         ),
-        ("sts", 2, "3 recorded facts {} differ, in s and t; 2 are the same."),
-        ("", 1, "1 recorded fact {} is the same in all traces."),
-        ("", 0, "No facts {} were recorded."),
+        (
+            "sts",
+            2,
+            9,
+            "3 recorded facts {} differ, in s and t; 2 are the same. 9 facts are missing in ",
+        ),
+        ("", 1, 0, "1 recorded fact {} is the same in all traces."),
+        ("", 0, 0, "No facts {} were recorded."),
+        ("", 0, 1, "No facts {} were recorded in all traces. 1 fact is missing in some of "),
     ],
 )
-def test_facts(sections, in_common, text):
+def test_facts(sections, in_common, in_some, text):
     rows = pl.DataFrame({"section": list(sections)})
-    facts = compared(facts=Listing("", "", rows, len(sections)), in_common=in_common)
+    listing = Listing("", "", rows, len(sections))
+    facts = compared(facts=listing, in_common=in_common, in_some=in_some)
 
     expected = text.format("about software, machines and settings")
     assert plain(sentences.facts(facts)).startswith(expected)

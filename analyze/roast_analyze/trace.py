@@ -223,7 +223,7 @@ class Trace(Session):
             Numbers of workers, and of threads per worker.
         chunk_sizes : int, 'auto' or sequence of these
             Events per chunk of a coffea Runner; ``"auto"`` is the recommendation of the view
-            ``chunk_costs``.
+            ``chunk_costs``. If it has none, a row without a prediction has a note.
         without : str or sequence of str
             What to remove: ``stragglers``, ``failures``, ``transfers``, ``scheduler`` or
             ``client-gaps``; several joined by ``+`` are removed together.

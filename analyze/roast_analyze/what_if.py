@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
@@ -43,6 +43,11 @@ _MAX_SIMULATIONS: Final = 9
 _MAX_WORKERS: Final = 10_000
 _MAX_THREADS: Final = 1_000
 _MAX_CHUNKS: Final = 1_000_000
+
+_NO_RECOMMENDATION: Final = (
+    "chunk size auto: no size can be recommended from this trace; the note of the view "
+    "chunk_costs has the reason"
+)
 
 #: Columns of :func:`predict`.
 COLUMNS: Final = pl.Schema(
@@ -88,7 +93,7 @@ def predict(
         for value in values:
             if not 1 <= value <= most:
                 raise TraceError(f"invalid number of {what} {value}: use 1 to {most:,}")
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for trace_id, recorded in recorded_runs(trace).items():
         wall_seconds = recorded.wall_seconds
         replay_seconds = simulate(recorded.plan).wall_seconds
@@ -111,20 +116,21 @@ def predict(
         counts = workers
         if not (workers or threads or chunk_sizes or without):
             counts = sorted({max(len(slots) * factor // 4, 1) for factor in (1, 2, 4, 8, 16)})
-        sizes: list[int | None] = []
+        sizes: list[int] = []
+        not_predicted: list[tuple[Any, ...]] = []
         for size in chunk_sizes:
             if not recorded.chunks:
                 raise TraceError("no coffea chunks in the trace: leave out the chunk size")
-            sizes.append(recorded.recommended_events if size == "auto" else size)
-            if sizes[-1] is None:
-                raise TraceError(
-                    "no chunk size can be recommended from this trace: use a number instead of "
-                    "auto; the note of the view chunk_costs has the reason"
-                )
+            number = recorded.recommended_events if size == "auto" else size
+            if number is None:
+                unknown = {"note": _NO_RECOMMENDATION, "trace_id": trace_id}
+                not_predicted.append(tuple(map(unknown.get, COLUMNS)))
+                continue
+            sizes.append(number)
             events = sum(chunk.events for chunk in recorded.chunks)
             least = max(math.ceil(events / _MAX_CHUNKS), 1)
-            if sizes[-1] < least:
-                raise TraceError(f"invalid chunk size {sizes[-1]}: use {least:,} or more")
+            if number < least:
+                raise TraceError(f"invalid chunk size {number}: use {least:,} or more")
         recorded_threads = {worker.nthreads for worker in recorded.plan.workers}
         # The recorded number is the recorded run, with the departures of its workers.
         scenarios = [
@@ -132,7 +138,7 @@ def predict(
             for parts in product(
                 [None if count == len(slots) else count for count in counts] or [None],
                 [None if {n} == recorded_threads else n for n in threads] or [None],
-                sizes or [None],
+                sizes if chunk_sizes else [None],
                 removed or [()],
             )
         ]
@@ -165,6 +171,7 @@ def predict(
                     trace_id,
                 )
             )
+        rows += not_predicted
     return pl.DataFrame(rows, schema=COLUMNS, orient="row")
 
 

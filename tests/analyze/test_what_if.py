@@ -340,6 +340,33 @@ def test_chunk_sizes_of_a_sample():
     assert usual["critical_path_seconds"] < large["critical_path_seconds"]
 
 
+def test_other_chunk_sizes_are_predicted_where_none_can_be_recommended(
+    open_trace, worker, task, chunk, run
+):
+    # From chunks of one size, the fixed cost of a chunk is not known.
+    records = [worker("w1")]
+    for n in range(4):
+        key, t = f"a-{n}", 20.0 * n
+        entries = {"entry_start": 100 * n, "entry_stop": 100 * n + 100}
+        records += [task(key), *run(key, t, t + 20.0)]
+        records.append(chunk(key, dataset="d", filename="f", **entries))
+    trace = open_trace(*records, stop_t=80.0)
+
+    recorded, larger, auto = trace.what_if(chunk_sizes=["auto", 200]).iter_rows(named=True)
+
+    assert (recorded["chunk_size"], larger["chunk_size"], auto["chunk_size"]) == (
+        None,
+        200,
+        None,
+    )
+    assert recorded["wall_seconds"] == pytest.approx(80.0)
+    assert larger["wall_seconds"] is not None
+    assert auto["wall_seconds"] is None
+    assert auto["note"].startswith(
+        "chunk size auto: no size can be recommended from this trace"
+    )
+
+
 def test_chunk_sizes_are_limited(monkeypatch):
     monkeypatch.setattr(what_if, "_MAX_CHUNKS", 100)
     with Trace(SAMPLES / "coffea.jsonl.zst") as trace:

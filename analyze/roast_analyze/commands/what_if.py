@@ -6,9 +6,9 @@ is the column replay_error; above 10 %, the predictions should not be used, and 
 the assumption that is probably wrong. Without options, other numbers of workers are predicted.
 
 Dask's choice between equal workers is arbitrary. Small runs are simulated several times with
-random choices: wall_seconds is the median, and range is from the shortest to the longest. If
-the recorded wall time is outside of the range of the first row, placement_error is the
-difference from it.
+random choices: wall_seconds is the median, and range is from the shortest to the longest. The
+range of the first row is that of simulations with other placements than the recorded one. If
+the recorded wall time is outside of it, placement_error is the difference from it.
 
 Several values are separated by commas, and every combination of the options is a row. --without
 removes stragglers (attempts of twice the usual duration), failures (failed attempts and lost
@@ -96,11 +96,17 @@ def run(options: argparse.Namespace) -> None:
             pl.format("{} %", (100 * pl.col(name)).round(1)).alias(name)
             for name in ("change", "replay_error", "placement_error")
         ]
+        # The replay is one simulation, and can be outside of the range.
+        others = pl.when(pl.col("trace_id").is_first_distinct()).then(
+            pl.lit(" (other placements)")
+        )
         walls = [pl.col(f"wall_seconds_{end}").round(2) for end in ("min", "max")]
         # Nulls leave out a column without values.
         frame = (
             frame.with_columns(
-                pl.when(walls[0] < walls[1]).then(pl.format("{}–{}", *walls)).alias("range"),
+                pl.when(walls[0] < walls[1])
+                .then(pl.format("{}–{}{}", *walls, others.otherwise(pl.lit(""))))
+                .alias("range"),
                 pl.when(pl.col("placement_error").abs() >= _MIN_ERROR).then("placement_error"),
             )
             .with_columns(pl.col("^.*_seconds$").round(2), *percents)

@@ -46,6 +46,28 @@ workers  threads  wall_seconds  core_seconds  change  critical_path  total_work 
     ]  # fmt: skip
 
 
+def test_the_range_of_the_replay_is_of_other_placements(
+    analyze, write_trace, task, run, worker
+):
+    # The long task began last. In other orders, the run takes 5 s or 6 s.
+    path = write_trace(
+        *(worker("w0"), worker("w1")),
+        *(task(key) for key in "abc"),
+        task("sum", dependencies=["a", "b", "c"]),
+        *run("a", 0.0, 1.0, worker="w0"),
+        *run("b", 0.0, 2.0, worker="w1"),
+        *run("c", 1.0, 5.0, worker="w0"),
+        *run("sum", 5.0, 6.0, worker="w0"),
+        stop_t=6.0,
+    )
+
+    _, out, _ = analyze("what-if", path, "--workers", "1")
+
+    _, _, replay, scenario = out.splitlines()
+    assert "5.0–6.0 (other placements)" in replay
+    assert "placements" not in scenario
+
+
 def test_a_slow_task_without_stragglers(analyze, write):
     path = write(51.0, w1=[(n, n + 1) for n in range(11)] + [(11, 51)])
 

@@ -58,6 +58,13 @@ def library(trace: object, *queries: str) -> list[Answer]:
         return [Answer.of(connection.sql(query)) for query in queries]
 
 
+def test_the_guide_names_the_views_that_only_python_computes():
+    guide = (ROOT / "docs" / "how-to" / "export.md").read_text("utf-8")
+    paragraph = guide.split("## Plain DuckDB")[1].split("\n```")[0]
+
+    assert {*re.findall(r"`([a-z_]+)`", paragraph)} == set(computed_view_names())
+
+
 @pytest.fixture
 def shell(tmp_path):
     """Return the answers of the shell, which copies them to files."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import dask
 import pytest
 import zstandard
 
@@ -20,6 +21,10 @@ from chromium import launched
 
 # Without this, child processes ignore SIGINT if a shell starts pytest in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Workers of clusters are forked from a process that has imported distributed, as in its own
+# tests: a worker starts in a fifth of the CPU time. Older versions read the setting on import.
+dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -85,8 +85,11 @@ def test_every_process_is_described(facts):
         packages = dict(of("packages", facts)[value["packages"]])
         assert packages["dask"] == dask.__version__
         differing = of("configuration", facts)[value["configuration"]]
-        # Older versions of Dask change this list themselves.
-        changed = {"distributed.scheduler.http.routes"}
+        # Older versions of Dask change this list themselves; the tests set the method.
+        changed = {
+            "distributed.scheduler.http.routes",
+            "distributed.worker.multiprocessing-method",
+        }
         if "dask_awkward" in sys.modules:  # imported by another test; it configures Dask
             changed.add("distributed.scheduler.allowed-imports")
             changed |= {name for name in differing if name.startswith("awkward.")}

@@ -26,6 +26,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # tests: a worker starts in a fifth of the CPU time. Older versions read the setting on import.
 dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"})
 
+# For formats of addresses, which no test checks, jsonschema would compile grammars for 3 s.
+sys.modules["rfc3987_syntax"] = None
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):

@@ -16,6 +16,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := help
 # If another environment is activated, IPython adds its packages to sys.path.
 unexport VIRTUAL_ENV
+# Without byte code, pytest rewrites all tests again, and each process compiles its modules.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-store illnesses dask-suite wheel-matrix clean
 

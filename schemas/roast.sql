@@ -1647,6 +1647,14 @@ CREATE OR REPLACE MACRO _error_cause(exception) AS CASE
     ELSE exception
 END;
 
+-- Type of an exception from its text, such as KeyError, with the module if the text contains it. The
+-- text of errors of zlib and struct is only error('…').
+CREATE OR REPLACE MACRO _exception_type(exception) AS CASE
+    WHEN regexp_matches(exception, '^\s*error\(["'']Error -?\d+ while ') THEN 'zlib.error'
+    WHEN regexp_matches(exception, '^\s*error\(["''](un)?pack') THEN 'struct.error'
+    ELSE nullif(regexp_extract(exception, '^\s*([\w.]*\w)', 1), '')
+END;
+
 -- File that a coffea task reads, its number of entries included. Tasks that read several files
 -- (dask-awkward) have none.
 CREATE OR REPLACE TABLE _task_files AS
@@ -6085,7 +6093,11 @@ COMMENT ON COLUMN pauses.seconds IS 'Duration.';
 COMMENT ON COLUMN pauses.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW failures AS
-SELECT * EXCLUDE (trace_id), _error_cause(exception) AS cause, trace_id
+SELECT
+    * EXCLUDE (trace_id),
+    _error_cause(exception) AS cause,
+    _exception_type(_error_cause(exception)) AS exception_type,
+    trace_id
 FROM (
     SELECT
         run.end_t AS t,
@@ -6195,6 +6207,7 @@ COMMENT ON COLUMN failures.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN failures.traceback IS 'Traceback text.';
 COMMENT ON COLUMN failures.detail IS 'Further information: why a worker left and what was lost with it, why Dask gave up on a task, which entries were skipped. A nanny that kills its worker for memory is recorded with distributed 2024.4.2 and later.';
 COMMENT ON COLUMN failures.cause IS 'Text of the error that caused the exception, if coffea quotes it (Failed processing file: …); otherwise the exception.';
+COMMENT ON COLUMN failures.exception_type IS 'Type of the cause, with its module if that is known: KeyError, zlib.error.';
 COMMENT ON COLUMN failures.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE MACRO stragglers_by(min_relative_duration) AS TABLE

@@ -63,7 +63,11 @@ def failures(recording: Recording) -> list[Row]:
         for process in processes(recording)
         if process.is_lost and not _was_needless(process, last_t)
     ]
-    return [row | {"cause": cause(row["exception"])} for row in rows]
+    return [
+        row | {"cause": text, "exception_type": exception_type(text)}
+        for row in rows
+        for text in [cause(row["exception"])]
+    ]
 
 
 def cause(text: str | None) -> str | None:
@@ -77,6 +81,16 @@ def cause(text: str | None) -> str | None:
     for ending in (")", '"', "'", "."):
         quote = quote.removesuffix(ending)
     return re.sub(r"\\([\\'])", r"\1", quote)
+
+
+def exception_type(text: str | None) -> str | None:
+    """Return the type that an exception's text begins with, and the module of an ``error``."""
+    name, _, message = (text or "").strip().partition("(")
+    if name == "error":
+        for module, beginnings in (("zlib", "Error "), ("struct", ("pack", "unpack"))):
+            if message[1:].startswith(beginnings):
+                return f"{module}.error"
+    return re.split(r"[^\w.]", name)[0].rstrip(".") or None
 
 
 def _was_needless(process: Process, last_t: float) -> bool:

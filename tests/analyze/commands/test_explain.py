@@ -41,7 +41,7 @@ def test_a_run(analyze, failed, healthy):
 def test_one_finding(analyze, failed, healthy):
     text = analyze("explain", failed, "retries")[1]
     assert "min_attempts = 1" in text
-    assert "FROM task_runs" in text
+    assert "FROM failures" in text
     assert "a-1" in text.splitlines()[-1]
     text = analyze("explain", healthy, "retries")[1]
     assert text.endswith("This run has no such finding.\n")

@@ -2,32 +2,53 @@
 -- The compute time of a failed attempt is lost, and its task ends later. The saving is at least the
 -- lost time divided among all threads; at most, the run also waited for the last tasks that were
 -- retried. If tasks failed for good, the result is incomplete, and without the error the run would
--- take longer: there is no saving. Tasks that lost their workers belong to rule killed-workers.
+-- take longer: there is no saving. A file or dataset is named if nearly all failed attempts are in it.
+-- Errors of decompression mean that a file is probably damaged, unless a later attempt succeeds.
+-- Tasks that lost their workers belong to rule killed-workers.
 -- Records: transition
 -- Source: Spark's Dr. Elephant, "job with failed tasks"; recorded outcomes of attempts
 -- Documentation: https://distributed.dask.org/en/stable/resilience.html
 -- $min_attempts = 1: number of failed attempts
+-- $min_place_share = 0.9: share of the failed attempts that are in one file or dataset if it is named
 -- $max_words = 16: words of the first error that are quoted
 -- $max_characters = 300: their length
-WITH attempts AS (
+WITH chunks_of_attempts AS (
     SELECT
-        trace_id,
-        key,
-        prefix,
-        outcome,
-        compute_seconds,
-        trim(regexp_replace(_error_cause(exception), '\s+', ' ', 'g')) AS error,
-        coalesce(
-            nullif(regexp_extract(error, '^(?:\w+\.)*(\w+)', 1), ''), 'unknown exception'
-        ) AS exception_type,
-        end_t
-    FROM task_runs
-    WHERE outcome IN ('retried', 'erred') AND NOT starts_with(coalesce(exception, ''), 'KilledWorker')
+        seq,
+        any_value(dataset) AS dataset,
+        any_value(treename) AS treename,
+        min(entry_start) AS entry_start,
+        max(entry_stop) AS entry_stop
+    FROM _chunks
+    GROUP BY seq
 ),
--- A client can compute a task again that failed.
+attempts AS (
+    SELECT
+        run.trace_id,
+        run.seq,
+        key,
+        run.prefix,
+        run.outcome,
+        run.compute_seconds,
+        run.end_t,
+        trim(regexp_replace(_error_cause(run.exception), '\s+', ' ', 'g')) AS error,
+        coalesce(_exception_type(error), 'unknown exception') AS exception_type,
+        -- Null unless the task reads one file.
+        file.filename,
+        chunk.dataset,
+        chunk.treename,
+        chunk.entry_start,
+        chunk.entry_stop
+    FROM _task_runs AS run
+    LEFT JOIN _task_files AS file USING (trace_id, key)
+    LEFT JOIN chunks_of_attempts AS chunk USING (seq)
+    WHERE run.outcome IN ('retried', 'erred')
+        AND NOT starts_with(coalesce(run.exception, ''), 'KilledWorker')
+),
+-- A later attempt succeeds, or the client computes a task again that failed.
 recovered AS (
     SELECT failed.trace_id, failed.key
-    FROM (SELECT trace_id, key, end_t FROM attempts WHERE outcome = 'erred') AS failed
+    FROM attempts AS failed
     INNER JOIN _task_runs AS run
         ON failed.trace_id = run.trace_id
         AND failed.key = run.key
@@ -44,6 +65,11 @@ failed AS (
             outcome = 'erred' AND (trace_id, key) NOT IN (SELECT (trace_id, key) FROM recovered)
         ) AS failed_keys,
         count(*) FILTER (outcome = 'retried') AS retried,
+        count(*) FILTER ((trace_id, key) IN (SELECT (trace_id, key) FROM recovered)) = 0
+            AND bool_and(
+                regexp_matches(exception_type, '(zlib\.e|LZMAE|DecompressionE|DeserializationE)rror$')
+                OR contains(error, 'not a ROOT file')
+            ) AS is_damage,
         CASE WHEN count(DISTINCT prefix) > 1 THEN 'such as ' ELSE '' END || mode(prefix) AS prefix,
         arg_min(error, end_t) AS first_error,
         array_to_string(string_split(first_error, ' ')[:$max_words::BIGINT], ' ')[:$max_characters::BIGINT]
@@ -53,6 +79,95 @@ failed AS (
     FROM attempts
     GROUP BY ALL
     HAVING count(*) >= $min_attempts
+),
+-- The file that nearly all failed attempts read, or else their dataset.
+places AS (
+    SELECT
+        trace_id,
+        exception_type,
+        dataset,
+        filename,
+        count(*) AS attempts,
+        any_value(treename) AS treename,
+        min(entry_start) AS entry_start,
+        max(entry_stop) AS entry_stop
+    FROM (
+        SELECT *, count(*) OVER (PARTITION BY trace_id, exception_type) AS all_attempts FROM attempts
+    )
+    WHERE filename IS NOT NULL
+    GROUP BY GROUPING SETS (
+        (trace_id, exception_type, dataset, filename), (trace_id, exception_type, dataset)
+    )
+    HAVING count(*) >= $min_place_share * any_value(all_attempts)
+    QUALIFY row_number() OVER (
+        PARTITION BY trace_id, exception_type ORDER BY filename IS NULL, count(*) DESC
+    ) = 1
+),
+other_chunks AS (
+    SELECT
+        trace_id,
+        exception_type,
+        count(*) FILTER (is_done) AS succeeded,
+        count(*) FILTER (NOT is_done AND has_failed) AS failed
+    FROM (
+        SELECT
+            place.trace_id,
+            place.exception_type,
+            bool_or(chunk.outcome = 'memory') AS is_done,
+            bool_or(chunk.exception IS NOT NULL) AS has_failed
+        FROM places AS place
+        INNER JOIN _chunks AS chunk
+            ON place.trace_id = chunk.trace_id
+            AND coalesce(
+                place.filename = chunk.filename, place.dataset IS NOT DISTINCT FROM chunk.dataset
+            )
+        LEFT JOIN attempts AS attempt
+            ON chunk.seq = attempt.seq AND place.exception_type = attempt.exception_type
+        GROUP BY
+            place.trace_id, place.exception_type, chunk.filename, chunk.treename, chunk.entry_start
+        HAVING count(attempt.seq) = 0
+    )
+    GROUP BY ALL
+),
+described AS (
+    SELECT
+        failed.*,
+        place.filename,
+        CASE
+            WHEN place.attempts = 1 THEN ' It was'
+            WHEN place.attempts = failed.attempts THEN format(' All {} failed attempts were', place.attempts)
+            ELSE format(' {} of the {} failed attempts were', place.attempts, failed.attempts)
+        END || coalesce(
+            ' in ' || parse_filename(place.filename) || coalesce(
+                ' (' || nullif(concat_ws(
+                    ', ',
+                    'tree ' || place.treename,
+                    format('entries {:,} to {:,}', place.entry_start, place.entry_stop),
+                    'dataset ' || place.dataset
+                ), '') || ')',
+                ''
+            ),
+            ' in dataset ' || place.dataset
+        ) || coalesce(
+            format(
+                '. {} of its other chunks succeeded{}.',
+                CASE other.succeeded WHEN 0 THEN 'None' ELSE other.succeeded::VARCHAR END,
+                CASE other.failed WHEN 0 THEN '' ELSE format(', {} failed', other.failed) END
+            ),
+            '. No other chunk of it was processed.'
+        ) AS place
+    FROM failed
+    LEFT JOIN places AS place
+        ON failed.trace_id = place.trace_id
+        AND failed.exception_type = place.exception_type
+        -- A dataset is remarkable only beside another one.
+        AND (
+            place.filename IS NOT NULL
+            OR (SELECT count(DISTINCT dataset) FROM _chunks WHERE _chunks.trace_id = failed.trace_id) > 1
+        )
+    LEFT JOIN other_chunks AS other
+        ON failed.trace_id = other.trace_id
+        AND failed.exception_type = other.exception_type
 ),
 tail AS (
     SELECT trace_id, sum(seconds) AS idle_seconds
@@ -83,6 +198,7 @@ SELECT
                 coalesce(' (' || prefix || ')', ''), exception_type, seconds
             )
         END,
+        place,
         ' The error: ' || nullif(error, exception_type)
         || CASE WHEN error = first_error THEN '' ELSE ' …' END
     ) AS sentence,
@@ -94,18 +210,22 @@ SELECT
                 + least(longest_seconds, coalesce(idle_seconds, 0) / mean_nthreads)
     END AS wall_seconds_max,
     CASE
+        WHEN is_damage AND filename IS NOT NULL
+            THEN format('{} is probably damaged: check it, or copy it again.', filename)
+        WHEN is_damage
+            THEN 'The files that these tasks read are probably damaged: check them, or copy them again.'
         WHEN failed_keys = 0 AND retried > 0 THEN format(
             'Find the cause of {}. Repeat only the operation that fails, inside of the task, not the whole task.',
             exception_type
         )
-        ELSE format('Find the cause of {}.', exception_type)
+        ELSE format('Find the cause of {}{}.', exception_type, coalesce(' in ' || filename, ''))
     END AS change,
-    format(
-        'SELECT key, attempt, worker, compute_seconds, exception FROM task_runs'
-        ' WHERE outcome IN (''retried'', ''erred'') AND exception LIKE ''%{}%''',
-        CASE exception_type WHEN 'unknown exception' THEN '' ELSE replace(exception_type, '''', '''''') END
-    ) AS evidence,
+    'SELECT filename, entry_start, entry_stop, key, attempt, failures.worker, cause'
+    ' FROM failures LEFT JOIN chunks USING (trace_id, key, attempt)'
+    ' WHERE what IN (''task erred'', ''attempt retried'') AND exception_type '
+    || CASE exception_type WHEN 'unknown exception' THEN 'IS NULL' ELSE '= ''' || exception_type || '''' END
+        AS evidence,
     trace_id
-FROM failed
+FROM described
 INNER JOIN _run_size USING (trace_id)
 LEFT JOIN tail USING (trace_id);

@@ -1,6 +1,10 @@
--- Needs: _chunks, _error_cause, _task_runs, _unread_files, _worker_removals
+-- Needs: _chunks, _error_cause, _exception_type, _task_runs, _unread_files, _worker_removals
 CREATE VIEW failures AS
-SELECT * EXCLUDE (trace_id), _error_cause(exception) AS cause, trace_id
+SELECT
+    * EXCLUDE (trace_id),
+    _error_cause(exception) AS cause,
+    _exception_type(_error_cause(exception)) AS exception_type,
+    trace_id
 FROM (
     SELECT
         run.end_t AS t,
@@ -110,4 +114,5 @@ COMMENT ON COLUMN failures.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN failures.traceback IS 'Traceback text.';
 COMMENT ON COLUMN failures.detail IS 'Further information: why a worker left and what was lost with it, why Dask gave up on a task, which entries were skipped. A nanny that kills its worker for memory is recorded with distributed 2024.4.2 and later.';
 COMMENT ON COLUMN failures.cause IS 'Text of the error that caused the exception, if coffea quotes it (Failed processing file: …); otherwise the exception.';
+COMMENT ON COLUMN failures.exception_type IS 'Type of the cause, with its module if that is known: KeyError, zlib.error.';
 COMMENT ON COLUMN failures.trace_id IS 'ID of the trace.';

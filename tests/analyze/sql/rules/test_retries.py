@@ -80,3 +80,74 @@ def test_tasks_of_several_prefixes(apply, worker, task, run):
     [(sentence,)] = apply("retries", *records, columns="sentence")
 
     assert sentence.startswith("3 tasks (such as fit) failed for good with ValueError: ")
+
+
+@pytest.fixture
+def attempts(worker, task, chunk, run):
+    """Return the records of attempts at chunks: file, first entry, outcome and exception."""
+
+    def attempts(*rows: tuple[str, int, str, str | None]) -> list[dict]:
+        records = [worker("w1")]
+        for number, (file, entry_start, outcome, exception) in enumerate(rows):
+            key, begin = f"Dijet-{file}-{entry_start}", 2.0 * number
+            about = {"dataset": file[:2], "filename": f"/d/{file}", "treename": "Events"}
+            records += [
+                task(key),
+                chunk(key, **about, entry_start=entry_start, entry_stop=entry_start + 1000),
+                *run(key, begin, begin + 1.0, outcome=outcome, exception=exception),
+            ]
+        return records
+
+    return attempts
+
+
+ZLIB = "error('Error -3 while decompressing data: invalid code')"
+
+
+def test_a_file_that_is_probably_damaged(apply, attempts, open_trace):
+    records = attempts(
+        ("DY1.root", 0, "memory", None),
+        ("DY2.root", 0, "memory", None),
+        ("DY2.root", 1000, "retried", ZLIB),
+        ("DY2.root", 1000, "erred", ZLIB),
+        ("DY2.root", 2000, "retried", ZLIB),
+        ("DY2.root", 3000, "retried", "OSError('an error of the network')"),
+    )
+    columns = "entity, sentence, change, evidence"
+    found = {row[0]: row[1:] for row in apply("retries", *records, columns=columns)}
+    sentence, change, evidence = found["zlib.error"]
+
+    assert (
+        " All 3 failed attempts were in DY2.root (tree Events, entries 1,000 to 3,000, "
+        "dataset DY). 1 of its other chunks succeeded, 1 failed. The error: error('Error -3"
+    ) in sentence
+    assert change == "/d/DY2.root is probably damaged: check it, or copy it again."
+    assert open_trace(*records).rows(
+        f"SELECT entry_start, attempt FROM ({evidence}) ORDER BY ALL"
+    ) == [(1000, 1), (1000, 2), (2000, 1)]
+
+
+def test_a_file_that_can_be_read_later_is_not_damaged(apply, attempts):
+    records = attempts(("DY.root", 0, "retried", ZLIB), ("DY.root", 0, "memory", None))
+
+    [(sentence, change)] = apply("retries", *records, columns="sentence, change")
+    assert " It was in DY.root (tree Events, entries 0 to 1,000, dataset DY). " in sentence
+    assert change.startswith("Find the cause of zlib.error. Repeat only the operation")
+
+
+@pytest.mark.parametrize(
+    ("files", "place"),
+    [
+        (["DY1", *["DY2"] * 19], "19 of the 20 failed attempts were in DY2.root (tree "),
+        (["DY1", "DY2", "DY3"], "All 3 failed attempts were in dataset DY. 1 of its other "),
+        (["DY1", "TT1", "TT2"], None),
+    ],
+)
+def test_the_place_of_nearly_all_failed_attempts(apply, attempts, files, place):
+    rows = [
+        (f"{file}.root", 1000 * n, "erred", "KeyError('pt')") for n, file in enumerate(files)
+    ]
+    others = [(f"{file}.root", 0, "memory", None) for file in ("DY9", "TT9")]
+
+    [(sentence,)] = apply("retries", *attempts(*rows, *others), columns="sentence")
+    assert (place in sentence) if place else ("were in" not in sentence)

@@ -154,3 +154,19 @@ def test_cause_of_an_exception_of_coffea(rows, run):
     assert rows("SELECT cause FROM failures ORDER BY key", *erred) == [
         (cause or repr(error),) for error, cause in CAUSES.items()
     ]
+
+
+@pytest.mark.parametrize(
+    ("exception", "name"),
+    [
+        ("KeyError('pt')", "KeyError"),
+        ("uproot.exceptions.KeyInFileError: x", "uproot.exceptions.KeyInFileError"),
+        ("error('Error -5 while decompressing data')", "zlib.error"),
+        ("error('unpack requires a buffer of 4 bytes')", "struct.error"),
+        ("error('else')", "error"),
+        (None, None),
+    ],
+)
+def test_type_of_an_exception(rows, run, exception, name):
+    erred = run("a", 1.0, 2.0, outcome="erred", exception=exception)
+    assert rows("SELECT exception_type FROM failures", *erred) == [(name,)]

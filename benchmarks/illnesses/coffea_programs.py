@@ -387,6 +387,28 @@ def one_merge_of_chunks(run: Run) -> None:
         analyze(client, fileset, Merging(), executor={"treereduction": fan_in})
 
 
+@dataclass
+class FineBins(Analysis):
+    """Return a histogram of `bins` bins."""
+
+    bins: int = 100
+
+    def process(self, events: Any) -> dict:
+        found = super().process(events)
+        fine = hist.Hist.new.Reg(self.bins, 0, 300, name="pt").Weight()
+        fine.fill(pt=ak.flatten(events.Jet.pt))
+        return {**found, "fine": fine}
+
+
+@illness(cause("merging"))
+def merging_of_chunks(run: Run) -> None:
+    """64 chunks return a histogram of 4 million bins instead of 100, merged four at a time."""
+    fileset = write_fileset(run.data / "files")
+    with run.recorded(prepare=warm_up) as client:
+        analysis = FineBins(bins=4_000_000 if run.ill else 100)
+        analyze(client, fileset, analysis, executor={"treereduction": 4})
+
+
 @illness(cause("client-gaps"))
 def client_gaps_of_chunks(run: Run) -> None:
     """Three analyses in a row; the client draws figures for 3 s between them."""

@@ -158,4 +158,4 @@ def finding_lines(finding: Finding, *, detailed: bool = False) -> Iterator[Rende
             lines.append(f"Saving {finding.saving_range}.{note}")
         lines.append(f"{cost}Confidence: {finding.confidence}. Rule: {finding.id}")
     for line in lines:
-        yield Padding(cell(line), (0, 0, 0, 2))
+        yield Padding(cell(line, limit=1000), (0, 0, 0, 2))

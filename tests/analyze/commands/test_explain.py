@@ -38,6 +38,14 @@ def test_a_run(analyze, failed, healthy):
     assert analyze("explain", healthy)[1].startswith("No change was found that could save 1 %")
 
 
+def test_a_long_sentence_is_whole(analyze, write_trace, worker, task, run):
+    words = [f"{number:018}" for number in range(15)]
+    erred = run("a-1", 0.0, 9.0, outcome="erred", exception=f"ValueError: {' '.join(words)}")
+    path = write_trace(worker("w1"), task("a-1"), *erred, stop_t=10)
+
+    assert set(words) <= set(analyze("explain", path)[1].split())
+
+
 def test_one_finding(analyze, failed, healthy):
     text = analyze("explain", failed, "retries")[1]
     assert "min_attempts = 1" in text

@@ -4,11 +4,11 @@
 -- Until the nanny has started another worker, its threads are missing, and other workers wait. A kill
 -- by a nanny is recorded, and a worker that closes, as after a signal, reports the reason. A worker
 -- that the kernel or the batch system killed, or that crashed, is lost for an unknown reason. Workers
--- that closed after the last task are not counted.
+-- that closed after the last task are not counted. The memory of a worker when it was killed is less than
+-- it needs; how much it needs is not recorded.
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $max_names = 3: workers that are named
--- $memory_factor = 1.5: recommended memory relative to the limit at which a worker was killed
 WITH last_tasks AS (
     SELECT trace_id, max(end_t) AS end_t
     FROM _task_runs
@@ -75,7 +75,8 @@ deaths AS (
         count(*) FILTER (what = 'restarted on request') AS restarts,
         array_to_string(list_sort(list(DISTINCT name)), ', ') AS names,
         count(DISTINCT name) AS named_workers,
-        max(memory_limit_bytes) AS limit_bytes,
+        max(memory_limit_bytes) FILTER (kill IS NOT NULL) AS limit_bytes,
+        max(nthreads) AS nthreads,
         coalesce(sum(nthreads * missing_seconds), 0) AS missing_seconds
     FROM replaced
     GROUP BY trace_id
@@ -102,7 +103,8 @@ SELECT
         WHEN given_up.prefix IS NOT NULL AND named_workers > 1 THEN given_up.prefix
         WHEN named_workers <= $max_names THEN names
     END AS entity,
-    'high' AS confidence,
+    -- How much memory would suffice is not known.
+    CASE WHEN kills > 0 THEN 'medium' ELSE 'high' END AS confidence,
     concat(
         upper(text[1]), text[2:],
         format(
@@ -118,17 +120,54 @@ SELECT
                     ' Dask gave up on {} tasks, such as {}, whose workers were lost each time.',
                     given_up.tasks, given_up."key"
                 )
-        END
+        END,
+        format(
+            ' {} {}{}.',
+            CASE fatal.workers
+                WHEN 1 THEN 'The killed worker had'
+                ELSE format('Each of the {} killed or lost workers had', fatal.workers)
+            END,
+            CASE
+                WHEN fatal.key IS NULL THEN 'a chunk of '
+                WHEN fatal.workers = 1 THEN 'one chunk: '
+                ELSE 'the same chunk: '
+            END || parse_filename(fatal.filename),
+            ' (' || concat_ws(
+                ', ',
+                'tree ' || fatal.treename,
+                format('entries {:,} to {:,}', fatal.entry_start, fatal.entry_stop),
+                'dataset ' || fatal.dataset
+            ) || ')'
+        )
     ) AS sentence,
     seconds AS core_seconds,
     0.6 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
     -- Other workers wait for lost results.
     least(seconds, run.stop_t - run.start_t) AS wall_seconds_max,
     CASE
-        WHEN kills > 0 AND limit_bytes IS NOT NULL
-            THEN format(
-                'Give each worker about {} of memory (now {}), or use fewer threads per worker or smaller chunks.',
-                _byte_size($memory_factor * limit_bytes), _byte_size(limit_bytes)
+        WHEN kills > 0
+            THEN concat(
+                CASE
+                    WHEN fatal.workers > 1 AND fatal.key IS NOT NULL
+                        THEN format(
+                            'Find out why this chunk of {} needs so much memory, or use smaller chunks. ',
+                            fatal.filename
+                        )
+                    WHEN fatal.workers > 1
+                        THEN format(
+                            'Find out why events of {} need so much memory, or use smaller chunks. ',
+                            fatal.filename
+                        )
+                    WHEN nthreads > 1 THEN 'Use smaller chunks, or fewer threads per worker. '
+                    ELSE 'Use smaller chunks. '
+                END,
+                coalesce(
+                    format(
+                        'Or give each worker more than {} of memory; how much more is not known.',
+                        _byte_size(limit_bytes)
+                    ),
+                    'Or give each worker more memory.'
+                )
             )
         WHEN given_up.tasks > 0
             THEN format(
@@ -147,4 +186,5 @@ SELECT
 FROM costs
 INNER JOIN what_happened USING (trace_id)
 INNER JOIN _cluster_size AS run USING (trace_id)
-LEFT JOIN given_up USING (trace_id);
+LEFT JOIN given_up USING (trace_id)
+LEFT JOIN _fatal_chunks AS fatal USING (trace_id);

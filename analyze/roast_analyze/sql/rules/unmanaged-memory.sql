@@ -1,15 +1,47 @@
 -- High unmanaged memory.
 -- Caches, leaks, fragmentation and data of running tasks are not results, so that Dask can neither
 -- spill nor move them. The cost is that of the consequences: workers that are paused or killed, or
--- that spill results that would otherwise fit into their memory.
+-- that spill results that would otherwise fit into their memory. Workers that were killed because of one
+-- chunk, or of the tasks that they ran last, belong to rule killed-workers.
 -- Records: worker_sample
 -- Source: process memory minus managed results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
 -- $min_share = 0.4: unmanaged memory relative to the memory limit
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
-WITH peaks AS (
+WITH kills AS (
+    SELECT trace_id, process, worker, removed_t FROM _worker_removals WHERE kill IS NOT NULL
+),
+last_results AS (
+    SELECT kills.trace_id, kills.process, kills.worker, max(run.end_t) AS end_t
+    FROM kills
+    INNER JOIN _workers AS process USING (trace_id, process)
+    INNER JOIN _task_runs AS run
+        ON kills.trace_id = run.trace_id
+        AND kills.worker = run.worker
+        AND run.outcome = 'memory'
+        AND run.end_t BETWEEN process.from_t AND kills.removed_t
+    GROUP BY ALL
+),
+-- When the last task had ended, there was little unmanaged memory.
+grown AS (
+    SELECT last.process
+    FROM last_results AS last
+    ASOF INNER JOIN raw.worker_sample AS sample
+        ON last.trace_id = sample.trace_id AND last.worker = sample.worker AND last.end_t >= sample.t
+    WHERE sample.metrics.memory - coalesce(sample.metrics.managed_bytes, 0)
+            + coalesce(sample.metrics.spilled_memory, 0) < $min_share * sample.memory_limit
+),
+explained AS (
+    FROM grown
+    UNION
+    SELECT process
+    FROM kills
+    SEMI JOIN (FROM _fatal_chunks WHERE workers > 1) AS fatal USING (trace_id)
+),
+peaks AS (
     SELECT *, stored_bytes < $max_stored_share * limit_bytes AS would_fit
     FROM _worker_memory
+    ANTI JOIN explained USING (process)
     WHERE unmanaged_bytes >= $min_share * limit_bytes
 ),
 spent AS (
@@ -21,9 +53,6 @@ spent AS (
         sum(seconds) FILTER (use = 'disk') AS disk_seconds
     FROM _core_time
     GROUP BY ALL
-),
-kills AS (
-    SELECT trace_id, process FROM _worker_removals WHERE kill IS NOT NULL
 ),
 recomputed AS (
     SELECT trace_id, sum(seconds) AS seconds

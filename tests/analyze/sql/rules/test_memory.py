@@ -144,7 +144,7 @@ def kill(t: float, address: str) -> dict:
 
 def test_worker_killed_for_its_memory(apply, worker, task, run, gone):
     limit = {"memory_limit": 1000 * MB, "name": "A"}
-    [(entity, core_seconds, change)] = apply(
+    [(entity, core_seconds, confidence, change)] = apply(
         "killed-workers",
         worker("w1", **limit),
         task("a-1"),
@@ -153,12 +153,98 @@ def test_worker_killed_for_its_memory(apply, worker, task, run, gone):
         gone("w1", 6.0, "handle-worker-cleanup-1.0"),
         worker("w2", 8.0, **limit),
         *run("a-1", 8.0, 13.0, "w2"),
-        columns="entity, core_seconds, change",
+        columns="entity, core_seconds, confidence, change",
     )
     assert entity == "A"
     # Five seconds of computing, and two without a worker.
     assert core_seconds == pytest.approx(7.0)
-    assert change.startswith("Give each worker about 1.4 GiB of memory (now 954 MiB)")
+    assert confidence == "medium"
+    assert change == (
+        "Use smaller chunks. Or give each worker more than 954 MiB of memory; "
+        "how much more is not known."
+    )
+
+
+@pytest.fixture
+def deaths(worker, task, chunk, run, gone):
+    """Return the records of workers that are killed with chunks: files and first entries."""
+
+    def deaths(*assigned: list[tuple[str, int]]) -> list[dict]:
+        names = {
+            (file, entry): f"Hog-{file}-{entry}" for each in assigned for file, entry in each
+        }
+        names[("ok.root", 0)] = "ok"
+        records = [worker("last"), *run("ok", 70.0, 80.0, "last")]
+        for (file, entry), key in names.items():
+            about = {"dataset": "DY", "filename": f"/d/{file}", "treename": "Events"}
+            entries = {"entry_start": entry, "entry_stop": entry + 1000}
+            records += [task(key), chunk(key, **about, **entries)]
+        for number, chunks in enumerate(assigned):
+            address, t = f"w{number}", 10.0 * number
+            records += [worker(address, t, memory_limit=1000 * MB)]
+            for place in chunks:
+                records += run(names[place], t + 1.0, t + 6.0, address, "lost")
+            records += [
+                kill(t + 6.0, address),
+                gone(address, t + 6.0, "handle-worker-cleanup-1.0"),
+            ]
+        return records
+
+    return deaths
+
+
+@pytest.mark.parametrize(
+    ("assigned", "place"),
+    [
+        (
+            [[("1.root", 0), ("2.root", 0)], [("1.root", 0)]],
+            "had the same chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY).",
+        ),
+        (
+            [[("1.root", 0), ("2.root", 0)], [("1.root", 1000)]],
+            "2 killed or lost workers had a chunk of 1.root (tree Events, dataset DY).",
+        ),
+        (
+            [[("1.root", 0)]],
+            "had one chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY).",
+        ),
+        ([[("1.root", 0)], [("2.root", 0)]], None),
+        ([[("1.root", 0), ("2.root", 0)], [("1.root", 0), ("2.root", 0)]], None),
+    ],
+    ids=["one chunk", "one file", "one worker", "two files", "two chunks"],
+)
+def test_the_chunk_of_killed_workers(apply, deaths, assigned, place):
+    records = deaths(*assigned)
+
+    [(sentence, change)] = apply("killed-workers", *records, columns="sentence, change")
+    if place:
+        assert sentence.endswith(place)
+    else:
+        assert sentence.endswith("missing threads cost 0.0 core-seconds.")
+    assert ("/d/1.root need" in change) == bool(place and len(assigned) > 1)
+    assert "more than 954 MiB of memory; how much more is not known." in change
+
+
+@pytest.mark.parametrize(
+    ("chunks", "before_bytes", "found"),
+    [(["1.root", "2.root"], 500 * MB, True), (["1.root", "2.root"], 300 * MB, False),
+     (["1.root", "1.root"], 500 * MB, False)],
+    ids=["leak", "grown during the last task", "one chunk"],
+)  # fmt: skip
+def test_unmanaged_memory_of_killed_workers(
+    apply, deaths, task, run, sample, chunks, before_bytes, found
+):
+    """Each worker has computed a task when it begins the one with which it is killed."""
+    limit = {"memory_limit": 1000 * MB}
+    records = deaths(*([(file, 0)] for file in chunks))
+    for number in range(len(chunks)):
+        address, t = f"w{number}", 10.0 * number
+        records += [task(f"a-{number}"), *run(f"a-{number}", t, t + 1.0, address)]
+        records += [
+            sample(t + 0.9, address, memory=before_bytes, **limit),
+            sample(t + 5.0, address, memory=900 * MB, **limit),
+        ]
+    assert bool(apply("unmanaged-memory", *records)) == found
 
 
 @pytest.mark.parametrize(("workers", "entity"), [(3, "w1, w2, w3"), (4, None)])

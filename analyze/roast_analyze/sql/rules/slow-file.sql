@@ -1,7 +1,8 @@
 -- File with slow chunks.
 -- Its chunks take longer than those of other files of the dataset, after the effects of chunk size
 -- and worker are removed (column is_slow of view files). If reading explains the difference, the
--- storage of the file is the cause. In a file with few chunks, each chunk, or the input of each,
+-- storage of the file is the cause; if neither reading nor CPU time explains it, the processor waits.
+-- In a file with few chunks, each chunk, or the input of each,
 -- must be much slower than most chunks of other files, on at least two workers. First chunks of
 -- workers are compared only with each other.
 -- Records: chunk
@@ -11,6 +12,7 @@
 -- $min_chunks = 5: chunks that are compared in this way
 -- $few_ratio = 3: time per event of each chunk of a file with fewer, relative to the upper quartile of other files
 -- $min_read_share = 0.5: share of the excess time that reading explains if storage is the cause
+-- $min_wait_share = 0.5: share of the excess time that is neither reading nor CPU time if the processor waits
 WITH io AS (
     SELECT
         trace_id,
@@ -18,6 +20,9 @@ WITH io AS (
         filename,
         treename,
         sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)) / sum(events) AS event_seconds,
+        -- Null unless CPU time and reading are known of all chunks.
+        CASE WHEN count(*) = count(cpu_seconds + read_seconds) THEN sum(cpu_seconds) / sum(events) END
+            AS cpu_event_seconds,
         sum(bytes_read)
             / nullif(sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)), 0) AS rate,
         max(compute_seconds) AS longest_seconds,
@@ -33,6 +38,7 @@ compared AS (
     SELECT
         io.*,
         event_seconds - median(event_seconds) OVER same AS excess_event_seconds,
+        cpu_event_seconds - median(cpu_event_seconds) OVER same AS excess_cpu_event_seconds,
         median(rate) OVER same AS usual_rate,
         warm_event_seconds / median(warm_event_seconds) OVER same AS ratio
     FROM io
@@ -112,7 +118,12 @@ slow AS (
         io.usual_rate,
         io.longest_seconds,
         coalesce(io.excess_event_seconds * file.events > $min_read_share * excess_seconds, false)
-            AS is_read_slowly
+            AS is_read_slowly,
+        excess_seconds - file.events
+            * (greatest(io.excess_event_seconds, 0) + greatest(io.excess_cpu_event_seconds, 0))
+            AS excess_wait_seconds,
+        io.excess_cpu_event_seconds IS NOT NULL
+            AND excess_wait_seconds >= $min_wait_share * excess_seconds AS is_waiting
     FROM files AS file
     INNER JOIN compared AS io
         ON file.trace_id = io.trace_id
@@ -142,6 +153,10 @@ SELECT
                 ),
                 'Opening and reading the file take longer.'
             )
+        WHEN is_waiting THEN format(
+            'Neither reading nor CPU time explains this: for {:.1f} s, the threads waited in the processor.',
+            excess_wait_seconds
+        )
         ELSE 'Reading does not explain this: the events of the file cost more.'
     END AS sentence,
     excess_seconds AS core_seconds,
@@ -155,11 +170,16 @@ SELECT
     CASE
         WHEN is_read_slowly
             THEN 'Read another copy of ' || slow.filename || ', or copy it to faster storage.'
+        WHEN is_waiting
+            THEN format(
+                'Find out what the processor waits for in {}: a lock, a remote call, a sleep, or threads of its'
+                ' own.', slow.filename
+            )
         ELSE 'Find out why its events cost more. If the cost is inherent, submit this file first, so that its'
             ' chunks do not run last; this saves less.'
     END AS change,
     format(
-        'SELECT filename, relative_duration, bytes_per_second, open_seconds, read_seconds FROM files'
+        'SELECT filename, relative_duration, bytes_per_second, open_seconds, read_seconds, cpu_seconds FROM files'
         ' WHERE dataset IS NOT DISTINCT FROM {} ORDER BY relative_duration DESC',
         coalesce('''' || replace(slow.dataset, '''', '''''') || '''', 'NULL')
     ) AS evidence,

@@ -70,6 +70,29 @@ def test_slow_input_of_few_chunks(apply, process, workers, read_seconds, found):
     assert all(text.endswith("Opening and reading the file take longer.") for _, text in rows)
 
 
+@pytest.mark.parametrize(
+    ("cpu_seconds", "cause"),
+    [
+        (0.5, "Neither reading nor CPU time explains this: for 8.0 s, the threads waited in"),
+        (1.5, "Reading does not explain this: the events of the file cost more."),
+        (None, "Reading does not explain this: the events of the file cost more."),
+    ],
+    ids=["waits", "computes", "unknown"],
+)
+def test_cpu_time_of_a_slow_file(apply, process, workers, cpu_seconds, cause):
+    """Other chunks compute for 0.5 of 1 s, and chunks of c.root take 2 s."""
+    files = {"a.root": 1.0, "b.root": 1.0, "c.root": 2.0, "d.root": 1.0}
+    chunks = [
+        {**chunk, "cpu_seconds": cpu_seconds if chunk["file"] == "c.root" else 0.5}
+        for chunk in chunks_of_files(files, read_seconds=0.1)
+    ]
+    records = [*workers, *process(*chunks)]
+
+    [(sentence, change)] = apply("slow-file", *records, columns="sentence, change")
+    assert cause in sentence
+    assert ("what the processor waits for in c.root" in change) == (cpu_seconds == 0.5)
+
+
 def test_reading_explains_a_slow_file(apply, process, workers):
     files = {"a.root": 1.0, "b.root": 1.0, "c.root": 2.0, "d.root": 1.0}
     chunks = [

@@ -3,7 +3,9 @@
 -- heartbeats; threads that compute continue. The cost of a stall is therefore the time in which threads
 -- were free while tasks of the worker waited to begin, or their results waited to be reported. Stalls
 -- that overlap with stalls of the scheduler count only in the upper end of the saving: the machine was
--- overloaded, or the scheduler was busy with work that such stalls had delayed. Stalls of a worker that
+-- overloaded, or the scheduler was busy with work that such stalls had delayed. The CPU use of a host is
+-- not recorded: if the scheduler on the same host is blocked as well, and threads are rarely on the CPU,
+-- a lack of free cores is the likely cause. Stalls of a worker that
 -- writes results to disk belong to rule spilling.
 -- Records: stall
 -- Source: stalls of event loops, and phases of attempts during them
@@ -12,6 +14,7 @@
 -- $min_stalls = 3: stalls of a worker; imports and the first graph block it once
 -- $max_stalls = 200: longest stalls of a worker that are examined
 -- $max_computing_share = 0.5: share of the stalls in which threads compute
+-- $min_cpu_share = 0.5: CPU time of task threads relative to their compute time, below which cores can be lacking
 -- $entity_share = 0.6: share of the cost that makes one worker the entity
 WITH stalls AS (
     SELECT
@@ -89,6 +92,29 @@ longest AS (
         AND stall.rowid NOT IN (SELECT spill.stall FROM _spill_stalls AS spill)
     GROUP BY ALL
 ),
+scheduler_stalls AS (
+    SELECT stall.trace_id, sum(stall.stop_t - stall.start_t) AS seconds
+    FROM raw.stall AS stall
+    INNER JOIN _cluster_size AS run USING (trace_id)
+    SEMI JOIN (
+        SELECT trace_id FROM machines GROUP BY trace_id, host
+        HAVING bool_or(process = 'scheduler') AND bool_or(process = 'worker')
+    ) AS shared USING (trace_id)
+    WHERE stall.worker IS NULL
+    GROUP BY stall.trace_id, run.start_t, run.stop_t
+    HAVING count(*) >= $min_stalls AND seconds >= $min_share * (run.stop_t - run.start_t)
+),
+shortages AS (
+    SELECT
+        trace_id,
+        any_value(scheduler_stalls.seconds) AS scheduler_seconds,
+        sum(delta) FILTER (activity = 'thread-cpu') / nullif(sum(delta), 0) AS cpu_share
+    FROM _activity_deltas
+    INNER JOIN scheduler_stalls USING (trace_id)
+    WHERE unit = 'seconds' AND context = 'execute' AND activity IN ('thread-cpu', 'thread-noncpu')
+    GROUP BY trace_id
+    HAVING cpu_share < $min_cpu_share
+),
 totals AS (
     SELECT
         trace_id,
@@ -108,8 +134,10 @@ totals AS (
 SELECT
     CASE WHEN worst_seconds >= $entity_share * seconds THEN worst END AS entity,
     -- Tasks that compute may hold the GIL: see rule gil.
-    CASE WHEN computing_seconds < $max_computing_share * stalled_seconds THEN 'high' ELSE 'low' END
-        AS confidence,
+    CASE
+        WHEN cpu_share IS NULL AND computing_seconds < $max_computing_share * stalled_seconds THEN 'high'
+        ELSE 'low'
+    END AS confidence,
     CASE
         WHEN worst_seconds >= $entity_share * seconds THEN format('The event loop of worker {} was', worst)
         WHEN blocked_workers = 1 THEN 'The event loop of 1 worker was'
@@ -117,15 +145,24 @@ SELECT
     END || format(
         ' blocked {} times, {:.1f} s in all. Meanwhile, free threads waited for {:,.1f} core-seconds.', stalls,
         stalled_seconds, seconds
+    ) || coalesce(
+        format(
+            ' Task threads were on the CPU for {:.0f} % of the compute time, and the event loop of the scheduler,'
+            ' on the same host, was blocked for {:.1f} s: a lack of free cores is the likely cause.',
+            100 * cpu_share, scheduler_seconds
+        ),
+        ''
     ) AS sentence,
     seconds AS core_seconds,
     0.6 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
     -- The last results can depend on one worker, and other workers on its results.
     least(longest_seconds, 1.5 * worst_seconds, run.stop_t - run.start_t) AS wall_seconds_max,
-    'Look for plugins, async tasks and callbacks on workers that compute or wait synchronously: move that'
+    CASE WHEN cpu_share IS NULL THEN 'Look' ELSE 'Check which other programs use the host. Otherwise, look' END
+    || ' for plugins, async tasks and callbacks on workers that compute or wait synchronously: move that'
     ' work to tasks or threads.' AS change,
     'SELECT worker, start_t, seconds FROM stalls WHERE process = ''worker'' ORDER BY seconds DESC' AS evidence,
     totals.trace_id
 FROM totals
 INNER JOIN _cluster_size AS run USING (trace_id)
+LEFT JOIN shortages USING (trace_id)
 WHERE seconds > 0;

@@ -104,3 +104,28 @@ def test_decompression(apply, process, worker, algorithm, seconds, found):
     chunks = [{"seconds": 2.0, "branches": branches(x=1.5), **read}] * 4
 
     assert apply("compression", worker("w1"), *process(*chunks)) == found
+
+
+@pytest.mark.parametrize(
+    ("cpu_seconds", "core_seconds", "confidence"),
+    [(1.8, 0.6 * 4.0, "high"), (0.8, 0.6 * 4 * 0.8, "low"), (None, 0.6 * 4.0, "high")],
+)
+def test_decompression_on_a_busy_machine(
+    apply, process, worker, cpu_seconds, core_seconds, confidence
+):
+    """Of 2 s, a chunk decompresses for 1 s, at most for its CPU time."""
+    read = {"decompress_seconds": 1.0, "read_seconds": 1.5, "compression": "ZLIB"}
+    chunks = [
+        {"seconds": 2.0, "cpu_seconds": cpu_seconds, **read, "branches": branches(x=1.5)}
+    ] * 4
+
+    [(core, least, found, sentence)] = apply(
+        "compression",
+        worker("w1"),
+        *process(*chunks),
+        columns="core_seconds, wall_seconds_min, confidence, sentence",
+    )
+    assert (core, found) == (pytest.approx(core_seconds), confidence)
+    is_busy = confidence == "low"
+    assert least == pytest.approx(0.6 * core_seconds * (0.4 if is_busy else 1.0))
+    assert (" Threads were on the CPU for 40 % of the compute time: " in sentence) == is_busy

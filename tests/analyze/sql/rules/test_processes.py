@@ -330,6 +330,40 @@ def test_overloaded_machine_stalls_the_scheduler_as_well(apply, worker, task, ru
     )
 
 
+@pytest.mark.parametrize(
+    ("host", "cpu_seconds", "lacks_cores"),
+    [("h", 1.0, True), ("h", 3.0, False), ("another", 1.0, False)],
+)
+def test_event_loops_of_a_host_without_free_cores(
+    apply, worker, task, run, process_facts, host, cpu_seconds, lacks_cores
+):
+    """The scheduler stalls at other times, and threads compute for 4 s."""
+    about_worker = [
+        *metrics(cpu_seconds, 4.0 - cpu_seconds),
+        *process_facts("worker", worker="w1", machine=MACHINE),
+    ]
+    [(confidence, sentence, change)] = apply(
+        "blocked-event-loop",
+        worker("w1"),
+        task("a-1"),
+        *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
+        *stalls(2.0, 3.0, 4.0, 5.0),
+        *stalls(11.0, 13.0, 15.0, server_id="s"),
+        *({**record, "t": 9.0, "server_id": "id-w1-0.0"} for record in about_worker),
+        *process_facts("scheduler", machine={**MACHINE, "host": host}),
+        columns="confidence, sentence, change",
+        stop_t=20.0,
+    )
+    assert confidence == ("low" if lacks_cores else "high")
+    cause = (
+        " Task threads were on the CPU for 25 % of the compute time, and the event loop of the"
+        " scheduler, on the same host, was blocked for 3.0 s: a lack of free cores is the"
+        " likely cause."
+    )
+    assert sentence.endswith(cause) == lacks_cores
+    assert change.startswith("Check which other programs use the host. ") == lacks_cores
+
+
 @pytest.mark.parametrize(("spilled_bytes", "found"), [(0, True), (100, False)])
 def test_stalls_while_a_worker_spills(apply, worker, task, run, sample, spilled_bytes, found):
     assert (

@@ -24,7 +24,14 @@ from roast_analyze.report.quantities import (
     seconds,
     share,
 )
-from roast_analyze.report.run import SURPLUS, describe_end, query_unattempted
+from roast_analyze.report.run import (
+    SURPLUS,
+    computing_seconds,
+    computing_shares,
+    describe_end,
+    query_unattempted,
+    query_uses,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -248,8 +255,9 @@ def _query(
 ) -> tuple[list[tuple[str, str]], tuple[findings.Finding, ...], list[ColumnsAndRows]]:
     """Return the facts, the findings, and the names and rows of each table."""
     explaining = submit(findings.query, trace, findings.SHOWN)
-    facts = list(_facts(trace))
     tables = [trace.columns_and_rows(definition.query) for definition in _TABLES]
+    # The core time is computed for the findings, too.
+    facts = list(_facts(trace))
     return facts, explaining.result(), tables
 
 
@@ -284,10 +292,11 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         threads = counted(run["peak_nthreads"], "thread")
         peak = f"at most {count(run['peak_workers'])} at once with {threads}"
         yield "Workers", f"{count(run['workers'])}, {peak}"
-    if run["compute_seconds"]:
+    uses = query_uses(trace)
+    if computed := computing_seconds(uses):
+        part, kept = computing_shares(uses)
         core_time = f"{seconds(run['core_seconds'])} of core time"
-        efficiency = share(run["core_efficiency"])
-        yield "Compute", f"{seconds(run['compute_seconds'])} in {core_time}: {efficiency}"
+        yield "Compute", f"{seconds(computed)} in {core_time}: {part}{kept}"
     # A run without a cluster has chunks and no tasks.
     if run["task_runs"] or not run["chunk_attempts"]:
         outcomes = ", ".join(f"{count(run[name])} {name}" for name in _OUTCOMES if run[name])

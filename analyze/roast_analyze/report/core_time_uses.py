@@ -38,3 +38,13 @@ USES: Final = {
     "after last result": Use("after the last result", "#D2D5DA"),
     "silent worker": Use("unknown: worker was silent", "#4C515A"),
 }
+
+#: Uses of the threads that computed.
+COMPUTING: Final = (
+    "kept result",
+    "unfinished attempt",
+    "failed attempt",
+    "recomputed result",
+    "lost attempt",
+    "cancelled attempt",
+)

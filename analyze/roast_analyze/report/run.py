@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
+from roast_analyze.report import quantities as q
+from roast_analyze.report.core_time_uses import COMPUTING
 from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
@@ -72,6 +74,8 @@ class Run:
     has_transitions: bool = True
     #: Number of tasks that were never attempted, by the reason of view ``unattempted``.
     unattempted: Mapping[str, int] = field(default_factory=dict)
+    #: Thread time by the use of view ``core_time``.
+    uses: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def are_attempts_unknown(self) -> bool:
@@ -115,7 +119,35 @@ def query_run(trace: Session) -> Run:
     row = rows[0] if rows else {}
     known = {n: value for n, value in row.items() if n in names and value is not None}
     [(has_transitions,)] = trace.rows("SELECT EXISTS (FROM raw.transition)")
-    return Run(**known, has_transitions=has_transitions, unattempted=query_unattempted(trace))
+    return Run(
+        **known,
+        has_transitions=has_transitions,
+        unattempted=query_unattempted(trace),
+        uses=query_uses(trace),
+    )
+
+
+def query_uses(trace: Session) -> dict[str, float]:
+    """Return the thread time by use."""
+    return dict(trace.rows("SELECT use, sum(seconds) FROM core_time GROUP BY use"))
+
+
+def computing_seconds(uses: Mapping[str, float]) -> float:
+    """Return the thread time in which attempts computed, also those lost with their worker."""
+    return sum(uses.get(use, 0.0) for use in COMPUTING)
+
+
+def computing_shares(uses: Mapping[str, float]) -> tuple[str, str]:
+    """Return the share of the core time spent computing, and how much of it was kept.
+
+    The second text continues a sentence, and is empty if all results were kept.
+    """
+    total = sum(uses.values())
+    computed, kept = (
+        q.share(seconds / total)
+        for seconds in (computing_seconds(uses), uses.get("kept result", 0.0))
+    )
+    return computed, "" if kept == computed else f", {kept} for results that were kept"
 
 
 def query_unattempted(trace: Session) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from roast_analyze.report import findings
 from roast_analyze.report import quantities as q
 from roast_analyze.report.core_time_uses import USES
-from roast_analyze.report.run import describe_end
+from roast_analyze.report.run import computing_seconds, computing_shares, describe_end
 from roast_analyze.report.topics import loss as losses
 from roast_analyze.report.topics.core_time import TOTALS, unknown
 
@@ -155,13 +155,10 @@ def describe_outcome(run: Run) -> str:
         if len(reasons) == 1:
             reasons = list(run.unattempted)
         text += f" {tasks} never attempted ({', '.join(reasons)})."
-    if run.core_efficiency is None or not (run.task_runs or run.chunk_attempts):
+    if not run.uses or not (run.task_runs or run.chunk_attempts):
         return text
-    computed, kept = run.core_efficiency, (run.kept_seconds or 0.0) / (run.core_seconds or 1.0)
-    use = f"Threads computed for {q.share(computed)} of the core time"
-    if computed and q.share(kept) != q.share(computed):
-        use += f", {q.share(kept)} for results that were kept"
-    return f"{use}. {text}"
+    computed, kept = computing_shares(run.uses)
+    return f"Threads computed for {computed} of the core time{kept}. {text}"
 
 
 def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
@@ -183,12 +180,10 @@ def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
     attempts = ", ".join(f"{q.count(n)} {word}" for n, word in counts if n)
     if run.core_seconds is None:
         computing = "number of threads unknown"
-    elif run.compute_seconds is None and run.task_runs:
-        computing = "compute time not reported"
-    elif run.core_efficiency is None:
-        computing = "nothing computed"
+    elif computing_seconds(run.uses):
+        computing = f"{computing_shares(run.uses)[0]} computing"
     else:
-        computing = f"{q.share(run.core_efficiency)} computing"
+        computing = "nothing computed"
     workers = "none recorded"
     if run.workers:
         threads = f", {q.counted(run.peak_nthreads, 'thread')}" if run.peak_nthreads else ""

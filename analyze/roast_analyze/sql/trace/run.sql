@@ -10,8 +10,8 @@ COMMENT ON COLUMN run.workers IS 'Number of worker processes.';
 COMMENT ON COLUMN run.peak_workers IS 'Maximum number of workers at a time.';
 COMMENT ON COLUMN run.peak_nthreads IS 'Maximum number of threads at a time.';
 COMMENT ON COLUMN run.core_seconds IS 'Available thread time: threads of each worker times its lifetime within the recording.';
-COMMENT ON COLUMN run.compute_seconds IS 'Compute time of all attempts within the recording, failed ones included. Without a cluster, of chunk attempts.';
-COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds.';
+COMMENT ON COLUMN run.compute_seconds IS 'Compute time that workers reported, of all attempts within the recording, failed ones included. Without a cluster, of chunk attempts. An attempt that is lost with its worker reports none; core_time has what is known of it.';
+COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds. Attempts lost with their worker are not included, as in compute_seconds.';
 COMMENT ON COLUMN run.tasks IS 'Keys submitted.';
 COMMENT ON COLUMN run.task_runs IS 'Task attempts.';
 COMMENT ON COLUMN run.memory IS 'Attempts that succeeded.';
@@ -54,6 +54,6 @@ COMMENT ON COLUMN run.mean_workers IS 'Mean number of workers over the recording
 COMMENT ON COLUMN run.mean_nthreads IS 'Mean number of threads over the recording.';
 COMMENT ON COLUMN run.peak_worker_memory_bytes IS 'Peak memory of a single worker process, at a sampling tick, during a measured chunk, or when its nanny killed it.';
 COMMENT ON COLUMN run.mean_worker_memory_bytes IS 'Mean memory of a worker process, over workers and sampling ticks.';
-COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept.';
+COMMENT ON COLUMN run.kept_seconds IS 'Compute time of attempts whose result was kept, as in task_runs.kept. It can exceed the use ''kept result'' of core_time, which counts each second of a thread once, if a worker reports attempts that overlap.';
 COMMENT ON COLUMN run.skipped_files IS 'Files that coffea skipped because their number of entries could not be read (skipbadfiles). Their events are missing.';
 COMMENT ON COLUMN run.trace_id IS 'ID of the trace.';

@@ -62,14 +62,13 @@ def test_the_summary_of_a_run(run, text):
         ({"tasks": 3, "has_transitions": False}, ""),
         ({"failures": 2}, "2 failures."),
         (
-            {"erred": 1, "lost": 1, "failures": 3, "task_runs": 2, "core_seconds": 10.0,
-             "core_efficiency": 0.2, "kept_seconds": 0.5},
+            {"erred": 1, "lost": 1, "failures": 3, "task_runs": 2,
+             "uses": {"kept result": 0.5, "lost attempt": 1.5, "disk": 1.0, "tail": 7.0}},
             ("Threads computed for 20 % of the core time, 5 % for results that were kept. 1 "
             "task failed and 1 attempt was lost with its worker."),
         ),
         (
-            {"memory": 1, "task_runs": 1, "core_seconds": 10.0, "core_efficiency": 0.2,
-             "kept_seconds": 2.0},
+            {"memory": 1, "task_runs": 1, "uses": {"kept result": 2.0, "tail": 8.0}},
             "Threads computed for 20 % of the core time. Nothing failed.",
         ),
         (
@@ -110,6 +109,27 @@ def test_the_end_of_the_recording(built, worker, task, run, reason, text):
     }  # fmt: skip
 
     assert built(*records, end).outcome.endswith(text)
+
+
+def test_lost_attempts_computed(opened, worker, gone, task, run):
+    """Verdict, tile, bar and section have the same shares."""
+    trace, context = opened(
+        worker("w1"),
+        *(task("a-1"), *run("a-1", 0.0, 2.0)),
+        *(task("b-1"), *run("b-1", 2.0, 8.0, outcome="lost")),
+        gone("w1", 8.0, "worker-1"),
+        worker("w2", t=8.0),
+    )
+    spent = core_time.query(trace)
+    found = verdict.build(context, loss.query(trace), findings.query(trace), spent)
+    [computing] = [tile.hint for tile in found.tiles if tile.label == "Core-seconds"]
+
+    assert plain(found.outcome).startswith(
+        "Threads computed for 80 % of the core time, 20 % for results that were kept."
+    )
+    assert plain(computing) == "80 % computing"
+    assert [plain(share.percent) for share in found.spent[:2]] == ["20 %", "60 %"]
+    assert plain(core_time.section(spent, context).sentences[0]).startswith("20 % of the")
 
 
 def test_every_second_of_the_core_time_has_one_use(built, worker, task, run):
@@ -182,7 +202,8 @@ def test_tiles_and_completeness(built, worker, task, run, gone, chunk):
     assert {t.label: (plain(t.value), plain(t.hint), t.tone) for t in found.tiles} == {
         "Wall time": ("10 s", "4 s from first to last task", ""),
         "Workers": ("1", "at once, 2 threads; 2 in total", ""),
-        "Core-seconds": ("14", "14 % computing", ""),
+        # The failed attempt reported no time: its thread is assumed to have computed.
+        "Core-seconds": ("14", "21 % computing", ""),
         "Tasks": ("2", "attempts: 1 succeeded, 1 failed", ""),
         "Chunks": ("1", "in 1 attempt", ""),
         "Events": ("400", "in finished chunks", ""),
@@ -195,7 +216,7 @@ def test_tiles_and_completeness(built, worker, task, run, gone, chunk):
     assert plain(alone.tiles[1].hint) == "at once, 1 thread"
     assert alone.tiles[2].hint == "nothing computed"
     lost = built(worker("w1"), task("a-1"), *run("a-1", 1.0, 9.0, outcome="lost"))
-    assert lost.tiles[2].hint == "compute time not reported"
+    assert plain(lost.tiles[2].hint) == "80 % computing"
     assert [(plain(v.completeness), v.is_complete) for v in (whole, found)] == [
         ("The trace is complete: it contains 3 records, and no loss was detected.", True),
         ("The trace is incomplete: buffer <full>. At least 3 records are missing.", False),

@@ -29,6 +29,7 @@ from roast_analyze.errors import TraceError
 from roast_analyze.report import findings
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.quantities import seconds, share
+from roast_analyze.report.run import describe_before_workers, query_before_workers
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -101,6 +102,9 @@ def _run(trace: Session) -> Iterator[RenderableType]:
             (name, USES[use].words, seconds(n), share(part)) for name, use, n, part in spent
         ]
         yield table(["category", "use", ">time", ">share"], uses, "Core time")
+        [(wall_seconds,)] = trace.rows("SELECT max(stop_t - start_t) FROM _cluster_size")
+        if before := describe_before_workers(query_before_workers(trace), wall_seconds):
+            yield cell(before, limit=200)
     if found:
         yield ""
         yield cell(

@@ -29,6 +29,7 @@ from roast_analyze.report.run import (
     computing_seconds,
     computing_shares,
     describe_end,
+    query_before_workers,
     query_unattempted,
     query_uses,
 )
@@ -291,7 +292,11 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     if run["workers"]:
         threads = counted(run["peak_nthreads"], "thread")
         peak = f"at most {count(run['peak_workers'])} at once with {threads}"
-        yield "Workers", f"{count(run['workers'])}, {peak}"
+        before = query_before_workers(trace)
+        start = ""
+        if before >= 0.01 * run["wall_seconds"] > 0:
+            start = f"; none for the first {seconds(before)}"
+        yield "Workers", f"{count(run['workers'])}, {peak}{start}"
     uses = query_uses(trace)
     if computed := computing_seconds(uses):
         part, kept = computing_shares(uses)

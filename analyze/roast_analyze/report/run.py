@@ -132,6 +132,26 @@ def query_uses(trace: Session) -> dict[str, float]:
     return dict(trace.rows("SELECT use, sum(seconds) FROM core_time GROUP BY use"))
 
 
+def query_before_workers(trace: Session) -> float:
+    """Return the seconds that passed before the first worker."""
+    seconds: float
+    [(seconds,)] = trace.rows(
+        "SELECT coalesce(min(worker.from_t - run.start_t), 0) "
+        "FROM _worker_presence AS worker INNER JOIN _cluster_size AS run USING (trace_id)"
+    )
+    return seconds
+
+
+def describe_before_workers(seconds: float, wall_seconds: float | None) -> str:
+    """Describe the time before the first worker; empty if it is less than 1 % of the run."""
+    if not wall_seconds or seconds < 0.01 * wall_seconds:
+        return ""
+    return (
+        f"{q.seconds(seconds)} of {q.seconds(wall_seconds)} passed before the first worker "
+        "started and are not in the core time."
+    )
+
+
 def computing_seconds(uses: Mapping[str, float]) -> float:
     """Return the thread time in which attempts computed, also those lost with their worker."""
     return sum(uses.get(use, 0.0) for use in COMPUTING)

@@ -15,6 +15,7 @@ from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.listing import list_query
+from roast_analyze.report.run import describe_before_workers, query_before_workers
 from roast_analyze.report.section import Plot, Section
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class CoreTime:
     bucket_seconds: float
     by_worker: pl.DataFrame
     by_prefix: Listing
+    #: Time before the first worker.
+    before_seconds: float
 
 
 def query(trace: Session) -> CoreTime:
@@ -78,6 +81,7 @@ def query(trace: Session) -> CoreTime:
         bucket_seconds=widths[0][0] if widths else 1.0,
         by_worker=trace.sql(_BY_WORKER).pl(),
         by_prefix=list_query(trace, "core_time", _BY_PREFIX, "thread_seconds DESC, prefix", 20),
+        before_seconds=query_before_workers(trace),
     )
 
 
@@ -97,10 +101,11 @@ def section(found: CoreTime, context: Context) -> Section:
     if found.totals.is_empty():
         return replace(section, empty=unknown(context))
     workers = found.by_worker["worker"].n_unique()
+    before = describe_before_workers(found.before_seconds, context.run.wall_seconds)
     few = f"The {WORKER_LIMIT} workers with the most idle time, of {q.count(workers)}. "
     return replace(
         section,
-        sentences=(_sentence(found),),
+        sentences=(_sentence(found), *([before] if before else [])),
         plots=(
             Plot(
                 over_time(found, context),

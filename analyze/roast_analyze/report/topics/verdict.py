@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from roast_analyze.report import findings
 from roast_analyze.report import quantities as q
 from roast_analyze.report.core_time_uses import USES
-from roast_analyze.report.run import computing_seconds, computing_shares, describe_end
+from roast_analyze.report.run import (
+    computing_seconds,
+    computing_shares,
+    describe_before_workers,
+    describe_end,
+)
 from roast_analyze.report.topics import loss as losses
 from roast_analyze.report.topics.core_time import TOTALS, unknown
 
@@ -71,11 +76,14 @@ def build(
     text = f"The workers provided {provided} {unit}. Each second is counted once."
     if not run.core_seconds:
         text = unknown(context)
-    elif run.transfer_seconds:
-        text += (
-            f" Transfers took {q.seconds(run.transfer_seconds)} in total. Only threads that "
-            "waited for them are counted: most transfers overlap with computing."
-        )
+    else:
+        if before := describe_before_workers(core_time.before_seconds, run.wall_seconds):
+            text += f" {before}"
+        if run.transfer_seconds:
+            text += (
+                f" Transfers took {q.seconds(run.transfer_seconds)} in total. Only threads "
+                "that waited for them are counted: most transfers overlap with computing."
+            )
     return Verdict(
         summary=summarize(run),
         outcome=(

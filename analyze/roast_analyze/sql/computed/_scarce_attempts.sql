@@ -1,9 +1,22 @@
--- Needs: _bucket_uses, _core_time_buckets, _task_runs
+-- Needs: _attempt_id, _bucket_uses, _chunks, _core_time_buckets, _task_runs
 -- Attempts that computed while threads lacked tasks: `idle_seconds` is their part of the thread
 -- time that was idle, as `tail` or `dependencies`, in these time buckets. `ready_seconds` is the
--- time by which an attempt could have started earlier.
+-- time by which an attempt could have started earlier. Without a cluster, chunks are attempts; it is
+-- not known when they were ready.
 CREATE TABLE _scarce_attempts AS
-WITH scarce AS (
+WITH runs AS NOT MATERIALIZED (
+    SELECT
+        trace_id, seq, key, prefix, role, attempt, worker, whole_seconds, processing_t,
+        compute_start_t, compute_stop_t, submission
+    FROM _task_runs
+    UNION ALL
+    SELECT
+        trace_id, _attempt_id(seq, local_id), key, NULL, 'chunk', attempt, worker, whole_seconds, start_t,
+        start_t, stop_t, NULL
+    FROM _chunks
+    WHERE NOT has_task
+),
+scarce AS (
     SELECT
         uses.trace_id,
         bucket.start_t,
@@ -27,7 +40,7 @@ pieces AS (
             floor((run.compute_start_t - bucket.start_t) / bucket.width)::BIGINT,
             floor((run.compute_stop_t - bucket.start_t) / bucket.width)::BIGINT + 1
         )) AS number
-    FROM _task_runs AS run
+    FROM runs AS run
     INNER JOIN _core_time_buckets AS bucket USING (trace_id)
     WHERE run.compute_stop_t > run.compute_start_t
         AND run.compute_start_t >= bucket.start_t
@@ -81,7 +94,7 @@ SELECT
     run.compute_stop_t,
     attempts.idle_seconds
 FROM attempts
-INNER JOIN _task_runs AS run USING (seq)
+INNER JOIN runs AS run USING (seq)
 LEFT JOIN held USING (seq)
 LEFT JOIN raw.task AS task ON run.submission = task.rowid
 WHERE attempts.idle_seconds > 0;

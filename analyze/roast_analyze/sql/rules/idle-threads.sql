@@ -22,7 +22,10 @@ WITH reasons (use, reason, change) AS (
         'Look for restrictions to some workers (view restrictions) and for one that has most of the tasks.'
     ),
     ('dependencies', 'waiting for dependencies', 'Split the tasks that others wait for, or use fewer workers.'),
-    ('tail', 'fewer tasks left than threads', 'Split the longest tasks, or use fewer workers.'),
+    (
+        'tail', 'fewer tasks left than threads',
+        'If some tasks take much longer than others, split them; otherwise use fewer workers.'
+    ),
     ('between graphs', 'no graph was submitted', 'Submit the next graph earlier.')
 ),
 waits AS (
@@ -61,7 +64,7 @@ SELECT
             'Threads computed nothing for {:,.1f} core-seconds: {}', largest.seconds, reason
         ),
         format(', mostly while {} computed', computing.prefix),
-        '. The cause is not known.'
+        '. No other rule found a cause.'
     ) AS sentence,
     largest.seconds AS core_seconds,
     0.0::DOUBLE AS wall_seconds_min,

@@ -6,7 +6,6 @@
 -- Retried tasks, and tasks of slow files, of slow workers and of workers without heartbeats, and tasks
 -- that need certain workers or resources, are left out, because their cause is a different one. Idle
 -- time is that of core_time.
--- Records: transition
 -- Source: list scheduling, longest processing time first (Graham 1969); stragglers
 -- Documentation: https://distributed.dask.org/en/stable/priority.html
 -- $min_relative_duration = 2: duration relative to the shorter tasks
@@ -22,13 +21,17 @@ WITH typical AS (
         sum(sum(whole_seconds)) OVER (PARTITION BY trace_id) AS all_seconds
     FROM (
         SELECT trace_id, whole_seconds, floor(4 * log2(whole_seconds)) AS step
-        FROM _task_runs
-        WHERE outcome = 'memory' AND whole_seconds > 0
+        FROM (
+            SELECT trace_id, whole_seconds FROM _task_runs WHERE outcome = 'memory'
+            UNION ALL
+            SELECT trace_id, whole_seconds FROM _chunks WHERE NOT has_task AND outcome = 'memory'
+        )
+        WHERE whole_seconds > 0
     )
     GROUP BY trace_id, step
 ),
 slow_files AS (
-    SELECT chunk.seq
+    SELECT _attempt_id(chunk.seq, chunk.local_id) AS seq
     FROM _chunks AS chunk
     INNER JOIN _relative_duration AS speed
         ON chunk.trace_id = speed.trace_id
@@ -48,7 +51,7 @@ long AS (
     LEFT JOIN _chain_waits AS chain USING (seq)
     WHERE attempt.seconds > 0
         AND (is_late OR attempt.seq NOT IN (SELECT seq FROM _bound_attempts))
-        AND attempt.seq NOT IN (SELECT seq FROM slow_files WHERE seq IS NOT NULL)
+        AND attempt.seq NOT IN (SELECT seq FROM slow_files)
         AND NOT EXISTS (
             FROM restrictions AS restriction
             WHERE restriction.trace_id = attempt.trace_id
@@ -65,7 +68,7 @@ tails AS (
     ASOF INNER JOIN typical
         ON long.trace_id = typical.trace_id AND long.step >= typical.step
     LEFT JOIN (
-        SELECT seq, any_value(dataset) AS dataset FROM _chunks WHERE seq IS NOT NULL GROUP BY seq
+        SELECT _attempt_id(seq, local_id) AS seq, any_value(dataset) AS dataset FROM _chunks GROUP BY 1
     ) AS chunk USING (seq)
     WHERE typical.seconds >= $min_shorter_share * typical.all_seconds
         AND name IS NOT NULL
@@ -90,10 +93,12 @@ SELECT
     'high' AS confidence,
     concat(
         CASE
-            WHEN long_tasks = 1 THEN format('A task of {} took {:.1f} s', name, longest_seconds)
+            WHEN long_tasks = 1 THEN format('A {} of {} took {:.1f} s', noun, name, longest_seconds)
             WHEN names = 1
-                THEN format('{} tasks of {} took up to {:.1f} s', long_tasks, name, longest_seconds)
-            ELSE format('{} tasks, such as those of {}, took up to {:.1f} s', long_tasks, name, longest_seconds)
+                THEN format('{} {}s of {} took up to {:.1f} s', long_tasks, noun, name, longest_seconds)
+            ELSE format(
+                '{} {}s, such as those of {}, took up to {:.1f} s', long_tasks, noun, name, longest_seconds
+            )
         END,
         CASE
             WHEN is_late AND long_tasks = 1
@@ -122,14 +127,21 @@ SELECT
             name
         )
     END AS change,
-    format(
-        'SELECT key, compute_seconds, processing_t, compute_start_t, compute_stop_t, worker FROM task_runs'
-        ' WHERE prefix = ''{}'' ORDER BY compute_stop_t DESC LIMIT 20', replace(prefix, '''', '''''')
+    coalesce(
+        format(
+            'SELECT key, compute_seconds, processing_t, compute_start_t, compute_stop_t, worker'
+            ' FROM task_runs WHERE prefix = ''{}'' ORDER BY compute_stop_t DESC LIMIT 20',
+            replace(prefix, '''', '''''')
+        ),
+        'SELECT dataset, filename, entry_start, entry_stop, compute_seconds, start_t, stop_t, worker'
+        ' FROM chunks ORDER BY stop_t DESC LIMIT 20'
     ) AS evidence,
     trace_id
 FROM (
     SELECT
         *,
+        -- Without a cluster, chunks have no prefix.
+        if(prefix IS NULL, 'chunk', 'task') AS noun,
         -- A task that starts earlier ends earlier by as much.
         least(idle_seconds / mean_nthreads, CASE WHEN is_late THEN ready_seconds END) AS saved_seconds
     FROM found

@@ -5,6 +5,8 @@ from collections import Counter
 import pytest
 
 from analyze.report.reading import plain, texts
+from roast_analyze.report import findings
+from roast_analyze.report.topics import core_time, loss, verdict
 
 
 def test_figures_add_up_to_the_core_time(section, worker, task, run):
@@ -27,6 +29,17 @@ def test_figures_add_up_to_the_core_time(section, worker, task, run):
         "after the last result": [6.0, 6.0],
     }
     assert texts(found.tables[0])[0][:3] == ["a", "4.00", "20"]
+
+
+def test_the_time_before_the_first_worker(opened, worker, task, run):
+    """The worker joins after 4 of 10 s."""
+    trace, context = opened(worker("w1", t=4.0), task("a", t=4.0), *run("a", 4.0, 7.0))
+    found = core_time.query(trace)
+    text = "4 s of 10 s passed before the first worker started and are not in the core time."
+
+    assert plain(core_time.section(found, context).sentences[1]) == text
+    shown = verdict.build(context, loss.query(trace), findings.query(trace), found)
+    assert text in plain(shown.spent_sentence)
 
 
 def test_the_last_bar_covers_the_time_inside_the_recording(section, worker, task, run):

@@ -186,6 +186,28 @@ def test_a_long_chunk_that_started_first(apply, process, worker):
     assert change.startswith("Use smaller chunks for dataset TT")
 
 
+def test_a_long_chunk_without_a_cluster(apply, chunk, worker):
+    """Of two processes of a pool, one computes a chunk for 40 s, the other ten for 10 s."""
+
+    def made(number, dataset, process, start, stop):
+        key, about = f"chunk-{number}", {"dataset": dataset, "filename": f"{number}.root"}
+        times = {"run_id": number, "start_t": start, "stop_t": stop}
+        return chunk(key, **about, **times, worker=process, events=1000)
+
+    [(entity, core_seconds, sentence, change)] = apply(
+        "long-tail",
+        *[worker("pid:1"), worker("pid:2"), made(0, "TT", "pid:1", 0.0, 40.0)],
+        *(made(n, "DY", "pid:2", n - 1.0, float(n)) for n in range(1, 11)),
+        columns="entity, core_seconds, sentence, change",
+    )
+    assert (entity, core_seconds) == ("TT", pytest.approx(30.0, rel=0.05))
+    assert sentence == (
+        "A chunk of TT took 40.0 s, longer than the others. During that time, other threads "
+        "were idle for 30.0 core-seconds."
+    )
+    assert change.startswith("Use smaller chunks for dataset TT")
+
+
 def test_a_merge(apply, cluster):
     """Merging 20 results, 1.5 s each, on two threads is fastest with a fan-in of 4."""
     inputs = [f"nap-w1-{number}" for number in range(20)]

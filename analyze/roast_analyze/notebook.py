@@ -18,7 +18,7 @@ from roast_analyze.errors import TraceError
 from roast_analyze.report import findings, time_ranges
 from roast_analyze.report.comparison import reasons
 from roast_analyze.report.quantities import count, counted, instant, seconds, share
-from roast_analyze.report.run import query_run
+from roast_analyze.report.run import query_obstacle, query_run
 from roast_analyze.report.topics import verdict
 from roast_analyze.safe_text import shortened, visible
 
@@ -199,7 +199,7 @@ def publish(trace: Trace) -> None:
 def _findings(trace: Session, limit: int | None = findings.SHOWN) -> str:
     found = findings.query(trace, limit)
     if not found:
-        return _text(findings.NONE)
+        return _text(findings.describe_none(query_obstacle(trace)))
     lines = [
         f"<b>{_text(finding.title)}</b>{_text(f' {finding.entity}'.rstrip())}: "
         f"{_text(finding.sentence, limit=400)} {_text(finding.change, limit=400)}"

@@ -29,7 +29,11 @@ from roast_analyze.errors import TraceError
 from roast_analyze.report import findings
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.quantities import seconds, share
-from roast_analyze.report.run import describe_before_workers, query_before_workers
+from roast_analyze.report.run import (
+    describe_before_workers,
+    query_before_workers,
+    query_obstacle,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -95,7 +99,7 @@ def _run(trace: Session) -> Iterator[RenderableType]:
         yield from finding_lines(finding, detailed=True)
         yield ""
     if not found:
-        yield findings.NONE
+        yield findings.describe_none(query_obstacle(trace))
         yield ""
     if spent := trace.rows(_CORE_TIME):
         uses = [

@@ -30,6 +30,7 @@ from roast_analyze.report.run import (
     computing_shares,
     describe_end,
     query_before_workers,
+    query_obstacle,
     query_unattempted,
     query_uses,
 )
@@ -227,7 +228,7 @@ def summarize(trace: Session, name: str | None = None) -> Iterator[RenderableTyp
     for name, text in facts:
         grid.add_row(Text(name), cell(text))
     if not found:
-        grid.add_row("Findings", cell(findings.NONE))
+        grid.add_row("Findings", cell(findings.describe_none(query_obstacle(trace))))
     yield grid
     for finding in found:
         yield ""

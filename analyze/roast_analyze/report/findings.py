@@ -23,6 +23,11 @@ SHOWN = 5
 NONE = "No change was found that could save 1 % of this run or more."
 
 
+def describe_none(obstacle: str) -> str:
+    """Return the text for a run without findings; `obstacle` prevents a judgment."""
+    return f"Possible savings cannot be judged: {obstacle}." if obstacle else NONE
+
+
 @dataclass(frozen=True)
 class Finding:
     """A row of view ``findings``, with its text for readers."""

@@ -22,6 +22,16 @@ if TYPE_CHECKING:
 SURPLUS: Final = "more records than were written"
 #: End reasons of a recording that was not interrupted.
 _NORMAL_ENDS: Final = ("recording was stopped", "the scheduler closed", "rotated")
+#: Facts that decide whether a run without findings had nothing to improve.
+_JUDGED: Final = """
+SELECT
+    (SELECT sum(records)::BIGINT FROM trace_info),
+    (SELECT coalesce(sum(lost_records), 0)::BIGINT FROM run),
+    EXISTS (FROM loss WHERE reason = 'segment missing'),
+    EXISTS (FROM _task_runs) OR EXISTS (FROM _chunks),
+    EXISTS (FROM raw.task) AND NOT EXISTS (FROM raw.transition),
+    (SELECT max_by(end_reason, segment) FROM trace_info)
+"""
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,8 @@ class Run:
     unattempted: Mapping[str, int] = field(default_factory=dict)
     #: Thread time by the use of view ``core_time``.
     uses: Mapping[str, float] = field(default_factory=dict)
+    #: Why nothing can be concluded from a run without findings; empty if it can.
+    obstacle: str = ""
 
     @property
     def are_attempts_unknown(self) -> bool:
@@ -124,7 +136,23 @@ def query_run(trace: Session) -> Run:
         has_transitions=has_transitions,
         unattempted=query_unattempted(trace),
         uses=query_uses(trace),
+        obstacle=query_obstacle(trace),
     )
+
+
+def query_obstacle(trace: Session) -> str:
+    """Return why nothing can be concluded from a run without findings; empty if it can."""
+    records, lost, has_gap, has_attempts, is_unknown, end_reason = trace.rows(_JUDGED)[0]
+    if lost > 0.01 * (records + lost):
+        return f"at least {q.count(lost)} of {q.count(records + lost)} records are missing"
+    if has_gap:
+        return "segments are missing"
+    if not has_attempts and is_unknown:
+        return "no transition was recorded"
+    if not has_attempts:
+        end = describe_end(end_reason)
+        return f"no task ran before {end[0].lower()}{end[1:-1]}" if end else "no task ran"
+    return ""
 
 
 def query_uses(trace: Session) -> dict[str, float]:

@@ -59,6 +59,8 @@ class Verdict:
     #: Number of findings that are not shown.
     more_findings: int
     no_finding: str
+    #: Whether a run without findings has nothing to improve.
+    is_judged: bool
     tiles: tuple[Tile, ...]
     spent: tuple[Share, ...]
     spent_sentence: str
@@ -70,6 +72,7 @@ def build(
 ) -> Verdict:
     """Build the verdict from the totals of a run, its findings, losses and core time."""
     run = context.run
+    end = describe_end(context.recording.end_reason)
     total = core_time.totals["seconds"].sum()
     seconds = dict(core_time.totals.select("use", "seconds").iter_rows())
     provided, unit = q.core_time(run.core_seconds)
@@ -86,14 +89,13 @@ def build(
             )
     return Verdict(
         summary=summarize(run),
-        outcome=(
-            f"{describe_outcome(run)} {describe_end(context.recording.end_reason)}"
-        ).rstrip(),
+        outcome=f"{describe_outcome(run, end)} {end}".strip(),
         is_complete=loss.total == 0,
         completeness=losses.completeness(loss, context),
         findings=tuple(found[: findings.SHOWN]),
         more_findings=max(len(found) - findings.SHOWN, 0),
-        no_finding=findings.NONE if run.task_runs or run.chunk_attempts else "",
+        no_finding=findings.describe_none(run.obstacle),
+        is_judged=not run.obstacle,
         tiles=_tiles(context, loss),
         spent=tuple(
             Share(words, part, q.seconds(part), q.share(part / total), part / total, color)
@@ -135,8 +137,11 @@ def summarize(run: Run) -> str:
     return f"{done}{duration}{on}{rate}."
 
 
-def describe_outcome(run: Run) -> str:
-    """Describe how busy the cores were, what failed, and what was never attempted."""
+def describe_outcome(run: Run, end: str = "") -> str:
+    """Describe how busy the cores were, what failed, and what was never attempted.
+
+    ``end`` describes what ended the recording early, such as an exception of the program.
+    """
     parts = [
         (run.erred, "task failed", "tasks failed"),
         (run.retried, "attempt failed and was retried", "attempts failed and were retried"),
@@ -154,9 +159,9 @@ def describe_outcome(run: Run) -> str:
         counts = [q.counted(run.failures, "failure")]
     elif not counts and run.are_attempts_unknown:
         return ""
-    elif not counts:
+    elif not counts and " raised " not in end:
         counts = ["Nothing failed"]
-    text = f"{q.series(counts)}."
+    text = f"{q.series(counts)}." if counts else ""
     if run.unattempted:
         tasks = q.counted(sum(run.unattempted.values()), "task was", "tasks were")
         reasons = [f"{q.count(n)} {reason}" for reason, n in run.unattempted.items()]
@@ -166,7 +171,7 @@ def describe_outcome(run: Run) -> str:
     if not run.uses or not (run.task_runs or run.chunk_attempts):
         return text
     computed, kept = computing_shares(run.uses)
-    return f"Threads computed for {computed} of the core time{kept}. {text}"
+    return f"Threads computed for {computed} of the core time{kept}. {text}".rstrip()
 
 
 def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:

@@ -95,7 +95,7 @@ def test_the_outcome_of_a_run(run, text):
     ("reason", "text"),
     [
         ("the recorded block raised ValueError", "The recorded block raised ValueError."),
-        ("the program raised ValueError", "The program raised ValueError."),
+        ("the program raised ValueError", "core time. The program raised ValueError."),
         ("the client disconnected", "The recording ended because the client disconnected."),
         ("recording was stopped", "Nothing failed."),
         ("the scheduler closed", "Nothing failed."),
@@ -167,6 +167,28 @@ def test_findings_and_their_absence(built, worker, task, run):
 
     assert [(found.id, found.entity) for found in ill.findings] == [("retries", "ValueError")]
     assert (healthy.findings, healthy.no_finding) == ((), findings.NONE)
+
+
+@pytest.mark.parametrize(
+    ("records", "text"),
+    [
+        (
+            [{"kind": "trailer", "t": 9.0, "segment": 1, "records_by_kind": {},
+              "dropped_by_kind": {}, "reason": "the program raised KeyError"}],
+            "no task ran before the program raised KeyError.",
+        ),
+        ([{"kind": "task", "t": 1.0, "key": "a"}], "no transition was recorded."),
+        (
+            [{"kind": "loss", "t": 2.0, "reason": "disk full", "records": 96}],
+            "at least 96 of 100 records are missing.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_run_that_cannot_be_judged(built, worker, records, text):
+    found = built(worker("w1"), *records)
+
+    assert (found.findings, found.is_judged) == ((), False)
+    assert plain(found.no_finding) == f"Possible savings cannot be judged: {text}"
 
 
 def test_a_remark_has_no_saving(built, worker, task, run, chunk):

@@ -223,7 +223,7 @@ def run(recording: Recording) -> list[Row]:
             "mean_workers": ratio(there["worker_seconds"], wall_seconds),
             "mean_nthreads": ratio(core_seconds, wall_seconds),
             # Of task attempts, and of chunk attempts without a task.
-            "tasks": len(tasks(recording)),
+            "tasks": len(tasks(recording)) or (None if runs else 0),
             "task_runs": len(runs),
             **outcomes(runs, "memory", "erred", "retried", "lost", "rescheduled"),
             **outcomes(runs, "cancelled", "unfinished"),

@@ -74,7 +74,7 @@ def count(value: float | None) -> str:
     return f"{value:,.0f}"
 
 
-def counted(value: int, noun: str, plural: str | None = None) -> str:
+def counted(value: int | None, noun: str, plural: str | None = None) -> str:
     """Format a number with its noun; without ``plural`` it ends in s."""
     return f"{count(value)}{_NBSP}{noun if value == 1 else plural or noun + 's'}"
 

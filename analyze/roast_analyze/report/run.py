@@ -49,7 +49,7 @@ class Run:
     compute_seconds: float | None = None
     kept_seconds: float | None = None
     core_efficiency: float | None = None
-    tasks: int = 0
+    tasks: int | None = None
     task_runs: int = 0
     memory: int = 0
     erred: int = 0

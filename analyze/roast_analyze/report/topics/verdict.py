@@ -131,6 +131,8 @@ def summarize(run: Run) -> str:
         done = q.counted(run.task_runs, "task")
         if not run.task_runs:
             done = f"{q.counted(run.chunk_attempts, 'chunk attempt')}, none finished"
+        elif run.tasks is None:
+            done = q.counted(run.task_runs, "attempt")
         elif run.tasks and run.tasks != run.task_runs:
             done = f"{q.counted(run.tasks, 'task')}, {q.counted(run.task_runs, 'attempt')}"
     duration = "" if seconds is None else f" in {q.seconds(seconds)}"

@@ -149,7 +149,7 @@ COMMENT ON COLUMN runs.utilization IS 'compute_hours / core_hours.';
 COMMENT ON COLUMN runs.workers IS 'Number of worker processes.';
 COMMENT ON COLUMN runs.peak_workers IS 'Maximum number of workers at a time.';
 COMMENT ON COLUMN runs.peak_nthreads IS 'Maximum number of threads at a time.';
-COMMENT ON COLUMN runs.tasks IS 'Keys submitted.';
+COMMENT ON COLUMN runs.tasks IS 'Keys submitted. Null if there are attempts, but no record of a task.';
 COMMENT ON COLUMN runs.task_runs IS 'Task attempts.';
 COMMENT ON COLUMN runs.failures IS 'Rows of the view failures.';
 COMMENT ON COLUMN runs.erred IS 'Attempts that failed for good.';

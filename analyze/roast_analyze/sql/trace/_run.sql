@@ -115,7 +115,8 @@ SELECT
     cluster.core_seconds,
     runs.compute_seconds,
     runs.compute_seconds / nullif(cluster.core_seconds, 0) AS core_efficiency,
-    coalesce(submitted.tasks, 0) AS tasks,
+    -- Attempts without any task record: those were lost.
+    if(runs.task_runs > 0, submitted.tasks, coalesce(submitted.tasks, 0)) AS tasks,
     coalesce(runs.task_runs, 0) AS task_runs,
     coalesce(runs.memory, 0) AS memory,
     coalesce(runs.erred, 0) AS erred,

@@ -12,7 +12,7 @@ COMMENT ON COLUMN run.peak_nthreads IS 'Maximum number of threads at a time.';
 COMMENT ON COLUMN run.core_seconds IS 'Available thread time: threads of each worker times its lifetime within the recording.';
 COMMENT ON COLUMN run.compute_seconds IS 'Compute time that workers reported, of all attempts within the recording, failed ones included. Without a cluster, of chunk attempts. An attempt that is lost with its worker reports none; core_time has what is known of it.';
 COMMENT ON COLUMN run.core_efficiency IS 'compute_seconds / core_seconds. Attempts lost with their worker are not included, as in compute_seconds.';
-COMMENT ON COLUMN run.tasks IS 'Keys submitted.';
+COMMENT ON COLUMN run.tasks IS 'Keys submitted. Null if there are attempts, but no record of a task.';
 COMMENT ON COLUMN run.task_runs IS 'Task attempts.';
 COMMENT ON COLUMN run.memory IS 'Attempts that succeeded.';
 COMMENT ON COLUMN run.erred IS 'Attempts that failed for good.';

@@ -38,6 +38,8 @@ def built(opened):
             "1 task in 4 s on 1 worker (2 threads).",
         ),
         ({"task_runs": 1, "tasks": 1, "workers": 1}, "1 task on 1 worker."),
+        # The records of the tasks were lost.
+        ({"task_runs": 2, "tasks": None, "workers": 1}, "2 attempts on 1 worker."),
         ({"task_runs": 2, "tasks": 1, "busy_seconds": 0.0}, "1 task, 2 attempts in 0 s."),
         (
             {"chunks": 1, "chunk_attempts": 1, "events": 1000, "chunk_wall_seconds": 4.0,

@@ -120,6 +120,13 @@ def test_empty_trace_is_one_row_of_zeros_and_nulls(open_trace):
     }  # fmt: skip
 
 
+def test_the_number_of_tasks_is_unknown_without_their_records(ask, worker, run):
+    found = ask(worker("w1"), *run("a", 1.0, 2.0), stop_t=10.0)
+    assert found("SELECT tasks, task_runs FROM run") == [(None, 1)]
+    found = ask(worker("w1"), stop_t=10.0)
+    assert found("SELECT tasks, task_runs FROM run") == [(0, 0)]
+
+
 def test_tasks_that_ran_when_recording_began_count_from_its_start(ask, worker, task, move):
     was_there = {"state": "processing", "worker": "w1"}
     done = {"worker": "w1", "phases": [("compute", -995.0, 5.0)]}

@@ -202,13 +202,22 @@ _TABLES: Final = (
         "the view section_totals",
     ),
     _Table(
+        # Exceptions that differ in numbers are one; the first one is shown.
         "Failures",
-        "SELECT f.t - run.start_t AS time, what, f.worker, "
-        "concat_ws(': ', key, coalesce(cause, detail)) AS \"task and error\" "
-        "FROM failures AS f, (SELECT start_t FROM _cluster_size) AS run ORDER BY f.t",
-        (seconds, cell, cell, _long_cell),
+        "SELECT min(t) - (SELECT start_t FROM _cluster_size) AS time, "
+        "if(max(count(*)) OVER () > 1, count(*), NULL) AS times, what, "
+        "if(count(DISTINCT worker) > 1, count(DISTINCT worker) || ' workers', min(worker)) "
+        "AS worker, "
+        "concat_ws(': ', arg_min(key, (t, attempt)) || if(count(DISTINCT key) > 1, "
+        "' and ' || (count(DISTINCT key) - 1) || ' more', ''), "
+        'arg_min(coalesce(cause, detail), (t, attempt))) AS "task and error" '
+        "FROM failures GROUP BY what, coalesce("
+        "regexp_replace(cause, '0x[0-9a-f]+|[0-9]+', '#', 'g'), concat_ws(' ', worker, detail)"
+        ") ORDER BY min(t), what DESC",
+        (seconds, count, cell, cell, _long_cell),
         8,
         "the view failures",
+        optional="times",
     ),
 )
 

@@ -186,6 +186,23 @@ def test_a_run_without_a_cluster(summarize, worker, chunk):
     ]  # fmt: skip
 
 
+def test_equal_failures_are_counted(summarize, worker, task, run):
+    """Attempts of two tasks fail with the same error, and that of a third with another one."""
+    text = summarize(
+        worker("w1"),
+        *(task(key) for key in "abc"),
+        *run("a", 1.0, 2.0, outcome="retried", exception="OSError('no entry 10')"),
+        *run("b", 2.0, 3.0, outcome="retried", exception="OSError('no entry 20')"),
+        *run("a", 3.0, 4.0, outcome="retried", exception="OSError('no entry 10')"),
+        *run("c", 4.0, 5.0, outcome="erred", exception="KeyError('Jet')"),
+    )
+
+    assert section(text, "Failures") == [
+        ["2 s", "3", "attempt retried", "w1", "a and 1 more: OSError('no entry 10')"],
+        ["5 s", "1", "task erred", "w1", "c: KeyError('Jet')"],
+    ]
+
+
 @pytest.mark.exhaustive
 def test_only_tables_with_rows_are_shown(summarize, task, run):
     assert titles(summarize()) == []

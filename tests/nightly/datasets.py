@@ -78,6 +78,11 @@ def files(recording: Recording) -> list[Row]:
                 "file_read_ratio": ratio(bytes_of_results(attempts), largest["file_bytes"]),
                 "branch_share": ratio(largest["branches_read"], largest["file_branches"]),
                 **totals(attempts, recording),
+                # The rate of a file does not depend on failed attempts.
+                "events_per_second": ratio(
+                    total(column(results(attempts), "events")),
+                    seconds_without_checkpoint(results(attempts)),
+                ),
                 **slow.get(file, unknown),
             }
         )

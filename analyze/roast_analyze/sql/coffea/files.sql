@@ -14,7 +14,9 @@ WITH totals AS (
         sum(bytes_read)::BIGINT AS bytes_read,
         sum(compute_seconds) AS compute_seconds,
         sum(events) FILTER (is_first_result)
-            / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
+            / nullif(
+                sum(compute_seconds) FILTER (is_first_result AND from_checkpoint IS NOT TRUE), 0
+            )
             AS events_per_second,
         count(DISTINCT worker) AS workers,
         count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
@@ -102,7 +104,7 @@ COMMENT ON COLUMN files.chunk_attempts IS 'Chunk attempts.';
 COMMENT ON COLUMN files.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
 COMMENT ON COLUMN files.bytes_read IS 'Bytes read by all attempts. Null if not measured.';
 COMMENT ON COLUMN files.compute_seconds IS 'Compute time of all attempts.';
-COMMENT ON COLUMN files.events_per_second IS 'events / compute_seconds: rate of one thread, failed and repeated attempts included, results from a checkpoint excluded.';
+COMMENT ON COLUMN files.events_per_second IS 'Rate of one thread: events / compute time of the attempts that computed them. Failed and repeated attempts are excluded, and so are results from a checkpoint.';
 COMMENT ON COLUMN files.workers IS 'Number of workers that attempted the file.';
 COMMENT ON COLUMN files.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped, failed reads of the number of entries included.';
 COMMENT ON COLUMN files.bytes_per_second IS 'bytes_read divided by the compute time of the attempts that measured it: rate of one thread.';

@@ -23,6 +23,18 @@ def test_file_in_two_datasets_has_two_rows(rows, chunk, run):
     ]
 
 
+def test_failed_attempts_do_not_reduce_the_rate_of_a_file(rows, chunk, run):
+    """Ten events took 2 s, after an attempt that failed after 3 s."""
+    failed = {"phases": [("compute", 1.0, 4.0)], "run_id": 1}
+
+    assert rows(
+        "SELECT events, compute_seconds, failed_attempts, events_per_second FROM files",
+        chunk("a", dataset="DY", filename="1.root", **ENTRIES),
+        *run("a", 1.0, 4.0, outcome="retried", exception="OSError('x')", **failed),
+        *run("a", 5.0, 7.0, run_id=2),
+    ) == [(10, 5.0, 1, 5.0)]
+
+
 @pytest.mark.parametrize(("first", "second"), [("w1", "w2"), ("w2", "w1")])
 def test_slowest_of_a_tie_is_the_first(ask, chunk, run, first, second):
     found = ask(

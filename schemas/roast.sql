@@ -7436,7 +7436,9 @@ SELECT
     round(recommended_events)::BIGINT AS recommended_events,
     CASE
         WHEN NOT is_known THEN 'not known from this run: ' || CASE
-            WHEN sizes = 1 THEN 'all chunks have the same size; record a run with two chunk sizes'
+            WHEN all_chunks = 1 THEN 'the dataset has a single chunk; record a run with smaller chunks'
+            WHEN sizes = 1
+                THEN 'all chunks of the dataset have the same size; record a run with two chunk sizes'
             WHEN chunks < 5 THEN 'fewer than 5 chunks besides the first ones of each process'
             WHEN line_event_seconds IS NULL AND is_wide THEN
                 'fewer than 3 chunks are much smaller or larger than the others; '

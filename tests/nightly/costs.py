@@ -246,7 +246,9 @@ def _advice(model: Model, largest: int | None, recording: Recording) -> Row:
 def _reason(model: Model) -> str:
     line = model.line
     if len({row["events"] for row in model.rows}) == 1:
-        return "all chunks have the same size; record a run with two chunk sizes"
+        if len(model.rows) == 1:
+            return "the dataset has a single chunk; record a run with smaller chunks"
+        return "all chunks of the dataset have the same size; record a run with two chunk sizes"
     if len(model.warm) < 5:
         return "fewer than 5 chunks besides the first ones of each process"
     warm_sizes = column(model.warm, "events")

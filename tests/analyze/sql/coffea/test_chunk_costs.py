@@ -126,7 +126,9 @@ def test_small_fixed_time_compatible_with_zero(costs):
 @pytest.mark.parametrize(
     ("chunks", "note"),
     [
-        ([(1000, 1.0)] * 9, "all chunks have the same size; record a run with two chunk sizes"),
+        ([(1000, 1.0)] * 9, "all chunks of the dataset have the same size; record a run with"),
+        # The first chunk of the worker.
+        ([], "the dataset has a single chunk; record a run with smaller chunks"),
         ([(1000, 1.0), (2000, 2.0)], "fewer than 5 chunks besides the first ones"),
         ([(1000 + n, 1.0) for n in range(90)], "chunk sizes are too similar; record"),
         (
@@ -143,7 +145,7 @@ def test_small_fixed_time_compatible_with_zero(costs):
             "the fixed time is only known to be below",
         ),
     ],
-    ids=["equal", "few", "alike", "odd rest of a file", "falling", "rising", "noise"],
+    ids=["equal", "single", "few", "alike", "odd rest", "falling", "rising", "noise"],
 )
 def test_note_gives_the_reason_without_a_model(costs, chunks, note):
     [row] = costs(*chunks)

@@ -132,7 +132,28 @@ def _finding(trace: Session, name: str) -> Iterator[RenderableType]:
         yield from finding_lines(finding, detailed=True)
         yield cell(finding.evidence, limit=10_000)
         relation = trace.sql(finding.evidence)
-        yield table(relation.columns, relation.limit(_EVIDENCE_ROWS).fetchall())
+        evidence = relation.limit(_EVIDENCE_ROWS).fetchall()
+        is_number = [
+            any(isinstance(value, int | float) for value in values)
+            for values in zip(*evidence, strict=True)
+        ] or [False] * len(relation.columns)
+        headings = [
+            f">{name}" if right else name
+            for name, right in zip(relation.columns, is_number, strict=True)
+        ]
+        shown = [map(_short, relation.columns, row) for row in evidence]
+        yield table(headings, [list(row) for row in shown])
+
+
+def _short(column: str, value: object) -> object:
+    """Round a number, except for an instant, and keep the last part of a path."""
+    from roast_analyze.report.quantities import number
+
+    if isinstance(value, float):
+        return f"{value:.3f}" if column == "t" or column.endswith("_t") else number(value)
+    if column == "filename" and isinstance(value, str) and "/" in value:
+        return f"…/{value.rsplit('/', 1)[1]}"
+    return value
 
 
 def _print_changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> None:

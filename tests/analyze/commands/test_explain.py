@@ -1,6 +1,7 @@
 """roast-analyze explain: findings and core time, one finding, and the findings of two runs."""
 
 import json
+import re
 
 import pytest
 
@@ -58,6 +59,23 @@ def test_one_finding(analyze, failed, healthy):
     assert code == 2
     assert errors == "roast-analyze: unknown finding 'retried'; did you mean 'retries'?\n"
     assert "no trace given for 'retries'" in analyze("explain", "retries")[2]
+
+
+def test_evidence_is_short(analyze, write_trace, worker, chunk, run):
+    """Chunks of one of three files take three times as long; two workers process all files."""
+    records = [worker("w1"), worker("w2")]
+    for number in range(30):
+        start, seconds = 10.0 * (number // 2), 9.0 if number % 3 == 0 else 3.0
+        name, address = f"/store/user/data/{number % 3}.root", f"w{1 + number % 2}"
+        about = {"dataset": "DY", "filename": name, "treename": "Events"}
+        entries = {"entry_start": 1000 * number, "entry_stop": 1000 * (number + 1)}
+        records += [
+            chunk(f"c-{number}", **about, **entries),
+            *run(f"c-{number}", start, start + seconds, address),
+        ]
+
+    text = analyze("explain", write_trace(*records, stop_t=150.0), "slow-file")[1]
+    assert re.split(r"  +", text.splitlines()[-3].strip())[:2] == ["…/0.root", "3"]
 
 
 @pytest.mark.exhaustive

@@ -82,12 +82,13 @@ _TABLES: Final = (
     ),
     _Table(
         "Tasks by prefix",
-        "SELECT prefix, task_runs AS attempts, memory AS done, erred, "
+        "SELECT prefix, roles AS role, task_runs AS attempts, memory AS done, erred, "
         "retried + lost AS retried, compute_seconds AS compute, "
         "mean_compute_seconds AS mean, max_compute_seconds AS max FROM prefixes",
-        (cell, count, count, count, count, seconds, seconds, seconds),
+        (cell, cell, count, count, count, count, seconds, seconds, seconds),
         12,
         "the view prefixes",
+        optional="role",
     ),
     _Table(
         # Only what ran in a task took time of a thread.
@@ -139,7 +140,9 @@ _TABLES: Final = (
     _Table(
         # For a worker that stayed, the time until the end of the recording counts.
         "Workers",
-        "SELECT name, worker, nthreads AS threads, task_runs AS tasks, "
+        # Without a cluster, there are chunks and no tasks.
+        "SELECT name, worker, nthreads AS threads, "
+        "if(EXISTS (FROM _task_runs), task_runs, NULL) AS tasks, "
         "compute_seconds AS compute, compute_seconds / "
         "nullif(nthreads * (coalesce(removed_t, stop_t) - coalesce(added_t, start_t)), 0) "
         'AS busy, peak_memory_bytes AS "peak mem.", removed_t - start_t AS "left after" '

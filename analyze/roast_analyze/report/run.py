@@ -201,7 +201,8 @@ def computing_shares(uses: Mapping[str, float]) -> tuple[str, str]:
 def query_unattempted(trace: Session) -> dict[str, int]:
     """Return the number of tasks that were never attempted by reason, most frequent first."""
     reasons = trace.rows(
-        "SELECT reason, count(*) FROM unattempted "
+        "SELECT if(reason = 'a dependency failed', 'because ' || reason, reason), count(*) "
+        "FROM unattempted "
         "GROUP BY reason ORDER BY count(*) DESC, reason"
     )
     return dict(reasons)

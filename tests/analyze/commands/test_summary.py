@@ -64,7 +64,7 @@ def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, chunk
     assert "3, 4 attempts: 2 memory, 1 erred, 1 lost" in head
     assert "1 done in 3 attempts, 2 failed\nEvents    1,000, 33.3 events/s over 30 s" in head
     assert section(text, "Tasks by prefix") == [
-        ["Proc", "3", "1", "1", "1", "30 s", "30 s", "30 s"],
+        ["Proc", "chunk", "3", "1", "1", "1", "30 s", "30 s", "30 s"],
         ["sum", "1", "1", "0", "0", "2 s", "2 s", "2 s"],
     ]
     assert section(text, "Datasets")[0] == ["DY", "1", "1", "0", "1,000", "30 s", "33.3"]
@@ -180,10 +180,21 @@ def test_a_run_without_a_cluster(summarize, worker, chunk):
     assert "Compute   6 s in 1 min 40 s of core time: 6 %" in head
     assert "Chunks    2 done in 3 attempts, 1 failed" in head
     assert "Events    2,000, 286 events/s over 7 s" in head
-    assert section(text, "Workers") == [["pid:1", "pid:1", "1", "0", "6 s", "6 %", "–"]]
+    assert section(text, "Workers") == [["pid:1", "pid:1", "1", "–", "6 s", "6 %", "–"]]
     assert section(text, "Failures") == [
         ["3 s", "attempt retried", "pid:1", "a: OSError('x')"]
     ]  # fmt: skip
+
+
+def test_tasks_that_were_never_attempted(summarize, task, move, run):
+    text = summarize(
+        *(task(key) for key in ("load-1", "fit-1", "plot-1")),
+        *run("load-1", 1.0, 2.0, outcome="erred"),
+        move(1.0, "fit-1", "released>waiting"),
+        move(2.0, "fit-1", "waiting>erred", "task-erred-2.0"),
+    )
+
+    assert "2 never attempted: 1 because a dependency failed, 1 not needed" in text
 
 
 def test_equal_failures_are_counted(summarize, worker, task, run):

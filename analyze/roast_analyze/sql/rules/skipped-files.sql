@@ -52,7 +52,8 @@ SELECT
         CASE WHEN totals.files > 1 THEN format(' and {} more', totals.files - 1) ELSE '' END
     ) || coalesce(
         format(
-            ' Whole files take {:.1f} core-seconds each.', processed.seconds / nullif(processed.files, 0)
+            ' The files that were processed took {:.1f} core-seconds on average.',
+            processed.seconds / nullif(processed.files, 0)
         ),
         ''
     ) AS sentence,

@@ -347,7 +347,8 @@ def test_skipped_files(apply, process, worker, chunk, run):
             "TT: bad.root",
             (
                 "The result lacks events of 1 of 3 files, because reading them failed"
-                " (OSError): bad.root. Whole files take 3.0 core-seconds each."
+                " (OSError): bad.root. The files that were processed took 3.0 core-seconds on "
+                "average."
             ),
             None,
             None,

@@ -7438,7 +7438,7 @@ SELECT
         WHEN NOT is_known THEN 'not known from this run: ' || CASE
             WHEN all_chunks = 1 THEN 'the dataset has a single chunk; record a run with smaller chunks'
             WHEN sizes = 1
-                THEN 'all chunks of the dataset have the same size; record a run with two chunk sizes'
+                THEN 'all chunks of a dataset have the same size; record a run with two chunk sizes'
             WHEN chunks < 5 THEN 'fewer than 5 chunks besides the first ones of each process'
             WHEN line_event_seconds IS NULL AND is_wide THEN
                 'fewer than 3 chunks are much smaller or larger than the others; '

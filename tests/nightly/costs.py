@@ -248,7 +248,7 @@ def _reason(model: Model) -> str:
     if len({row["events"] for row in model.rows}) == 1:
         if len(model.rows) == 1:
             return "the dataset has a single chunk; record a run with smaller chunks"
-        return "all chunks of the dataset have the same size; record a run with two chunk sizes"
+        return "all chunks of a dataset have the same size; record a run with two chunk sizes"
     if len(model.warm) < 5:
         return "fewer than 5 chunks besides the first ones of each process"
     warm_sizes = column(model.warm, "events")

@@ -170,7 +170,7 @@ def describe_outcome(run: Run, end: str = "") -> str:
         if len(reasons) == 1:
             reasons = list(run.unattempted)
         text += f" {tasks} never attempted ({', '.join(reasons)})."
-    if not run.uses or not (run.task_runs or run.chunk_attempts):
+    if not sum(run.uses.values()) or not (run.task_runs or run.chunk_attempts):
         return text
     computed, kept = computing_shares(run.uses)
     return f"Threads computed for {computed} of the core time{kept}. {text}".rstrip()

@@ -4,7 +4,7 @@
 -- time by which an attempt could have started earlier. Without a cluster, chunks are attempts; it is
 -- not known when they were ready.
 CREATE TABLE _scarce_attempts AS
-WITH runs AS NOT MATERIALIZED (
+WITH computed AS NOT MATERIALIZED (
     SELECT
         trace_id, seq, key, prefix, role, attempt, worker, whole_seconds, processing_t,
         compute_start_t, compute_stop_t, submission
@@ -40,7 +40,7 @@ pieces AS (
             floor((run.compute_start_t - bucket.start_t) / bucket.width)::BIGINT,
             floor((run.compute_stop_t - bucket.start_t) / bucket.width)::BIGINT + 1
         )) AS number
-    FROM runs AS run
+    FROM computed AS run
     INNER JOIN _core_time_buckets AS bucket USING (trace_id)
     WHERE run.compute_stop_t > run.compute_start_t
         AND run.compute_start_t >= bucket.start_t
@@ -94,7 +94,7 @@ SELECT
     run.compute_stop_t,
     attempts.idle_seconds
 FROM attempts
-INNER JOIN runs AS run USING (seq)
+INNER JOIN computed AS run USING (seq)
 LEFT JOIN held USING (seq)
 LEFT JOIN raw.task AS task ON run.submission = task.rowid
 WHERE attempts.idle_seconds > 0;

@@ -48,8 +48,8 @@ BRANCHES = [{"branch": "x", "compressed_bytes": 3}, {"branch": "y", "compressed_
         ),
         (
             [(name, "f.root", "w1", 1000, 1.0) for name in ("DY", "QCD", "TT")] * 5, {},
-            ("Cost of a chunk of DY, QCD and TT: not known from this run: all chunks have the "
-            "same size; record a run with two chunk sizes."),
+            ("Cost of a chunk of DY, QCD and TT: not known from this run: all chunks of "
+            "a dataset have the same size; record a run with two chunk sizes."),
         ),
         (
             # CMS dataset names differ in the first part only.

@@ -126,7 +126,7 @@ def test_small_fixed_time_compatible_with_zero(costs):
 @pytest.mark.parametrize(
     ("chunks", "note"),
     [
-        ([(1000, 1.0)] * 9, "all chunks of the dataset have the same size; record a run with"),
+        ([(1000, 1.0)] * 9, "all chunks of a dataset have the same size; record a run with"),
         # The first chunk of the worker.
         ([], "the dataset has a single chunk; record a run with smaller chunks"),
         ([(1000, 1.0), (2000, 2.0)], "fewer than 5 chunks besides the first ones"),

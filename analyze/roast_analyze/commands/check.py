@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from roast_analyze.commands.formats import add_json, print_json, rows
-from roast_analyze.commands.terminal import cell, print_out, table
 from roast_analyze.commands.trace_args import add_traces, open_trace
 from roast_analyze.report.quantities import count, counted
 from roast_schemas.documentation import docs
@@ -50,6 +49,8 @@ def run(options: argparse.Namespace) -> bool:
 
 
 def _print(name: str, result: Mapping[str, Any]) -> None:
+    from roast_analyze.commands.terminal import cell, print_out, table
+
     verdict = "complete" if result["is_complete"] else "incomplete"
     contents = (
         f"{counted(result['records'], 'record')} in {counted(result['segments'], 'segment')}: "

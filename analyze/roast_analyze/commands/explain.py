@@ -19,21 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.padding import Padding
-
 from roast_analyze.commands.formats import add_json, print_json, rows
-from roast_analyze.commands.terminal import cell, print_out, table
 from roast_analyze.commands.trace_args import add_traces_and, open_trace, traces_to_compare
-from roast_analyze.computed.rules import rules
 from roast_analyze.errors import TraceError
-from roast_analyze.report import findings
-from roast_analyze.report.core_time_uses import USES
-from roast_analyze.report.quantities import seconds, share
-from roast_analyze.report.run import (
-    describe_before_workers,
-    query_before_workers,
-    query_obstacle,
-)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -65,6 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the explanation of a run, of one finding, or of the difference of findings."""
+    from roast_analyze.commands.terminal import print_out
+    from roast_analyze.computed.rules import rules
+    from roast_analyze.open.views import suggest
+
     words = list(options.traces)
     ids = [rule.id for rule in rules()]
     name = words.pop() if words[-1] in ids and not Path(words[-1]).exists() else None
@@ -72,8 +64,6 @@ def run(options: argparse.Namespace) -> None:
         raise TraceError(f"no trace given for {name!r}: roast-analyze explain TRACE… [ID]")
     # A word without a suffix is meant as an ID rather than as a file.
     if len(words) > 1 and not Path(words[-1]).exists() and "." not in words[-1]:
-        from roast_analyze.open.views import suggest
-
         raise TraceError(f"unknown finding {words[-1]!r}; {suggest(words[-1], ids)}")
     traces = traces_to_compare([Path(word) for word in words])
     if len(traces) > 1 and not name:
@@ -94,6 +84,16 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _run(trace: Session) -> Iterator[RenderableType]:
+    from roast_analyze.commands.terminal import cell, table
+    from roast_analyze.report import findings
+    from roast_analyze.report.core_time_uses import USES
+    from roast_analyze.report.quantities import seconds, share
+    from roast_analyze.report.run import (
+        describe_before_workers,
+        query_before_workers,
+        query_obstacle,
+    )
+
     found = findings.query(trace)
     for finding in found:
         yield from finding_lines(finding, detailed=True)
@@ -117,6 +117,10 @@ def _run(trace: Session) -> Iterator[RenderableType]:
 
 
 def _finding(trace: Session, name: str) -> Iterator[RenderableType]:
+    from roast_analyze.commands.terminal import cell, table
+    from roast_analyze.computed.rules import rules
+    from roast_analyze.report import findings
+
     [rule] = [rule for rule in rules() if rule.id == name]
     yield f"{rule.id}: {rule.title}."
     yield cell(f"Source: {rule.source}")
@@ -133,16 +137,11 @@ def _finding(trace: Session, name: str) -> Iterator[RenderableType]:
         yield cell(finding.evidence, limit=10_000)
         relation = trace.sql(finding.evidence)
         evidence = relation.limit(_EVIDENCE_ROWS).fetchall()
-        is_number = [
-            any(isinstance(value, int | float) for value in values)
-            for values in zip(*evidence, strict=True)
-        ] or [False] * len(relation.columns)
         headings = [
-            f">{name}" if right else name
-            for name, right in zip(relation.columns, is_number, strict=True)
+            f">{name}" if any(isinstance(row[i], int | float) for row in evidence) else name
+            for i, name in enumerate(relation.columns)
         ]
-        shown = [map(_short, relation.columns, row) for row in evidence]
-        yield table(headings, [list(row) for row in shown])
+        yield table(headings, [list(map(_short, relation.columns, row)) for row in evidence])
 
 
 def _short(column: str, value: object) -> object:
@@ -158,6 +157,10 @@ def _short(column: str, value: object) -> object:
 
 def _print_changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) -> None:
     """Compare the findings of the last trace with those of the others."""
+    from roast_analyze.commands.terminal import print_out, table
+    from roast_analyze.report import findings
+    from roast_analyze.report.quantities import seconds
+
     costs = []
     for paths in traces:
         with open_trace(paths, options) as trace:
@@ -176,6 +179,10 @@ def _print_changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) 
 
 def finding_lines(finding: Finding, *, detailed: bool = False) -> Iterator[RenderableType]:
     """Yield the lines of a finding: title, sentence and change, then details if wanted."""
+    from rich.padding import Padding
+
+    from roast_analyze.commands.terminal import cell
+
     entity = f" ({finding.entity})" if finding.entity else ""
     saving = f", possible saving: {finding.saving}" if finding.saving else ""
     yield cell(f"{finding.severity}: {finding.title}{entity}{saving}")

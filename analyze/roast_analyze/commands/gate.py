@@ -28,8 +28,6 @@ from roast_analyze.commands.formats import add_format, complete_options, write_f
 from roast_analyze.commands.messages import print_note
 from roast_analyze.commands.trace_args import add_reading, open_trace
 from roast_analyze.errors import NotATrace, TraceError
-from roast_analyze.metrics import METRICS, VERSION, read_metrics
-from roast_analyze.report import quantities as q
 
 if TYPE_CHECKING:
     from roast_analyze.algorithms.regression import Change
@@ -71,6 +69,7 @@ def parse(parser: argparse.ArgumentParser, words: list[str]) -> argparse.Namespa
 def run(options: argparse.Namespace) -> bool:
     """Print the metrics of both, or write them; return whether no rule fails."""
     from roast_analyze.algorithms.regression import compare, parse_rule
+    from roast_analyze.metrics import METRICS
 
     if not options.new:
         raise TraceError("no new run: name them after --, as in BASE… -- NEW…")
@@ -120,6 +119,8 @@ def run(options: argparse.Namespace) -> bool:
 
 def _metrics(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return the metrics of a trace, or those in a file."""
+    from roast_analyze.metrics import VERSION, read_metrics
+
     if path.suffix != ".json":
         with open_trace([path], options) as trace:
             return read_metrics(trace)
@@ -145,6 +146,7 @@ def _is_number(value: object) -> bool:
 
 def _texts(change: Change) -> dict[str, Any]:
     """Return the cells of a change for readers."""
+    from roast_analyze.report import quantities as q
 
     def shown(value: float) -> str:
         if change.metric.endswith("_seconds"):

@@ -21,7 +21,6 @@ from roast_analyze.commands.trace_args import (
     add_time_range,
     open_trace,
 )
-from roast_analyze.metrics import read_metrics
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,5 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the metrics."""
+    from roast_analyze.metrics import read_metrics
+
     with open_trace([options.trace], options) as trace:
         print(json.dumps(read_metrics(trace), indent=2))

@@ -23,16 +23,12 @@ from __future__ import annotations
 import argparse
 import math
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.cluster_args import add_cluster, connected
 from roast_analyze.commands.messages import print_note, print_result
 from roast_analyze.commands.progress import progress
-from roast_analyze.commands.terminal import print_out, table
 from roast_analyze.errors import TraceError
-from roast_analyze.open.memory_limit import size_bytes
-from roast_analyze.report.quantities import counted, minute, seconds
 
 if TYPE_CHECKING:
     from roast_analyze.store.store import Store
@@ -89,6 +85,8 @@ def run(options: argparse.Namespace) -> bool:
         if action != own and getattr(options, name) is not None:
             raise TraceError(f"--{name} is an option of store {own}, not of store {action}")
     # Imported here, because importing the libraries of a store takes long.
+    from roast_analyze.open.memory_limit import size_bytes
+    from roast_analyze.report.quantities import counted
     from roast_analyze.store.store import Store
 
     store = Store(options.to or options.names[0])
@@ -113,6 +111,8 @@ def run(options: argparse.Namespace) -> bool:
             with progress(store.path, "compacting") as listener:
                 store.compact(**grace, listener=listener)
         case "check":
+            from roast_analyze.commands.terminal import print_out, table
+
             problems = store.check()
             wrong = [problem for problem in problems if not problem.is_harmless]
             verdict = counted(len(wrong), "difference") if wrong else "all rows are present"
@@ -134,6 +134,8 @@ def _hours(text: str) -> float:
 
 
 def _date(text: str) -> float:
+    from datetime import UTC, datetime
+
     try:
         date = datetime.fromisoformat(text)
     except ValueError:
@@ -144,6 +146,8 @@ def _date(text: str) -> float:
 
 
 def _add(store: Store, options: argparse.Namespace) -> bool:
+    from roast_analyze.report.quantities import counted
+
     with (
         progress(store.path, "converting") as listener,
         connected(options) as client,
@@ -161,6 +165,9 @@ def _add(store: Store, options: argparse.Namespace) -> bool:
 
 
 def _list(store: Store) -> None:
+    from roast_analyze.commands.terminal import print_out, table
+    from roast_analyze.report.quantities import minute, seconds
+
     rows = []
     for run in store.runs().iter_rows(named=True):
         start = minute(run["start_t"]).removesuffix(" UTC")

@@ -18,7 +18,12 @@ from roast_analyze.errors import TraceError
 from roast_analyze.report import findings, time_ranges
 from roast_analyze.report.comparison import reasons
 from roast_analyze.report.quantities import count, counted, instant, seconds, share
-from roast_analyze.report.run import query_obstacle, query_run
+from roast_analyze.report.run import (
+    query_obstacle,
+    query_recording,
+    query_run,
+    query_uses,
+)
 from roast_analyze.report.topics import verdict
 from roast_analyze.safe_text import shortened, visible
 
@@ -81,7 +86,8 @@ def to_html(trace: Session) -> str:
             )
         if len(runs) == 1:
             run = query_run(trace)
-            outcome = verdict.describe_outcome(run)
+            end_reason = query_recording(trace).end_reason
+            outcome = verdict.describe_outcome(run, query_uses(trace), end_reason)
             parts.append(_text(f"{verdict.summarize(run)} {outcome}", limit=400))
         parts.append(_findings(trace))
         lines = []

@@ -306,9 +306,7 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         threads = counted(run["peak_nthreads"], "thread")
         peak = f"at most {count(run['peak_workers'])} at once with {threads}"
         before = query_before_workers(trace)
-        start = ""
-        if before >= 0.01 * run["wall_seconds"] > 0:
-            start = f"; none for the first {seconds(before)}"
+        start = f"; none for the first {seconds(before)}" if before else ""
         yield "Workers", f"{count(run['workers'])}, {peak}{start}"
     uses = query_uses(trace)
     if computed := computing_seconds(uses):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from roast_analyze.open.concurrent_queries import run_concurrently
 from roast_analyze.report import context as contexts
 from roast_analyze.report import findings
+from roast_analyze.report.run import query_obstacle
 from roast_analyze.report.topics import (
     activities,
     chunks,
@@ -40,6 +41,8 @@ class ReportData:
 
     context: contexts.Context
     findings: tuple[findings.Finding, ...]
+    #: Why nothing can be concluded from the absence of findings; empty if it can.
+    obstacle: str
     core_time: core_time.CoreTime
     critical_path: critical_path.CriticalPath
     timeline: timeline.Timeline
@@ -85,5 +88,6 @@ def _query(trace: Session, submit: Submit) -> ReportData:
         profile=profiling.result(),
         core_time=core_timing.result(),
         critical_path=path_finding.result(),
-        findings=explaining.result(),
+        findings=(found := explaining.result()),
+        obstacle="" if found else query_obstacle(trace),
     )

@@ -84,10 +84,6 @@ class Run:
     has_transitions: bool = True
     #: Number of tasks that were never attempted, by the reason of view ``unattempted``.
     unattempted: Mapping[str, int] = field(default_factory=dict)
-    #: Thread time by the use of view ``core_time``.
-    uses: Mapping[str, float] = field(default_factory=dict)
-    #: Why nothing can be concluded from a run without findings; empty if it can.
-    obstacle: str = ""
 
     @property
     def are_attempts_unknown(self) -> bool:
@@ -131,13 +127,7 @@ def query_run(trace: Session) -> Run:
     row = rows[0] if rows else {}
     known = {n: value for n, value in row.items() if n in names and value is not None}
     [(has_transitions,)] = trace.rows("SELECT EXISTS (FROM raw.transition)")
-    return Run(
-        **known,
-        has_transitions=has_transitions,
-        unattempted=query_unattempted(trace),
-        uses=query_uses(trace),
-        obstacle=query_obstacle(trace),
-    )
+    return Run(**known, has_transitions=has_transitions, unattempted=query_unattempted(trace))
 
 
 def query_obstacle(trace: Session) -> str:
@@ -161,18 +151,17 @@ def query_uses(trace: Session) -> dict[str, float]:
 
 
 def query_before_workers(trace: Session) -> float:
-    """Return the seconds that passed before the first worker."""
-    seconds: float
-    [(seconds,)] = trace.rows(
-        "SELECT coalesce(min(worker.from_t - run.start_t), 0) "
+    """Return the seconds before the first worker, or 0 if they are less than 1 % of the run."""
+    [(seconds, wall_seconds)] = trace.rows(
+        "SELECT coalesce(min(worker.from_t - run.start_t), 0), max(run.stop_t - run.start_t) "
         "FROM _worker_presence AS worker INNER JOIN _cluster_size AS run USING (trace_id)"
     )
-    return seconds
+    return seconds if seconds >= 0.01 * (wall_seconds or 0.0) else 0.0
 
 
 def describe_before_workers(seconds: float, wall_seconds: float | None) -> str:
-    """Describe the time before the first worker; empty if it is less than 1 % of the run."""
-    if not wall_seconds or seconds < 0.01 * wall_seconds:
+    """Describe the time before the first worker; empty if there is none."""
+    if not seconds:
         return ""
     return (
         f"{q.seconds(seconds)} of {q.seconds(wall_seconds)} passed before the first worker "
@@ -213,9 +202,14 @@ def describe_end(end_reason: str | None) -> str:
     if not end_reason or end_reason in _NORMAL_ENDS:
         return ""
     reason = one_line(end_reason, 200)
-    if reason.startswith(("the recorded block raised ", "the program raised ")):
+    if has_raised(end_reason):
         return f"T{reason[1:]}."
     return f"The recording ended because {reason}."
+
+
+def has_raised(end_reason: str | None) -> bool:
+    """Return whether an exception of the program ended the recording."""
+    return (end_reason or "").startswith(("the recorded block raised ", "the program raised "))
 
 
 def query_recording(trace: Session) -> Recording:

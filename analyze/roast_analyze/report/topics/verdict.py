@@ -13,12 +13,13 @@ from roast_analyze.report.run import (
     computing_shares,
     describe_before_workers,
     describe_end,
+    has_raised,
 )
 from roast_analyze.report.topics import loss as losses
 from roast_analyze.report.topics.core_time import TOTALS, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from roast_analyze.report.context import Context
     from roast_analyze.report.findings import Finding
@@ -68,11 +69,17 @@ class Verdict:
 
 
 def build(
-    context: Context, loss: Listing, found: Sequence[Finding], core_time: CoreTime
+    context: Context,
+    loss: Listing,
+    found: Sequence[Finding],
+    obstacle: str,
+    core_time: CoreTime,
 ) -> Verdict:
-    """Build the verdict from the totals of a run, its findings, losses and core time."""
+    """Build the verdict from the totals of a run, its findings, losses and core time.
+
+    ``obstacle`` is the reason why nothing can be concluded from the absence of findings.
+    """
     run = context.run
-    end = describe_end(context.recording.end_reason)
     total = core_time.totals["seconds"].sum()
     seconds = dict(core_time.totals.select("use", "seconds").iter_rows())
     provided, unit = q.core_time(run.core_seconds)
@@ -89,14 +96,14 @@ def build(
             )
     return Verdict(
         summary=summarize(run),
-        outcome=f"{describe_outcome(run, end)} {end}".strip(),
+        outcome=describe_outcome(run, seconds, context.recording.end_reason),
         is_complete=loss.total == 0,
         completeness=losses.completeness(loss, context),
         findings=tuple(found[: findings.SHOWN]),
         more_findings=max(len(found) - findings.SHOWN, 0),
-        no_finding=findings.describe_none(run.obstacle),
-        is_judged=not run.obstacle,
-        tiles=_tiles(context, loss),
+        no_finding=findings.describe_none(obstacle),
+        is_judged=not obstacle,
+        tiles=_tiles(context, loss, seconds),
         spent=tuple(
             Share(words, part, q.seconds(part), q.share(part / total), part / total, color)
             for use, (words, color) in USES.items()
@@ -139,11 +146,12 @@ def summarize(run: Run) -> str:
     return f"{done}{duration}{on}{rate}."
 
 
-def describe_outcome(run: Run, end: str = "") -> str:
-    """Describe how busy the cores were, what failed, and what was never attempted.
+def describe_outcome(run: Run, uses: Mapping[str, float], end_reason: str | None = None) -> str:
+    """Describe how busy the cores were, what failed, and what ended the recording early.
 
-    ``end`` describes what ended the recording early, such as an exception of the program.
+    ``uses`` is the thread time by use, from :func:`~roast_analyze.report.run.query_uses`.
     """
+    end = describe_end(end_reason)
     parts = [
         (run.erred, "task failed", "tasks failed"),
         (run.retried, "attempt failed and was retried", "attempts failed and were retried"),
@@ -160,23 +168,25 @@ def describe_outcome(run: Run, end: str = "") -> str:
     if not counts and run.failures:
         counts = [q.counted(run.failures, "failure")]
     elif not counts and run.are_attempts_unknown:
-        return ""
-    elif not counts and " raised " not in end:
+        return end
+    elif not counts and not has_raised(end_reason):
         counts = ["Nothing failed"]
-    text = f"{q.series(counts)}." if counts else ""
+    sentences = []
+    if sum(uses.values()) and (run.task_runs or run.chunk_attempts):
+        computed, kept = computing_shares(uses)
+        sentences.append(f"Threads computed for {computed} of the core time{kept}.")
+    if counts:
+        sentences.append(f"{q.series(counts)}.")
     if run.unattempted:
         tasks = q.counted(sum(run.unattempted.values()), "task was", "tasks were")
         reasons = [f"{q.count(n)} {reason}" for reason, n in run.unattempted.items()]
         if len(reasons) == 1:
             reasons = list(run.unattempted)
-        text += f" {tasks} never attempted ({', '.join(reasons)})."
-    if not sum(run.uses.values()) or not (run.task_runs or run.chunk_attempts):
-        return text
-    computed, kept = computing_shares(run.uses)
-    return f"Threads computed for {computed} of the core time{kept}. {text}".rstrip()
+        sentences.append(f"{tasks} never attempted ({', '.join(reasons)}).")
+    return " ".join([*sentences, end]).rstrip()
 
 
-def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
+def _tiles(context: Context, loss: Listing, uses: Mapping[str, float]) -> tuple[Tile, ...]:
     run = context.run
     core_time, unit = q.core_time(run.core_seconds)
     span = "no task finished"
@@ -195,8 +205,8 @@ def _tiles(context: Context, loss: Listing) -> tuple[Tile, ...]:
     attempts = ", ".join(f"{q.count(n)} {word}" for n, word in counts if n)
     if run.core_seconds is None:
         computing = "number of threads unknown"
-    elif computing_seconds(run.uses):
-        computing = f"{computing_shares(run.uses)[0]} computing"
+    elif computing_seconds(uses):
+        computing = f"{computing_shares(uses)[0]} computing"
     else:
         computing = "nothing computed"
     workers = "none recorded"

@@ -4,7 +4,7 @@ import pytest
 
 from analyze.report.reading import plain
 from roast_analyze.report import findings
-from roast_analyze.report.run import Run
+from roast_analyze.report.run import Run, query_obstacle
 from roast_analyze.report.topics import core_time, loss, verdict
 
 
@@ -14,8 +14,9 @@ def built(opened):
 
     def built(*records, stop_t=10.0):
         trace, context = opened(*records, stop_t=stop_t)
+        found, lost = findings.query(trace), loss.query(trace)
         return verdict.build(
-            context, loss.query(trace), findings.query(trace), core_time.query(trace)
+            context, lost, found, query_obstacle(trace), core_time.query(trace)
         )
 
     return built
@@ -90,7 +91,10 @@ def test_the_summary_of_a_run(run, text):
     ],
 )  # fmt: skip
 def test_the_outcome_of_a_run(run, text):
-    assert plain(verdict.describe_outcome(Run(**run))) == text
+    run = dict(run)
+    uses = run.pop("uses", {})
+
+    assert plain(verdict.describe_outcome(Run(**run), uses)) == text
 
 
 @pytest.mark.parametrize(
@@ -123,7 +127,7 @@ def test_lost_attempts_computed(opened, worker, gone, task, run):
         worker("w2", t=8.0),
     )
     spent = core_time.query(trace)
-    found = verdict.build(context, loss.query(trace), findings.query(trace), spent)
+    found = verdict.build(context, loss.query(trace), findings.query(trace), "", spent)
     [computing] = [tile.hint for tile in found.tiles if tile.label == "Core-seconds"]
 
     assert plain(found.outcome).startswith(

@@ -57,14 +57,6 @@ _RUNS: Final = """
         GROUP BY trace_id
         HAVING count(DISTINCT host) = 1
     ),
-    cpu AS (
-        SELECT
-            trace_id,
-            sum(value) FILTER (activity = 'thread-cpu') / nullif(sum(value), 0) AS share
-        FROM fine_metrics
-        WHERE context = 'execute' AND activity IN ('thread-cpu', 'thread-noncpu')
-        GROUP BY trace_id
-    ),
     paused AS (
         SELECT trace_id, sum(seconds) AS seconds FROM pauses GROUP BY trace_id
     ),
@@ -101,7 +93,7 @@ _RUNS: Final = """
             )
         END AS stealing_seconds,
         only_hosts.cores,
-        cpu.share AS cpu_share,
+        cpu_share,
         coalesce(paused.seconds, 0) AS paused_seconds,
         coalesce(attempts.disk_seconds, 0) AS disk_seconds,
         run.cancelled + run.unfinished AS cut_attempts,
@@ -112,7 +104,7 @@ _RUNS: Final = """
     LEFT JOIN attempts USING (trace_id)
     LEFT JOIN options USING (trace_id)
     LEFT JOIN only_hosts USING (trace_id)
-    LEFT JOIN cpu USING (trace_id)
+    LEFT JOIN _cpu_shares USING (trace_id)
     LEFT JOIN paused USING (trace_id)
     LEFT JOIN waiting USING (trace_id)
     LEFT JOIN limited USING (trace_id)

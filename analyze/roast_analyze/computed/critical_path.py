@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from roast_analyze.algorithms.critical_path import PATH, find_path, path_steps
-from roast_analyze.computed.waits import FIRST_CHUNK, waits_of_traces
+from roast_analyze.computed.waits import waits_of_traces
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -52,7 +52,7 @@ LEFT JOIN graphs ON task.trace_id = graphs.trace_id AND task.stimulus_id = graph
 LEFT JOIN datasets ON run.seq = datasets.seq
 UNION ALL BY NAME
 SELECT
-    $first_chunk + chunk.local_id AS id,
+    _attempt_id(NULL, chunk.local_id) AS id,
     chunk.key,
     chunk.attempt,
     chunk.worker,
@@ -63,7 +63,7 @@ SELECT
     chunk.end_t
 FROM _chunks AS chunk
 SEMI JOIN (SELECT unnest($ids::BIGINT[]) AS id) AS path
-    ON $first_chunk + chunk.local_id = path.id
+    ON _attempt_id(NULL, chunk.local_id) = path.id
 LEFT JOIN _workers AS process ON chunk.process = process.process
 """
 
@@ -77,10 +77,10 @@ FROM (
 )
 WHERE phase.start < phase.stop
 UNION ALL
-SELECT $first_chunk + chunk.local_id, 'compute', start_t, stop_t
+SELECT _attempt_id(NULL, chunk.local_id), 'compute', start_t, stop_t
 FROM _chunks AS chunk
 SEMI JOIN (SELECT unnest($ids::BIGINT[]) AS id) AS path
-    ON $first_chunk + chunk.local_id = path.id
+    ON _attempt_id(NULL, chunk.local_id) = path.id
 """
 
 _PAUSES: Final = """
@@ -100,7 +100,7 @@ def query(trace: Session) -> pl.DataFrame:
     # Facts are only queried for the attempts of the path, which are few.
     for trace_id, start_t, stop_t, waits in waits_of_traces(trace):
         path = pl.DataFrame(schema=PATH) if waits is None else find_path(waits)
-        about = {"first_chunk": FIRST_CHUNK, "ids": path["id"].to_list()}
+        about = {"ids": path["id"].to_list()}
         facts, phases = (trace.sql(query, about).pl() for query in (_FACTS, _PHASES))
         steps = path_steps(path, facts, phases, pauses, start_t, stop_t)
         names = facts.select("id", "key", "prefix", "attempt", "worker", "name", "dataset")

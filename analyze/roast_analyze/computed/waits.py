@@ -81,7 +81,7 @@ LEFT JOIN transferred ON run.end_seq = transferred.end_seq
 WHERE run.trace_id = $trace_id
 UNION ALL BY NAME
 SELECT
-    $first_chunk + local_id AS id,
+    _attempt_id(seq, local_id) AS id,
     outcome,
     false AS is_wanted,
     outcome = 'unfinished' AS is_running,
@@ -132,7 +132,7 @@ def waits_of_traces(trace: Session) -> Iterator[tuple[str, float, float, Waits |
         "SELECT trace_id, start_t, stop_t FROM _trace_range "
         "WHERE start_t IS NOT NULL ORDER BY trace_id"
     ):
-        attempts = trace.sql(_ATTEMPTS, {"trace_id": trace_id, "first_chunk": FIRST_CHUNK}).pl()
+        attempts = trace.sql(_ATTEMPTS, {"trace_id": trace_id}).pl()
         waits = None
         if not attempts.is_empty():
             dependencies = trace.sql(_DEPENDENCIES, {"trace_id": trace_id}).pl()

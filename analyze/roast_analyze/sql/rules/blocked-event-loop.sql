@@ -105,15 +105,10 @@ scheduler_stalls AS (
     HAVING count(*) >= $min_stalls AND seconds >= $min_share * (run.stop_t - run.start_t)
 ),
 shortages AS (
-    SELECT
-        trace_id,
-        any_value(scheduler_stalls.seconds) AS scheduler_seconds,
-        sum(delta) FILTER (activity = 'thread-cpu') / nullif(sum(delta), 0) AS cpu_share
-    FROM _activity_deltas
+    SELECT trace_id, cpu_share, seconds AS scheduler_seconds
+    FROM _cpu_shares
     INNER JOIN scheduler_stalls USING (trace_id)
-    WHERE unit = 'seconds' AND context = 'execute' AND activity IN ('thread-cpu', 'thread-noncpu')
-    GROUP BY trace_id
-    HAVING cpu_share < $min_cpu_share
+    WHERE cpu_share < $min_cpu_share
 ),
 totals AS (
     SELECT

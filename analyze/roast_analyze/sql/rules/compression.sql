@@ -10,15 +10,7 @@
 -- $min_cpu_share = 0.5: CPU time of threads relative to their compute time, below which confidence is low
 -- $lzma_share = 0.9: share of LZMA's decompression time that ZSTD saves
 -- $zlib_share = 0.6: share of ZLIB's decompression time that ZSTD saves
-WITH activities AS (
-    SELECT
-        trace_id,
-        sum(delta) FILTER (activity = 'thread-cpu') / nullif(sum(delta), 0) AS cpu_share
-    FROM _activity_deltas
-    WHERE unit = 'seconds' AND context = 'execute' AND activity IN ('thread-cpu', 'thread-noncpu')
-    GROUP BY trace_id
-),
-measured AS (
+WITH measured AS (
     SELECT trace_id, sum(cpu_seconds) / nullif(sum(stop_t - start_t), 0) AS cpu_share
     FROM _chunks
     WHERE cpu_seconds IS NOT NULL
@@ -72,8 +64,8 @@ SELECT
 FROM algorithms
 INNER JOIN _chunk_threads AS run USING (trace_id)
 LEFT JOIN (
-    SELECT trace_id, coalesce(measured.cpu_share, activities.cpu_share) AS cpu_share
-    FROM activities
+    SELECT trace_id, coalesce(measured.cpu_share, tasks.cpu_share) AS cpu_share
+    FROM _cpu_shares AS tasks
     FULL JOIN measured USING (trace_id)
 ) AS shares USING (trace_id)
 WHERE decompress_seconds > 0;

@@ -132,12 +132,7 @@ SELECT
                 WHEN fatal.workers = 1 THEN 'one chunk: '
                 ELSE 'the same chunk: '
             END || parse_filename(fatal.filename),
-            ' (' || concat_ws(
-                ', ',
-                'tree ' || fatal.treename,
-                format('entries {:,} to {:,}', fatal.entry_start, fatal.entry_stop),
-                'dataset ' || fatal.dataset
-            ) || ')'
+            coalesce(_entries_text(fatal.treename, fatal.entry_start, fatal.entry_stop, fatal.dataset), '')
         )
     ) AS sentence,
     seconds AS core_seconds,

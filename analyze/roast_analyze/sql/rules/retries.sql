@@ -139,13 +139,7 @@ described AS (
             ELSE format(' {} of the {} failed attempts were', place.attempts, failed.attempts)
         END || coalesce(
             ' in ' || parse_filename(place.filename) || coalesce(
-                ' (' || nullif(concat_ws(
-                    ', ',
-                    'tree ' || place.treename,
-                    format('entries {:,} to {:,}', place.entry_start, place.entry_stop),
-                    'dataset ' || place.dataset
-                ), '') || ')',
-                ''
+                _entries_text(place.treename, place.entry_start, place.entry_stop, place.dataset), ''
             ),
             ' in dataset ' || place.dataset
         ) || coalesce(

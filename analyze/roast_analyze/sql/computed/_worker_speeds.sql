@@ -1,26 +1,17 @@
--- Needs: _chunks, _compared_attempts, _relative_duration, _usual_durations
+-- Needs: _chunks, _placed_attempts, _relative_duration, _usual_durations
 -- Slowness of worker processes compared with others at the same work, and its cost. The time of
 -- an attempt is divided by the usual one of its prefix at that time. A worker can be slow for one
 -- prefix, or for a part of the run, or only now and then: the row of a slow worker describes the
 -- part that cost most. This is a table, because queries that join it as a view take several times
 -- as long and as much memory.
 CREATE TABLE _worker_speeds AS
-WITH slots AS (
-    SELECT DISTINCT trace_id, prefix, is_chunk, first_t, slot_seconds
-    FROM _usual_durations
-),
-placed AS (
-    SELECT attempt.*, floor((compute_start_t - first_t) / slot_seconds) AS slot
-    FROM _compared_attempts AS attempt
-    INNER JOIN slots USING (trace_id, prefix, is_chunk)
-),
-ratios AS (
+WITH ratios AS (
     SELECT
-        placed.*,
-        ln(placed.duration / usual.duration) AS log_ratio,
+        attempt.*,
+        ln(attempt.duration / usual.duration) AS log_ratio,
         spread,
-        whole_seconds * usual.duration / placed.duration AS usual_seconds
-    FROM placed
+        whole_seconds * usual.duration / attempt.duration AS usual_seconds
+    FROM _placed_attempts AS attempt
     INNER JOIN _usual_durations AS usual USING (trace_id, prefix, is_chunk, slot)
 ),
 -- Attempts of a process that are tested: all of them, those of each prefix, and those of parts of the run.

@@ -2,8 +2,8 @@
 
 Most are building blocks of the views, in SQL. Computed tables come after them: those that
 Python computes, and those in SQL that read such tables. The names are views of empty tables at
-first. A query refers to a derived table if its text contains the name of the table, or of a
-view that needs it.
+first. A query refers to a derived table if its text, apart from comments and sentences,
+contains the name of the table, or of a view that needs it.
 
 If the tables are kept beside a database, their rows are written to a file, which later sessions
 attach. The file gets its final name when it is complete and is never modified,
@@ -19,6 +19,7 @@ import warnings
 from contextlib import closing, suppress
 from contextvars import ContextVar
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import duckdb
@@ -161,7 +162,7 @@ class DerivedTables:
                 self._create(cursor, names & self._empty - computed_tables().keys(), listener)
             # Without the lock, so that other threads can fill and query other tables.
             for name in sorted(names & computed_tables().keys()):
-                # Queries that fill a table can contain its name, in a comment for example.
+                # Queries that fill a table can contain its name, for example as a column.
                 filling = _filling.get()
                 if (self, name) in filling:
                     continue
@@ -260,9 +261,21 @@ class DerivedTables:
                 self._empty.discard(name)
 
 
-def words_of(text: str) -> set[str]:
-    """Return the words of a query or a definition, in lower case."""
-    return set(re.findall(r"\w+", text.casefold()))
+def words_of(query: str) -> set[str]:
+    """Return the words of a query that can name a table, in lower case.
+
+    Comments and strings cannot, except for strings of one word: ``FROM 'tasks'`` is a table.
+    """
+    content = query.encode()
+    words: set[str] = set()
+    tokens = [*duckdb.tokenize(query), (len(content), None)]
+    for (start, kind), (stop, _) in pairwise(tokens):
+        text = content[start:stop].decode().strip().casefold()
+        if kind == duckdb.token_type.string_const:
+            words.add(text.strip("'"))
+        elif kind != duckdb.token_type.comment:
+            words.update(re.findall(r"\w+", text))
+    return words
 
 
 def with_definitions(words: set[str], definitions: Mapping[str, set[str]]) -> set[str]:

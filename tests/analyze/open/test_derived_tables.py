@@ -61,6 +61,22 @@ def test_a_time_range_has_its_own_rows(path):
     assert Trace(path, start=5, stop=15).sql(query).fetchall() == [(10.0,)]
 
 
+@pytest.mark.parametrize(
+    "query",
+    ["SELECT 1 -- core_time", "SELECT 1 /* core_time */", "SELECT 'time of core_time é'"],
+)
+def test_comments_and_sentences_refer_to_no_table(path, calls, query):
+    Trace(path).rows(query)
+    assert calls.call_count == 0
+
+
+@pytest.mark.parametrize(
+    "query", ["FROM 'Core_Time'", "SELECT 'é', \"it's\" FROM (SELECT 1 AS \"it's\"), core_time"]
+)
+def test_quotes_do_not_hide_a_table(path, query):
+    assert len(Trace(path).rows(query)) == len(Trace(path).frame("core_time")) > 0
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "query", ["FROM query_table('core_' || 'time')", "FROM query('FROM core_time')"]
@@ -91,7 +107,7 @@ def test_a_computation_queries_in_a_second_thread(path, monkeypatch):
 
     def query(trace):
         run_concurrently(
-            trace, lambda submit: submit(trace.rows, "SELECT 1 -- core_time").result()
+            trace, lambda submit: submit(trace.rows, "SELECT 1 AS core_time").result()
         )
         return core_time.query(trace)
 

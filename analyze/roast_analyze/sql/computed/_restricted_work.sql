@@ -5,20 +5,20 @@
 CREATE TABLE _restricted_work AS
 WITH totals AS (
     SELECT
-        run.trace_id,
-        run.worker,
-        max_by(run.prefix, run.whole_seconds) AS prefix,
-        count(DISTINCT run.key) AS tasks,
-        sum(run.whole_seconds) AS seconds,
-        max(run.whole_seconds) AS longest_seconds
-    FROM _task_runs AS run
+        attempt.trace_id,
+        attempt.worker,
+        max_by(attempt.prefix, attempt.whole_seconds) AS prefix,
+        count(DISTINCT attempt.key) AS tasks,
+        sum(attempt.whole_seconds) AS seconds,
+        max(attempt.whole_seconds) AS longest_seconds
+    FROM _task_runs AS attempt
     SEMI JOIN (
         SELECT trace_id, key
         FROM restrictions
         WHERE workers IS NOT NULL AND allow_other_workers IS NOT TRUE
-    ) AS restricted ON run.trace_id = restricted.trace_id AND run.key = restricted.key
-    WHERE run.whole_seconds > 0
-    GROUP BY run.trace_id, run.worker
+    ) AS restricted ON attempt.trace_id = restricted.trace_id AND attempt.key = restricted.key
+    WHERE attempt.whole_seconds > 0
+    GROUP BY attempt.trace_id, attempt.worker
 ),
 loads AS (
     SELECT totals.* REPLACE (totals.seconds / worker.nthreads AS seconds)

@@ -30,21 +30,21 @@ scarce AS (
 ),
 pieces AS (
     SELECT
-        run.trace_id,
-        run.seq,
-        run.compute_start_t,
-        run.compute_stop_t,
+        attempt.trace_id,
+        attempt.seq,
+        attempt.compute_start_t,
+        attempt.compute_stop_t,
         bucket.start_t,
         bucket.width,
         unnest(range(
-            floor((run.compute_start_t - bucket.start_t) / bucket.width)::BIGINT,
-            floor((run.compute_stop_t - bucket.start_t) / bucket.width)::BIGINT + 1
+            floor((attempt.compute_start_t - bucket.start_t) / bucket.width)::BIGINT,
+            floor((attempt.compute_stop_t - bucket.start_t) / bucket.width)::BIGINT + 1
         )) AS number
-    FROM computed AS run
+    FROM computed AS attempt
     INNER JOIN _core_time_buckets AS bucket USING (trace_id)
-    WHERE run.compute_stop_t > run.compute_start_t
-        AND run.compute_start_t >= bucket.start_t
-        AND run.compute_stop_t <= bucket.start_t + bucket.extent + 1
+    WHERE attempt.compute_stop_t > attempt.compute_start_t
+        AND attempt.compute_start_t >= bucket.start_t
+        AND attempt.compute_stop_t <= bucket.start_t + bucket.extent + 1
 ),
 overlapping AS (
     SELECT
@@ -71,30 +71,30 @@ attempts AS (
 held AS (
     SELECT attempts.seq, max(transition.t) AS t
     FROM attempts
-    INNER JOIN _task_runs AS run USING (seq)
+    INNER JOIN _task_runs AS attempt USING (seq)
     INNER JOIN raw.transition AS transition
-        ON run.trace_id = transition.trace_id
-        AND run.key = transition.key
-        AND transition.rowid < run.seq
+        ON attempt.trace_id = transition.trace_id
+        AND attempt.key = transition.key
+        AND transition.rowid < attempt.seq
         AND transition.finish IN ('queued', 'no-worker')
     GROUP BY attempts.seq
 )
 SELECT
-    run.trace_id,
-    run.seq,
-    run.key,
-    run.prefix,
-    run.role,
-    run.attempt,
-    run.worker,
-    run.whole_seconds AS seconds,
-    run.compute_start_t - least(held.t, run.processing_t) AS ready_seconds,
+    attempt.trace_id,
+    attempt.seq,
+    attempt.key,
+    attempt.prefix,
+    attempt.role,
+    attempt.attempt,
+    attempt.worker,
+    attempt.whole_seconds AS seconds,
+    attempt.compute_start_t - least(held.t, attempt.processing_t) AS ready_seconds,
     coalesce(len(task.dependencies), 0) AS dependencies,
-    run.compute_start_t,
-    run.compute_stop_t,
+    attempt.compute_start_t,
+    attempt.compute_stop_t,
     attempts.idle_seconds
 FROM attempts
-INNER JOIN computed AS run USING (seq)
+INNER JOIN computed AS attempt USING (seq)
 LEFT JOIN held USING (seq)
-LEFT JOIN raw.task AS task ON run.submission = task.rowid
+LEFT JOIN raw.task AS task ON attempt.submission = task.rowid
 WHERE attempts.idle_seconds > 0;

@@ -20,13 +20,13 @@ reactions AS (
     SELECT
         submitted.*,
         submitted.t - greatest(
-            run.end_t, lag(submitted.t) OVER (PARTITION BY submitted.trace_id ORDER BY submitted.t)
+            attempt.end_t, lag(submitted.t) OVER (PARTITION BY submitted.trace_id ORDER BY submitted.t)
         ) AS delay_seconds
     FROM (FROM submitted SEMI JOIN few USING (trace_id)) AS submitted
     ASOF LEFT JOIN (
         SELECT trace_id, end_t FROM _task_runs SEMI JOIN few USING (trace_id) WHERE end_t IS NOT NULL
-    ) AS run
-        ON submitted.trace_id = run.trace_id AND submitted.t >= run.end_t
+    ) AS attempt
+        ON submitted.trace_id = attempt.trace_id AND submitted.t >= attempt.end_t
 )
 SELECT
     trace_id,

@@ -29,7 +29,7 @@ WITH stalls AS (
         stall.stop_t - stall.start_t AS seconds
     FROM raw.stall AS stall
     INNER JOIN _workers AS workers USING (trace_id, server_id)
-    INNER JOIN _cluster_size AS run USING (trace_id)
+    INNER JOIN _cluster_size AS cluster USING (trace_id)
     WHERE stall.worker IS NOT NULL
         AND stall.rowid NOT IN (SELECT spill.stall FROM _spill_stalls AS spill)
         AND NOT EXISTS (
@@ -41,7 +41,7 @@ WITH stalls AS (
         )
     WINDOW same AS (PARTITION BY stall.trace_id, process)
     QUALIFY count(*) OVER same >= $min_stalls
-        AND sum(stall.stop_t - stall.start_t) OVER same >= $min_share * (run.stop_t - run.start_t)
+        AND sum(stall.stop_t - stall.start_t) OVER same >= $min_share * (cluster.stop_t - cluster.start_t)
         AND row_number() OVER (same ORDER BY stall.stop_t - stall.start_t DESC) <= $max_stalls
 ),
 attempts AS (
@@ -55,11 +55,11 @@ attempts AS (
         CASE WHEN is_local THEN least(end_t, stop_t) - greatest(compute_stop_t, start_t) END
             AS after_seconds
     FROM stalls
-    INNER JOIN _task_runs AS run
-        ON stalls.trace_id = run.trace_id
-        AND stalls.worker = run.worker
-        AND run.processing_t < stalls.stop_t
-        AND run.end_t > stalls.start_t
+    INNER JOIN _task_runs AS attempt
+        ON stalls.trace_id = attempt.trace_id
+        AND stalls.worker = attempt.worker
+        AND attempt.processing_t < stalls.stop_t
+        AND attempt.end_t > stalls.start_t
 ),
 waits AS (
     SELECT
@@ -95,14 +95,14 @@ longest AS (
 scheduler_stalls AS (
     SELECT stall.trace_id, sum(stall.stop_t - stall.start_t) AS seconds
     FROM raw.stall AS stall
-    INNER JOIN _cluster_size AS run USING (trace_id)
+    INNER JOIN _cluster_size AS cluster USING (trace_id)
     SEMI JOIN (
         SELECT trace_id FROM machines GROUP BY trace_id, host
         HAVING bool_or(process = 'scheduler') AND bool_or(process = 'worker')
     ) AS shared USING (trace_id)
     WHERE stall.worker IS NULL
-    GROUP BY stall.trace_id, run.start_t, run.stop_t
-    HAVING count(*) >= $min_stalls AND seconds >= $min_share * (run.stop_t - run.start_t)
+    GROUP BY stall.trace_id, cluster.start_t, cluster.stop_t
+    HAVING count(*) >= $min_stalls AND seconds >= $min_share * (cluster.stop_t - cluster.start_t)
 ),
 shortages AS (
     SELECT trace_id, cpu_share, seconds AS scheduler_seconds
@@ -149,15 +149,15 @@ SELECT
         ''
     ) AS sentence,
     seconds AS core_seconds,
-    0.6 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
+    0.6 * seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
     -- The last results can depend on one worker, and other workers on its results.
-    least(longest_seconds, 1.5 * worst_seconds, run.stop_t - run.start_t) AS wall_seconds_max,
+    least(longest_seconds, 1.5 * worst_seconds, cluster.stop_t - cluster.start_t) AS wall_seconds_max,
     CASE WHEN cpu_share IS NULL THEN 'Look' ELSE 'Check which other programs use the host. Otherwise, look' END
     || ' for plugins, async tasks and callbacks on workers that compute or wait synchronously: move that'
     ' work to tasks or threads.' AS change,
     'SELECT worker, start_t, seconds FROM stalls WHERE process = ''worker'' ORDER BY seconds DESC' AS evidence,
     totals.trace_id
 FROM totals
-INNER JOIN _cluster_size AS run USING (trace_id)
+INNER JOIN _cluster_size AS cluster USING (trace_id)
 LEFT JOIN shortages USING (trace_id)
 WHERE seconds > 0;

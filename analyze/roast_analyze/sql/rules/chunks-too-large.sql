@@ -61,12 +61,12 @@ parts AS (
 judged AS (
     SELECT
         parts.*,
-        greatest(run.nthreads * tail_seconds - tail_busy_seconds, 0) AS idle_seconds,
-        run.nthreads,
-        run.wall_seconds
+        greatest(cluster.nthreads * tail_seconds - tail_busy_seconds, 0) AS idle_seconds,
+        cluster.nthreads,
+        cluster.wall_seconds
     FROM parts
-    INNER JOIN _chunk_threads AS run USING (trace_id)
-    WHERE chunks <= $max_chunks_per_thread * run.nthreads
+    INNER JOIN _chunk_threads AS cluster USING (trace_id)
+    WHERE chunks <= $max_chunks_per_thread * cluster.nthreads
         AND last_seconds <= $max_ratio * median_seconds
 ),
 totals AS (

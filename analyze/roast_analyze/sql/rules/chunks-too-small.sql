@@ -65,7 +65,7 @@ sizes AS (
     FROM fixed
     INNER JOIN chunk_costs AS cost
         ON fixed.trace_id = cost.trace_id AND fixed.dataset IS NOT DISTINCT FROM cost.dataset
-    INNER JOIN _chunk_threads AS run ON fixed.trace_id = run.trace_id
+    INNER JOIN _chunk_threads AS cluster ON fixed.trace_id = cluster.trace_id
     WHERE better_events >= $min_ratio * cost.median_events
         AND (
             cost.is_known OR (
@@ -75,7 +75,7 @@ sizes AS (
                     outside_seconds >= $min_share * fixed.chunk_seconds
                     OR processor_seconds >= $slow_event_seconds * cost.median_events
                 )
-                AND fixed.chunks >= $min_chunks_per_thread * run.nthreads / 2
+                AND fixed.chunks >= $min_chunks_per_thread * cluster.nthreads / 2
             )
         )
 ),
@@ -112,12 +112,12 @@ SELECT
         )
     END AS sentence,
     known_seconds AS core_seconds,
-    0.7 * known_seconds / run.nthreads AS wall_seconds_min,
+    0.7 * known_seconds / cluster.nthreads AS wall_seconds_min,
     -- Each chunk also costs scheduling.
-    least(1.3 * possible_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    least(1.3 * possible_seconds / cluster.mean_nthreads, cluster.wall_seconds) AS wall_seconds_max,
     format('Use chunks of about {:,} events (now {:,}).', recommended_events, median_events) AS change,
     'SELECT dataset, chunks, median_events, fixed_seconds, seconds_per_event, recommended_events, note'
     ' FROM chunk_costs' AS evidence,
     totals.trace_id
 FROM totals
-INNER JOIN _chunk_threads AS run USING (trace_id);
+INNER JOIN _chunk_threads AS cluster USING (trace_id);

@@ -51,9 +51,9 @@ SELECT
         ELSE ''
     END AS sentence,
     algorithms.cpu_seconds * CASE algorithm WHEN 'LZMA' THEN $lzma_share ELSE $zlib_share END AS core_seconds,
-    0.6 * core_seconds / run.nthreads * CASE WHEN cpu_share < $min_cpu_share THEN cpu_share ELSE 1 END
+    0.6 * core_seconds / cluster.nthreads * CASE WHEN cpu_share < $min_cpu_share THEN cpu_share ELSE 1 END
         AS wall_seconds_min,
-    least(1.3 * core_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    least(1.3 * core_seconds / cluster.mean_nthreads, cluster.wall_seconds) AS wall_seconds_max,
     format(
         'Write {} again with ZSTD (now {}), which decompresses several times faster.',
         CASE files WHEN 1 THEN 'the file' ELSE format('the {} files', files) END, algorithm
@@ -62,7 +62,7 @@ SELECT
         AS evidence,
     algorithms.trace_id
 FROM algorithms
-INNER JOIN _chunk_threads AS run USING (trace_id)
+INNER JOIN _chunk_threads AS cluster USING (trace_id)
 LEFT JOIN (
     SELECT trace_id, coalesce(measured.cpu_share, tasks.cpu_share) AS cpu_share
     FROM _cpu_shares AS tasks

@@ -53,9 +53,9 @@ SELECT
     ) AS sentence,
     (CASE WHEN is_small_files THEN opening_seconds ELSE all_open_seconds END) * (1 - 1 / factor)
         AS core_seconds,
-    0.7 * core_seconds / run.nthreads AS wall_seconds_min,
+    0.7 * core_seconds / cluster.nthreads AS wall_seconds_min,
     -- Reading a chunk also begins with requests that do not depend on its size.
-    least(1.6 * core_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    least(1.6 * core_seconds / cluster.mean_nthreads, cluster.wall_seconds) AS wall_seconds_max,
     CASE
         WHEN is_small_files
             THEN format(
@@ -73,5 +73,5 @@ SELECT
     'SELECT filename, chunks, events, open_seconds, compute_seconds FROM files' AS evidence,
     totals.trace_id
 FROM totals
-INNER JOIN _chunk_threads AS run USING (trace_id)
+INNER JOIN _chunk_threads AS cluster USING (trace_id)
 WHERE share >= $min_share AND factor > 1;

@@ -158,9 +158,9 @@ judged AS (
     SELECT
         totals.* EXCLUDE (workers),
         -- A worker and its replacement count once.
-        least(totals.workers, run.peak_workers) AS workers,
-        run.peak_nthreads,
-        run.stop_t - run.start_t AS wall_seconds,
+        least(totals.workers, cluster.peak_workers) AS workers,
+        cluster.peak_nthreads,
+        cluster.stop_t - cluster.start_t AS wall_seconds,
         cores BETWEEN $min_cores AND $max_cores AS is_one_core,
         -- Calls that use no CPU need no cores.
         coalesce(
@@ -190,11 +190,11 @@ judged AS (
         AND seconds >= $min_busy_share * thread_seconds AS has_other_threads,
         -- At most one process per core computes at a time.
         CASE
-            WHEN is_gil THEN seconds / run.peak_nthreads * (1 - 1 / processes)
-            WHEN has_other_threads THEN wait_seconds / run.peak_nthreads
+            WHEN is_gil THEN seconds / cluster.peak_nthreads * (1 - 1 / processes)
+            WHEN has_other_threads THEN wait_seconds / cluster.peak_nthreads
         END AS saved_seconds
     FROM totals
-    INNER JOIN _cluster_size AS run USING (trace_id)
+    INNER JOIN _cluster_size AS cluster USING (trace_id)
     WHERE wait_share >= $min_wait_share
         AND (is_gil OR has_other_threads OR (is_one_core AND nthreads > 1))
 )

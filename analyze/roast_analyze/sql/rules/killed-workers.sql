@@ -136,9 +136,9 @@ SELECT
         )
     ) AS sentence,
     seconds AS core_seconds,
-    0.6 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
+    0.6 * seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
     -- Other workers wait for lost results.
-    least(seconds, run.stop_t - run.start_t) AS wall_seconds_max,
+    least(seconds, cluster.stop_t - cluster.start_t) AS wall_seconds_max,
     CASE
         WHEN kills > 0
             THEN concat(
@@ -180,6 +180,6 @@ SELECT
     costs.trace_id
 FROM costs
 INNER JOIN what_happened USING (trace_id)
-INNER JOIN _cluster_size AS run USING (trace_id)
+INNER JOIN _cluster_size AS cluster USING (trace_id)
 LEFT JOIN given_up USING (trace_id)
 LEFT JOIN _fatal_chunks AS fatal USING (trace_id);

@@ -77,12 +77,12 @@ windows AS (
     SELECT
         trace_id,
         client,
-        coalesce(last_end_t, run.start_t) AS from_t,
+        coalesce(last_end_t, cluster.start_t) AS from_t,
         max(t),
         false,
         last_end_t IS NULL AS is_start
     FROM updates
-    INNER JOIN _cluster_size AS run USING (trace_id)
+    INNER JOIN _cluster_size AS cluster USING (trace_id)
     WHERE trace_id NOT IN (SELECT trace_id FROM large)
     GROUP BY ALL
 ),

@@ -68,10 +68,10 @@ dispatches AS (
     SELECT
         task.trace_id,
         floor((task.t - bucket.start_t) / bucket.width) AS number,
-        max(run.processing_t) AS last_t
-    FROM _task_runs AS run
+        max(attempt.processing_t) AS last_t
+    FROM _task_runs AS attempt
     SEMI JOIN (SELECT trace_id FROM used WHERE share IS NULL) AS absent USING (trace_id)
-    INNER JOIN raw.task AS task ON run.submission = task.rowid
+    INNER JOIN raw.task AS task ON attempt.submission = task.rowid
     INNER JOIN _core_time_buckets AS bucket ON task.trace_id = bucket.trace_id
     GROUP BY ALL
 ),

@@ -29,16 +29,16 @@ graphs AS (
         task.trace_id,
         task.prefix,
         count(*) AS tasks,
-        median(run.whole_seconds) AS usual_seconds,
-        max(run.compute_stop_t) - min(run.compute_start_t) AS extent,
-        sum(run.whole_seconds) AS seconds
-    FROM _task_runs AS run
-    INNER JOIN raw.task AS task ON run.submission = task.rowid
+        median(attempt.whole_seconds) AS usual_seconds,
+        max(attempt.compute_stop_t) - min(attempt.compute_start_t) AS extent,
+        sum(attempt.whole_seconds) AS seconds
+    FROM _task_runs AS attempt
+    INNER JOIN raw.task AS task ON attempt.submission = task.rowid
     SEMI JOIN sizes
         ON task.trace_id = sizes.trace_id
         AND task.stimulus_id = sizes.stimulus_id
         AND task.prefix = sizes.prefix
-    WHERE run.outcome = 'memory' AND run.attempt = 1 AND run.role IS NULL
+    WHERE attempt.outcome = 'memory' AND attempt.attempt = 1 AND attempt.role IS NULL
     GROUP BY task.trace_id, task.stimulus_id, task.prefix
 ),
 rounds AS (

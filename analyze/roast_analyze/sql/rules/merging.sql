@@ -51,9 +51,9 @@ SELECT
         CASE WHEN chunk_bytes IS NOT NULL THEN '.' END
     ) AS sentence,
     seconds - $usual_share * all_seconds AS core_seconds,
-    0.5 * core_seconds / run.peak_nthreads AS wall_seconds_min,
+    0.5 * core_seconds / cluster.peak_nthreads AS wall_seconds_min,
     -- The last merges do not run on all threads.
-    core_seconds / run.mean_nthreads + last_seconds AS wall_seconds_max,
+    core_seconds / cluster.mean_nthreads + last_seconds AS wall_seconds_max,
     concat(
         'Return smaller results from the processor (fewer bins, categories or systematic variations per'
         ' histogram), or use fewer and larger chunks.',
@@ -66,5 +66,5 @@ SELECT
         AS evidence,
     trace_id
 FROM totals
-INNER JOIN _run_size AS run USING (trace_id)
+INNER JOIN _run_size AS cluster USING (trace_id)
 LEFT JOIN fan_ins USING (trace_id);

@@ -14,11 +14,11 @@ SELECT
         _byte_size(nbytes), _byte_size(nbytes / ratio)
     ) AS sentence,
     totals.read_seconds * (1 - 1 / ratio) AS core_seconds,
-    0.7 * core_seconds / run.nthreads AS wall_seconds_min,
+    0.7 * core_seconds / cluster.nthreads AS wall_seconds_min,
     -- Fewer chunks also open fewer files.
     least(
-        1.3 * (totals.read_seconds + totals.open_seconds) * (1 - 1 / ratio) / run.mean_nthreads,
-        run.wall_seconds
+        1.3 * (totals.read_seconds + totals.open_seconds) * (1 - 1 / ratio) / cluster.mean_nthreads,
+        cluster.wall_seconds
     ) AS wall_seconds_max,
     format(
         'Use chunks of {:,} events or more (now {:,}), or files with smaller baskets.',
@@ -28,6 +28,6 @@ SELECT
     'SELECT filename, chunks, events, compressed_bytes, file_bytes, read_seconds FROM files' AS evidence,
     totals.trace_id
 FROM _basket_reads AS totals
-INNER JOIN _chunk_threads AS run USING (trace_id)
+INNER JOIN _chunk_threads AS cluster USING (trace_id)
 WHERE ratio >= $min_ratio
-    AND totals.read_seconds * (1 - 1 / ratio) >= $min_share * run.mean_nthreads * run.wall_seconds;
+    AND totals.read_seconds * (1 - 1 / ratio) >= $min_share * cluster.mean_nthreads * cluster.wall_seconds;

@@ -24,14 +24,14 @@ WITH chunks_of_attempts AS (
 ),
 attempts AS (
     SELECT
-        run.trace_id,
-        run.seq,
+        attempt.trace_id,
+        attempt.seq,
         key,
-        run.prefix,
-        run.outcome,
-        run.compute_seconds,
-        run.end_t,
-        trim(regexp_replace(_error_cause(run.exception), '\s+', ' ', 'g')) AS error,
+        attempt.prefix,
+        attempt.outcome,
+        attempt.compute_seconds,
+        attempt.end_t,
+        trim(regexp_replace(_error_cause(attempt.exception), '\s+', ' ', 'g')) AS error,
         coalesce(_exception_type(error), 'unknown exception') AS exception_type,
         -- Null unless the task reads one file.
         file.filename,
@@ -39,21 +39,21 @@ attempts AS (
         chunk.treename,
         chunk.entry_start,
         chunk.entry_stop
-    FROM _task_runs AS run
+    FROM _task_runs AS attempt
     LEFT JOIN _task_files AS file USING (trace_id, key)
     LEFT JOIN chunks_of_attempts AS chunk USING (seq)
-    WHERE run.outcome IN ('retried', 'erred')
-        AND NOT starts_with(coalesce(run.exception, ''), 'KilledWorker')
+    WHERE attempt.outcome IN ('retried', 'erred')
+        AND NOT starts_with(coalesce(attempt.exception, ''), 'KilledWorker')
 ),
 -- A later attempt succeeds, or the client computes a task again that failed.
 recovered AS (
     SELECT failed.trace_id, failed.key
     FROM attempts AS failed
-    INNER JOIN _task_runs AS run
-        ON failed.trace_id = run.trace_id
-        AND failed.key = run.key
-        AND run.outcome = 'memory'
-        AND run.end_t > failed.end_t
+    INNER JOIN _task_runs AS attempt
+        ON failed.trace_id = attempt.trace_id
+        AND failed.key = attempt.key
+        AND attempt.outcome = 'memory'
+        AND attempt.end_t > failed.end_t
 ),
 failed AS (
     SELECT

@@ -10,14 +10,14 @@
 -- $min_idle_share = 0.3: time of idle threads meanwhile, relative to the saving on all threads
 WITH needs AS (
     SELECT
-        run.trace_id,
-        run.prefix,
-        run.whole_seconds AS seconds,
+        attempt.trace_id,
+        attempt.prefix,
+        attempt.whole_seconds AS seconds,
         unnest(map_entries(json_transform(restriction.resources, '"MAP(VARCHAR, DOUBLE)"')), max_depth := 2)
-    FROM _task_runs AS run
+    FROM _task_runs AS attempt
     INNER JOIN (SELECT trace_id, key, resources FROM restrictions WHERE resources IS NOT NULL) AS restriction
-        ON run.trace_id = restriction.trace_id AND run.key = restriction.key
-    WHERE run.whole_seconds > 0
+        ON attempt.trace_id = restriction.trace_id AND attempt.key = restriction.key
+    WHERE attempt.whole_seconds > 0
 ),
 needed AS (
     SELECT

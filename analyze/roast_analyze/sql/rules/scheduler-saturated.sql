@@ -41,7 +41,7 @@ stalled AS (
         count(*) FILTER (stall.seconds >= $min_stall_seconds) AS long_stalls,
         coalesce(sum(stall.seconds) FILTER (stall.seconds >= $min_stall_seconds), 0) AS long_seconds,
         coalesce(
-            sum(stall.seconds) FILTER (run.end_t IS NULL OR run.end_t < stall.start_t - 0.05), 0
+            sum(stall.seconds) FILTER (attempt.end_t IS NULL OR attempt.end_t < stall.start_t - 0.05), 0
         ) AS other_seconds
     FROM (
         -- A stall can begin with the graph, before the first task is assigned.
@@ -56,8 +56,8 @@ stalled AS (
             AND stalls.stop_t > work.start_t
         WHERE stalls.process = 'scheduler'
     ) AS stall
-    ASOF LEFT JOIN (SELECT trace_id, end_t FROM _task_runs WHERE end_t IS NOT NULL) AS run
-        ON stall.trace_id = run.trace_id AND stall.until_t >= run.end_t
+    ASOF LEFT JOIN (SELECT trace_id, end_t FROM _task_runs WHERE end_t IS NOT NULL) AS attempt
+        ON stall.trace_id = attempt.trace_id AND stall.until_t >= attempt.end_t
     GROUP BY stall.trace_id
 ),
 loops AS (

@@ -160,12 +160,12 @@ SELECT
         ELSE 'Reading does not explain this: the events of the file cost more.'
     END AS sentence,
     excess_seconds AS core_seconds,
-    0.5 * excess_seconds / run.nthreads AS wall_seconds_min,
-    -- Its chunks can be the last ones of the run.
+    0.5 * excess_seconds / cluster.nthreads AS wall_seconds_min,
+    -- Its chunks can be the last ones of the cluster.
     least(
-        1.2 * excess_seconds / run.mean_nthreads + longest_seconds * (1 - 1 / relative_duration),
+        1.2 * excess_seconds / cluster.mean_nthreads + longest_seconds * (1 - 1 / relative_duration),
         excess_seconds,
-        run.wall_seconds
+        cluster.wall_seconds
     ) AS wall_seconds_max,
     CASE
         WHEN is_read_slowly
@@ -185,4 +185,4 @@ SELECT
     ) AS evidence,
     slow.trace_id
 FROM slow
-INNER JOIN _chunk_threads AS run USING (trace_id);
+INNER JOIN _chunk_threads AS cluster USING (trace_id);

@@ -149,12 +149,12 @@ SELECT
     || format('; opening and reading take {:.0f} % of the time of their chunks.', 100 * io_seconds / slow.compute_seconds)
         AS sentence,
     excess_seconds AS core_seconds,
-    0.7 * excess_seconds / run.nthreads AS wall_seconds_min,
+    0.7 * excess_seconds / cluster.nthreads AS wall_seconds_min,
     -- Workers of a slow host end last, too.
     CASE
         WHEN is_server THEN 1.2 * excess_seconds
         ELSE 1.4 * (excess_seconds + coalesce(idle.seconds, 0))
-    END / run.mean_nthreads AS wall_seconds_max,
+    END / cluster.mean_nthreads AS wall_seconds_max,
     CASE
         WHEN is_slower AND origin IS NOT NULL
             THEN format('Check the network of host {}, or process files of {} on other hosts.', place, origin)
@@ -168,7 +168,7 @@ SELECT
     ' USING (trace_id, worker) GROUP BY ALL' AS evidence,
     slow.trace_id
 FROM slow
-INNER JOIN _chunk_threads AS run USING (trace_id)
+INNER JOIN _chunk_threads AS cluster USING (trace_id)
 LEFT JOIN (
     SELECT trace_id, sum(tail_seconds + imbalance_seconds) AS seconds
     FROM _bucket_uses

@@ -13,17 +13,17 @@
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
 WITH spilled AS (
     -- Workers report any slow access to their results as reading from or writing to disk.
-    SELECT run.trace_id
-    FROM _run_size AS run
+    SELECT cluster.trace_id
+    FROM _run_size AS cluster
     WHERE EXISTS (
         FROM _worker_memory AS memory
-        WHERE memory.trace_id = run.trace_id AND memory.spilled_bytes > 0
+        WHERE memory.trace_id = cluster.trace_id AND memory.spilled_bytes > 0
     )
     OR coalesce(
         (
             SELECT bool_or(starts_with(activity, 'disk-'))
             FROM _activity_deltas AS activity
-            WHERE activity.trace_id = run.trace_id
+            WHERE activity.trace_id = cluster.trace_id
         ),
         true
     )
@@ -107,7 +107,7 @@ SELECT
     END
     || '.' AS sentence,
     disk.seconds AS core_seconds,
-    0.6 * disk.seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
+    0.6 * disk.seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
     greatest(
         1.3 * disk.seconds / greatest(coalesce(memory.workers, 1), 1),
         1.1
@@ -118,7 +118,7 @@ SELECT
                     $max_wait_ratio * (disk.seconds + coalesce(stalls.seconds, 0))
                 )
             )
-            / greatest(run.peak_nthreads, 1)
+            / greatest(cluster.peak_nthreads, 1)
     ) + coalesce(scattered.seconds, 0) AS wall_seconds_max,
     coalesce(
         format(
@@ -132,7 +132,7 @@ SELECT
     'SELECT name, sum(seconds) AS disk_seconds FROM core_time WHERE use = ''disk'' GROUP BY name' AS evidence,
     disk.trace_id
 FROM disk
-INNER JOIN _cluster_size AS run USING (trace_id)
+INNER JOIN _cluster_size AS cluster USING (trace_id)
 LEFT JOIN memory USING (trace_id)
 LEFT JOIN waits USING (trace_id)
 LEFT JOIN stalls USING (trace_id)

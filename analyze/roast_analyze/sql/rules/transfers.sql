@@ -39,14 +39,14 @@ attempts AS (
     SELECT
         task.trace_id,
         task.prefix,
-        run.worker,
+        attempt.worker,
         task.dependencies,
-        run.whole_seconds AS seconds,
-        coalesce(run.transfer_seconds > 0, false) AS has_transfer
-    FROM _task_runs AS run
-    INNER JOIN raw.task AS task ON run.submission = task.rowid
+        attempt.whole_seconds AS seconds,
+        coalesce(attempt.transfer_seconds > 0, false) AS has_transfer
+    FROM _task_runs AS attempt
+    INNER JOIN raw.task AS task ON attempt.submission = task.rowid
     INNER JOIN found ON task.trace_id = found.trace_id AND task.prefix = found.prefix
-    WHERE run.outcome = 'memory' AND len(task.dependencies) > 0
+    WHERE attempt.outcome = 'memory' AND len(task.dependencies) > 0
 ),
 compared AS (
     SELECT
@@ -127,19 +127,19 @@ fetched AS (
     GROUP BY waiting.trace_id
 ),
 results AS (
-    SELECT run.trace_id, sum(run.nbytes) AS nbytes, max_by(run.prefix, run.nbytes) AS prefix
-    FROM _task_runs AS run
+    SELECT attempt.trace_id, sum(attempt.nbytes) AS nbytes, max_by(attempt.prefix, attempt.nbytes) AS prefix
+    FROM _task_runs AS attempt
     INNER JOIN last_results AS last USING (trace_id)
     SEMI JOIN fetched USING (trace_id)
     ANTI JOIN _discarded_results USING (seq)
-    WHERE run.outcome = 'memory'
+    WHERE attempt.outcome = 'memory'
         AND EXISTS (
             FROM wanted_keys AS wanted
-            WHERE wanted.trace_id = run.trace_id
-                AND wanted.key = run.key
+            WHERE wanted.trace_id = attempt.trace_id
+                AND wanted.key = attempt.key
                 AND coalesce(wanted.stop_t, 'infinity') >= last.last_t
         )
-    GROUP BY run.trace_id
+    GROUP BY attempt.trace_id
 )
 SELECT
     concat(nullif(moved.source, found.prefix) || ' to ', found.prefix) AS entity,

@@ -12,14 +12,14 @@ WITH kills AS (
     SELECT trace_id, process, worker, removed_t FROM _worker_removals WHERE kill IS NOT NULL
 ),
 last_results AS (
-    SELECT kills.trace_id, kills.process, kills.worker, max(run.end_t) AS end_t
+    SELECT kills.trace_id, kills.process, kills.worker, max(attempt.end_t) AS end_t
     FROM kills
     INNER JOIN _workers AS process USING (trace_id, process)
-    INNER JOIN _task_runs AS run
-        ON kills.trace_id = run.trace_id
-        AND kills.worker = run.worker
-        AND run.outcome = 'memory'
-        AND run.end_t BETWEEN process.from_t AND kills.removed_t
+    INNER JOIN _task_runs AS attempt
+        ON kills.trace_id = attempt.trace_id
+        AND kills.worker = attempt.worker
+        AND attempt.outcome = 'memory'
+        AND attempt.end_t BETWEEN process.from_t AND kills.removed_t
     GROUP BY ALL
 ),
 -- When the last task had ended, there was little unmanaged memory.
@@ -102,18 +102,18 @@ SELECT
         ), ''), '')
     ) AS sentence,
     seconds AS core_seconds,
-    0.4 * seconds / greatest(run.peak_nthreads, 1) AS wall_seconds_min,
+    0.4 * seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
     -- Other workers take over the work of a paused worker, and wait for lost results.
     least(
-        (2 * (paused_seconds + disk_seconds) + tail_seconds) / greatest(run.peak_nthreads, 1)
+        (2 * (paused_seconds + disk_seconds) + tail_seconds) / greatest(cluster.peak_nthreads, 1)
             + seconds - paused_seconds - disk_seconds,
-        run.stop_t - run.start_t
+        cluster.stop_t - cluster.start_t
     ) AS wall_seconds_max,
     'Look for caches and leaks in tasks and libraries, set MALLOC_TRIM_THRESHOLD_=0, or restart workers'
     ' regularly (--lifetime).' AS change,
     'SELECT t, worker, memory_bytes, managed_bytes, memory_limit_bytes FROM worker_samples' AS evidence,
     costs.trace_id
 FROM costs
-INNER JOIN _cluster_size AS run USING (trace_id)
+INNER JOIN _cluster_size AS cluster USING (trace_id)
 INNER JOIN idle USING (trace_id)
 WHERE seconds > 0;

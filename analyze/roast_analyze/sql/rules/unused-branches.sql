@@ -81,8 +81,8 @@ SELECT
         _byte_size(nbytes)
     ) AS sentence,
     share * totals.seconds AS core_seconds,
-    0.7 * core_seconds / run.nthreads AS wall_seconds_min,
-    least(1.2 * core_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    0.7 * core_seconds / cluster.nthreads AS wall_seconds_min,
+    least(1.2 * core_seconds / cluster.mean_nthreads, cluster.wall_seconds) AS wall_seconds_max,
     format(
         'Preload only the branches that the processor uses: {}{}.',
         array_to_string(used[:10], ', '),
@@ -93,7 +93,7 @@ SELECT
     shares.trace_id
 FROM shares
 INNER JOIN totals USING (trace_id)
-INNER JOIN _chunk_threads AS run USING (trace_id)
+INNER JOIN _chunk_threads AS cluster USING (trace_id)
 WHERE totals.seconds > 0
 UNION ALL
 SELECT
@@ -106,11 +106,11 @@ SELECT
     ) AS sentence,
     read_seconds AS core_seconds,
     0.0::DOUBLE AS wall_seconds_min,
-    least(1.2 * read_seconds / run.mean_nthreads, run.wall_seconds) AS wall_seconds_max,
+    least(1.2 * read_seconds / cluster.mean_nthreads, cluster.wall_seconds) AS wall_seconds_max,
     'Use only the branches that the result depends on: a loop over all fields, or a copy of the events,'
     ' reads every branch.' AS change,
     'SELECT branch, compressed_bytes, read_seconds FROM branches ORDER BY read_seconds DESC' AS evidence,
     complete.trace_id
 FROM complete
-INNER JOIN _chunk_threads AS run USING (trace_id)
-WHERE read_seconds >= $min_read_share * run.seconds;
+INNER JOIN _chunk_threads AS cluster USING (trace_id)
+WHERE read_seconds >= $min_read_share * cluster.seconds;

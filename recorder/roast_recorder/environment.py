@@ -203,12 +203,12 @@ def packed_facts(
 ) -> list[tuple[str | None, bytes]]:
     """Describe this process; return the digest of each sheet, or None, and the packed fact.
 
-    `about` is added to the fact that is no sheet.
+    `about` is added to the ``process`` fact.
     """
     return [
-        (fact["name"], pack([fact]))
+        (fact["name"], pack([plain(fact)]))
         if fact["section"] in SHEETS
-        else (None, pack([{**fact, **(about or {})}]))
+        else (None, pack([plain({**fact, **(about or {})})]))
         for fact in describe_process(role, settings, plugins)
     ]
 

@@ -9,6 +9,7 @@ import time
 from types import SimpleNamespace
 
 import dask
+import orjson
 import pytest
 from distributed import Client, Nanny, SchedulerPlugin
 from distributed.deploy.spec import SpecCluster
@@ -16,6 +17,7 @@ from distributed.deploy.spec import SpecCluster
 import roast_recorder
 from roast_recorder import environment
 from roast_recorder.environment import WITHHELD
+from roast_recorder.scheduler.wire_format import unpack
 from roast_recorder.settings import Settings
 
 
@@ -161,6 +163,15 @@ def test_a_failing_fact_leaves_the_others(monkeypatch):
     assert {sheet["section"] for sheet in sheets} == {
         "configuration", "config_sources", "defaults",
     }  # fmt: skip
+
+
+def test_a_number_beyond_64_bits_does_not_remove_the_configuration():
+    with dask.config.set({"distributed.scheduler.allowed-failures": 2**70}):
+        packed = environment.packed_facts("scheduler", Settings().as_dict())
+
+    facts = [fact for _, records in packed for fact in unpack(records)]
+    [sheet] = [fact["value"] for fact in facts if fact["section"] == "configuration"]
+    assert str(2**70) in orjson.dumps(sheet).decode()
 
 
 # --- files and variables -------------------------------------------------------------------

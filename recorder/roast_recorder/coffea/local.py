@@ -56,6 +56,7 @@ class LocalRecording(TraceOwner):
         self._spool: Spool | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
+        self._ending = ""  # how recording ended, if that was written
         self._chunks = 0
         self._workers: set[int] = set()
 
@@ -105,7 +106,7 @@ class LocalRecording(TraceOwner):
         atexit.unregister(self.stop)
         spool.remove()
         writer = self._started
-        writer.log_end(self._end_reason if writer.state.ended else "")
+        writer.log_end(self._ending if writer.state.ended else "")
         self._report_end()
 
     def __enter__(self) -> Self:
@@ -129,6 +130,7 @@ class LocalRecording(TraceOwner):
                 if records:
                     await writer.write([plain(record) for record in records])
             await writer.finish(time(), self._end_reason)
+            self._ending = self._end_reason
         except Exception:
             logger.exception("roast: %s ends here; the run continues", self.path)
             await writer.abandon()

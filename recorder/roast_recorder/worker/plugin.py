@@ -179,7 +179,7 @@ class WorkerRecorder(WorkerPlugin):
             # Through the module: a `threading.local` cannot be pickled by value.
             threads: Any = distributed.worker
             key: Any = getattr(threads.thread_state, "key", None)
-            if key is None:
+            if threading.get_ident() == worker.thread_id:
                 return  # a coroutine on the event loop
         except ValueError:
             if threading.current_thread() is threading.main_thread():

@@ -156,7 +156,7 @@ class Writer:
         self._ended = False
 
     def log_end(self, ending: str) -> None:
-        """Log what the trace contains, and how its recording ended or an empty text."""
+        """Log what the trace contains and how it ended; `ending` is empty if not cleanly."""
         state, dropped = self.state, self.state.dropped_by_kind.total()
         logger.log(
             logging.INFO if ending and not dropped else logging.WARNING,

@@ -289,7 +289,9 @@ class Segments:
                 line = _line(record)
             except orjson.JSONEncodeError as error:
                 self._drop(kind, (1, t, t), UNENCODABLE.format(why=error))
-                self._warn_once("encode", f"a {kind} record cannot be encoded ({error})")
+                self._warn_once(
+                    "encode", f"a record of kind {kind} cannot be encoded ({error})"
+                )
                 continue
             lines.append(line)
             ts_by_kind[kind].append(t)

@@ -363,6 +363,17 @@ def test_a_recording_is_started_once_and_can_be_stopped_repeatedly(trace, read_l
     assert reference() is None
 
 
+def test_an_error_of_the_recorder_is_no_clean_end(trace, monkeypatch, caplog):
+    monkeypatch.setattr(Spool, "take", lambda _: 1 / 0)
+
+    with caplog.at_level(logging.INFO, "roast_recorder"), roast_recorder.record(path=trace):
+        pass
+
+    *_, error, end = (record.message for record in caplog.records)
+    assert error == f"roast: {trace} ends here; the run continues"
+    assert end.endswith("; the recording did not end cleanly")
+
+
 def test_a_trace_that_cannot_be_written_is_refused_at_the_start(tmp_path, by_kind):
     trace, script = tmp_path / "nowhere" / "trace.jsonl", tmp_path / "analysis.py"
     missing = roast_recorder.record(path=trace)

@@ -200,7 +200,7 @@ def test_warnings_are_logged_in_this_process(trace, work, caplog):
 
     [record] = caplog.records
     assert (record.name, record.levelname) == ("roast_recorder", "WARNING")
-    assert record.message.startswith("roast: a event record cannot be encoded")
+    assert record.message.startswith("roast: a record of kind event cannot be encoded")
 
 
 def test_an_invalid_target_is_refused(tmp_path):

@@ -28,9 +28,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from roast_analyze.commands.messages import print_result
 from roast_analyze.commands.progress import progress
 from roast_analyze.report.quantities import counted
-from roast_analyze.safe_text import visible
 from roast_schemas.units import Content
 
 
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
     ]
     words = counted(done.words, "word")
     contents = f"{counted(done.records, 'record')}, {words} replaced and none left"
-    print(visible("; ".join([f"{options.output}: {contents}", *left_out])))
+    print_result("; ".join([f"{options.output}: {contents}", *left_out]))
 
 
 def _contents(text: str) -> frozenset[Content]:

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 #: Replacement of a line that cannot be read.
 _UNREADABLE: Final = b"{\n"
 
+#: Levels of nested values in a record; orjson writes at most 254.
+_MAX_LEVELS: Final = 250
+
 #: Size of the content of a compressed frame.
 _FRAME_BYTES: Final = 2**22
 
@@ -186,7 +189,18 @@ def _parse(line: bytes | None) -> dict[str, Any] | None:
     """Return the record of a line, or None if it has none."""
     if line is None or len(line) > MAX_LINE_BYTES:
         return None
-    return parse_record(line)
+    record = parse_record(line)
+    level: list[Any] = [record]
+    for _ in range(_MAX_LEVELS):
+        level = [
+            item
+            for value in level
+            if isinstance(value, dict | list)
+            for item in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return record
+    return None
 
 
 def _read_words(
@@ -317,11 +331,7 @@ def _scrub_line(
 ) -> bytes:
     if record is None:
         return _UNREADABLE
-    try:
-        scrubbed = scrubber.record(record)
-    # JSON that is nested more deeply than Python can follow.
-    except RecursionError:
-        return _UNREADABLE
+    scrubbed = scrubber.record(record)
     has_checksum = record["kind"] == "trailer" and scrubbed.pop("crc32", None) is not None
     line = orjson.dumps(scrubbed)
     if has_checksum and checksum.matches is not None:

@@ -160,7 +160,8 @@ def open_dictionary(path: Path | None) -> Iterator[Dictionary]:
             yield Dictionary(connection)
             is_new = is_new and connection.in_transaction  # not committed
     except sqlite3.DatabaseError as error:
-        if path is None or is_new:
+        # Operational errors are a full disk, missing permissions or another process.
+        if path is None or is_new or isinstance(error, sqlite3.OperationalError):
             raise NotWritable(f"cannot store names: {error}") from None
         raise TraceError(f"{str(path)!r} is not a map of names: {error}") from None
     except OSError as error:

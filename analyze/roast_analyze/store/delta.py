@@ -307,7 +307,10 @@ class Location:
         )
 
     def paths(self, name: str, actions: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Return the paths of files of a table; those of deltalake are encoded as in a URL."""
+        """Return the paths of files of a table.
+
+        Those of ``DeltaTable.file_uris`` are encoded as in a URL.
+        """
         return [f"{self.table(name)}/{action['path']}" for action in actions]
 
 
@@ -330,6 +333,9 @@ def _errors_as(kind: type[TraceError], problem: str, remedy: str) -> Iterator[No
     """Raise errors of the block as another kind, with their causes in one line."""
     try:
         yield
+    except CommitFailedError:
+        remedy = "another process is changing it: repeat the command later"
+        raise kind(f"{problem}: {remedy}") from None
     except _ERRORS as error:
         causes = _CAUSE.sub(": ", str(error)).partition("\n")[0]
         raise kind(f"{problem} ({causes}): {remedy}") from None

@@ -100,7 +100,9 @@ def _compact(
         is_old = pc.less_equal(files["modification_time"], oldest)
         paths = set(files.filter(is_old)["path"].to_pylist())
         if unused := _rows_by_addition(table, paths).keys() - valid:
-            table.delete(f"{ADDITION} IN ({', '.join(map(str, sorted(unused)))})")
+            # If another process has just changed the table, the next call deletes them.
+            with suppress(CommitFailedError):
+                table.delete(f"{ADDITION} IN ({', '.join(map(str, sorted(unused)))})")
     small = Counter(
         file[f"partition.{MONTH}"]
         for file in data_files(table).to_pylist()

@@ -57,8 +57,9 @@ class Store:
     path : path-like or str
         Folder or URL (``s3://…``, ``gs://…``, ``az://…``).
     storage_options : dict, optional
-        Options of the object store, as those of the library ``deltalake``; the default is the
-        environment, such as ``AWS_REGION``.
+        Options of the object store, as those of the library ``deltalake``. The default is the
+        environment, such as ``AWS_REGION``. Queries read with fsspec, which uses only the
+        environment and its own configuration.
     memory_limit : str or int, optional
         Memory limit of queries, as for :class:`roast_analyze.Trace`.
     cache : bool

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import sqlite3
 import zlib
+from functools import partial
 from typing import get_args, is_typeddict
 
 import orjson
@@ -115,6 +117,20 @@ def test_damage_stays(tmp_path, write_trace, task):
         assert [reason for (reason,) in found] == reasons
 
 
+def test_deeply_nested_values_are_unreadable(tmp_path, write_trace, task):
+    """At 260 levels they cannot be written, and at 2,000 not be read recursively."""
+    trace, shared = write_trace(task("a")), tmp_path / "shared.jsonl"
+    header, *others = trace.read_bytes().splitlines(keepends=True)
+    events = [
+        b'{"kind":"event","t":1.0,"topic":"alice","payload":%b1%b}\n' % (b"[" * n, b"]" * n)
+        for n in (200, 260, 2000)
+    ]
+    trace.write_bytes(b"".join([header, *events, *others]))
+
+    assert scrub(trace, shared).unreadable == 2
+    assert b"alice" not in shared.read_bytes()
+
+
 def test_imports_and_changes_of_imports_stay(tmp_path, write_trace, task):
     line = b'{"kind":"function","t":1.0,"source":"S","name":"alice","filename":"a.py"}\n'
     about = {"kind": "import", "t": 1.0, "name": "yappi", "source": "S", "value": {}}
@@ -149,12 +165,12 @@ def test_records_keep_their_lines(tmp_path, write_trace, task, run):
     assert shapes[0] == shapes[1]
 
 
-def test_the_command(analyze, tmp_path, write_trace, task):
+def test_the_command(analyze, tmp_path, write_trace, task, monkeypatch):
     trace, shared = write_trace(task("alice-1", prefix="alice")), tmp_path / "shared.jsonl"
 
     assert analyze("scrub", trace, "-o", shared, "--keep", "prefixes") == (
         0,
-        f"{shared}: 3\xa0records, 1\xa0word replaced and none left\n",
+        f"{shared}: 3 records, 1 word replaced and none left\n",
         "",
     )
     assert "alice" in shared.read_text()
@@ -173,3 +189,8 @@ def test_the_command(analyze, tmp_path, write_trace, task):
     assert "has no readable records" in analyze("scrub", notes, "-o", shared)[2]
     notes.write_text("no database")
     assert "is not a map of names" in analyze("scrub", trace, "-o", shared, "--map", notes)[2]
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, timeout=0))
+    with sqlite3.connect(names) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        error = analyze("scrub", trace, "-o", shared, "--map", names)[2]
+    assert error == "roast-analyze: cannot store names: database is locked\n"

@@ -4,7 +4,7 @@ Exits with 1 if a rule applies, and with 0 otherwise. A rule is a metric, > or <
 change (+10%, -5%, +2.5) or a value (0). With several base or new runs, a change must also lie
 outside of their spread: beyond the 95 % prediction interval for runs like the bases. Without
 --fail-if, the rules are "wall_seconds > +10%", "failures > +0" and "events < -1%", because
-a run that fails early is short; the last two apply if they were measured.
+a run that fails early is short; the last two apply if a base has the metric.
 
 BASE and NEW are traces, or files of metrics (.json), as `roast-analyze metrics` prints them.
 
@@ -83,8 +83,10 @@ def run(options: argparse.Namespace) -> bool:
         for name in METRICS
         if all(_is_number(metrics.get(name)) for metrics in (*bases, *news))
     }
-    if not options.fail_if:  # a run without chunks has no events
-        rules = [r for r in rules if r.metric in changes or r.metric == "wall_seconds"]
+    if not options.fail_if:
+        # The bases can lack events, of results from checkpoints, and failures.
+        measured = {name for metrics in bases for name in metrics if _is_number(metrics[name])}
+        rules = [rule for rule in rules if rule.metric in measured | {"wall_seconds"}]
     # A rule about a metric that was not measured must not pass silently.
     unknown = next((rule.metric for rule in rules if rule.metric not in changes), None)
     if unknown is not None:

@@ -309,7 +309,8 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         start = f"; none for the first {seconds(before)}" if before else ""
         yield "Workers", f"{count(run['workers'])}, {peak}{start}"
     uses = query_uses(trace)
-    if computed := computing_seconds(uses):
+    # The core time counts attempts that reported no compute time from dispatch to end.
+    if run["compute_seconds"] is not None and (computed := computing_seconds(uses)):
         part, kept = computing_shares(uses)
         core_time = f"{seconds(run['core_seconds'])} of core time"
         yield "Compute", f"{seconds(computed)} in {core_time}: {part}{kept}"

@@ -139,6 +139,8 @@ def query_obstacle(trace: Session) -> str:
         return "segments are missing"
     if not has_attempts and is_unknown:
         return "no transition was recorded"
+    if not has_attempts and trace.time_ranges:
+        return "no task ran in the time range"
     if not has_attempts:
         end = describe_end(end_reason)
         return f"no task ran before {end[0].lower()}{end[1:-1]}" if end else "no task ran"

@@ -205,6 +205,8 @@ def _tiles(context: Context, loss: Listing, uses: Mapping[str, float]) -> tuple[
     attempts = ", ".join(f"{q.count(n)} {word}" for n, word in counts if n)
     if run.core_seconds is None:
         computing = "number of threads unknown"
+    elif run.compute_seconds is None and run.task_runs:
+        computing = "compute time not reported"
     elif computing_seconds(uses):
         computing = f"{computing_shares(uses)[0]} computing"
     else:

@@ -4,9 +4,9 @@
 -- were free while tasks of the worker waited to begin, or their results waited to be reported. Stalls
 -- that overlap with stalls of the scheduler count only in the upper end of the saving: the machine was
 -- overloaded, or the scheduler was busy with work that such stalls had delayed. The CPU use of a host is
--- not recorded: if the scheduler on the same host is blocked as well, and threads are rarely on the CPU,
--- a lack of free cores is the likely cause. Stalls of a worker that
--- writes results to disk belong to rule spilling.
+-- not recorded: if all processes are on one host, the scheduler is blocked as well, and threads are rarely
+-- on the CPU, a lack of free cores is possible. Stalls of a worker that writes results to disk belong to
+-- rule spilling.
 -- Records: stall
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
@@ -97,9 +97,9 @@ scheduler_stalls AS (
     FROM raw.stall AS stall
     INNER JOIN _cluster_size AS cluster USING (trace_id)
     SEMI JOIN (
-        SELECT trace_id FROM machines GROUP BY trace_id, host
-        HAVING bool_or(process = 'scheduler') AND bool_or(process = 'worker')
-    ) AS shared USING (trace_id)
+        SELECT trace_id FROM machines WHERE process IN ('scheduler', 'worker') GROUP BY trace_id
+        HAVING count(DISTINCT host) = 1 AND count(DISTINCT process) = 2
+    ) AS one_host USING (trace_id)
     WHERE stall.worker IS NULL
     GROUP BY stall.trace_id, cluster.start_t, cluster.stop_t
     HAVING count(*) >= $min_stalls AND seconds >= $min_share * (cluster.stop_t - cluster.start_t)
@@ -143,7 +143,7 @@ SELECT
     ) || coalesce(
         format(
             ' Task threads were on the CPU for {:.0f} % of the compute time, and the event loop of the scheduler,'
-            ' on the same host, was blocked for {:.1f} s: a lack of free cores is the likely cause.',
+            ' on the same host, was blocked for {:.1f} s: a lack of free cores is a possible cause.',
             100 * cpu_share, scheduler_seconds
         ),
         ''

@@ -64,7 +64,7 @@ SELECT
             'Threads computed nothing for {:,.1f} core-seconds: {}', largest.seconds, reason
         ),
         format(', mostly while {} computed', computing.prefix),
-        '. No other rule found a cause.'
+        '. No other rule found a major or moderate cause.'
     ) AS sentence,
     largest.seconds AS core_seconds,
     0.0::DOUBLE AS wall_seconds_min,

@@ -27,10 +27,20 @@ WITH totals AS (
     GROUP BY trace_id
     HAVING seconds >= $min_share * all_seconds
 ),
-fan_ins AS (
-    SELECT trace_id, max(len(task.dependencies)) AS fan_in
+merges AS (
+    SELECT trace_id, key, task.dependencies
     FROM _tasks AS task
     SEMI JOIN (FROM _coffea_roles WHERE role = 'merge') AS merges USING (trace_id, key)
+),
+merged_again AS (
+    SELECT DISTINCT trace_id
+    FROM (SELECT trace_id, unnest(dependencies) AS key FROM merges)
+    SEMI JOIN merges USING (trace_id, key)
+),
+fan_ins AS (
+    SELECT trace_id, max(len(dependencies)) AS fan_in
+    FROM merges
+    SEMI JOIN merged_again USING (trace_id)
     GROUP BY trace_id
 )
 SELECT
@@ -41,7 +51,13 @@ SELECT
             '{} of chunk results took {:,.1f} s, {:.0f} % of the compute time of all tasks{}.',
             CASE merges WHEN 1 THEN 'One merge' ELSE merges || ' merges' END,
             seconds, 100 * seconds / all_seconds,
-            coalesce(format(': {:.2g} s each, beside {:.2g} s of a chunk', seconds / merges, chunk_seconds), '')
+            coalesce(
+                format(
+                    ': {} s each, beside {} s of a chunk',
+                    _three_digits(seconds / merges), _three_digits(chunk_seconds)
+                ),
+                ''
+            )
         ),
         format(' A chunk result has {} on average', _byte_size(chunk_bytes)),
         CASE
@@ -58,7 +74,7 @@ SELECT
         'Return smaller results from the processor (fewer bins, categories or systematic variations per'
         ' histogram), or use fewer and larger chunks.',
         CASE
-            WHEN merges > 1 AND fan_in < $small_fan_in
+            WHEN fan_in < $small_fan_in
                 THEN format(' With a larger treereduction (now {}), fewer results are merged again.', fan_in)
         END
     ) AS change,

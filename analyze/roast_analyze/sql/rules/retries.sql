@@ -70,6 +70,7 @@ failed AS (
                 regexp_matches(exception_type, '(zlib\.e|LZMAE|DecompressionE|DeserializationE)rror$')
                 OR contains(error, 'not a ROOT file')
             ) AS is_damage,
+        count(DISTINCT filename) AS files,
         CASE WHEN count(DISTINCT prefix) > 1 THEN 'such as ' ELSE '' END || mode(prefix) AS prefix,
         arg_min(error, end_t) AS first_error,
         array_to_string(string_split(first_error, ' ')[:$max_words::BIGINT], ' ')[:$max_characters::BIGINT]
@@ -206,7 +207,11 @@ SELECT
     CASE
         WHEN is_damage AND filename IS NOT NULL
             THEN format('{} is probably damaged: check it, or copy it again.', filename)
-        WHEN is_damage
+        -- If few other files could be read, the program can be the cause.
+        WHEN is_damage AND files <= (
+            SELECT count(DISTINCT filename) FROM _chunks
+            WHERE _chunks.trace_id = described.trace_id AND outcome = 'memory'
+        )
             THEN 'The files that these tasks read are probably damaged: check them, or copy them again.'
         WHEN failed_keys = 0 AND retried > 0 THEN format(
             'Find the cause of {}. Repeat only the operation that fails, inside of the task, not the whole task.',

@@ -18,7 +18,9 @@ totals AS (
         list_sort(list(DISTINCT parse_filename(filename))) AS names,
         list_sort(list(DISTINCT dataset)) AS datasets,
         array_to_string(
-            list_sort(list(DISTINCT _exception_type(_error_cause(exception)))), ', '
+            list_sort(
+                list(DISTINCT coalesce(_exception_type(_error_cause(exception)), 'unknown exception'))
+            ), ', '
         ) AS exception_types
     FROM skipped
     GROUP BY trace_id

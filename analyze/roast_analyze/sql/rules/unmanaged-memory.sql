@@ -2,7 +2,7 @@
 -- Caches, leaks, fragmentation and data of running tasks are not results, so that Dask can neither
 -- spill nor move them. The cost is that of the consequences: workers that are paused or killed, or
 -- that spill results that would otherwise fit into their memory. Workers that were killed because of one
--- chunk, or of the tasks that they ran last, belong to rule killed-workers.
+-- chunk, or of the tasks that they ran last or first, belong to rule killed-workers.
 -- Records: worker_sample
 -- Source: process memory minus managed results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
@@ -33,6 +33,8 @@ grown AS (
 ),
 explained AS (
     FROM grown
+    UNION
+    SELECT process FROM kills ANTI JOIN last_results USING (process)
     UNION
     SELECT process
     FROM kills

@@ -3,6 +3,7 @@
 import pytest
 
 from analyze.report.reading import plain
+from roast_analyze import Trace
 from roast_analyze.report import findings
 from roast_analyze.report.run import Run, query_obstacle
 from roast_analyze.report.topics import core_time, loss, verdict
@@ -197,6 +198,12 @@ def test_a_run_that_cannot_be_judged(built, worker, records, text):
     assert plain(found.no_finding) == f"Possible savings cannot be judged: {text}"
 
 
+def test_a_time_range_before_the_first_task(write_trace, worker, task, run):
+    path = write_trace(worker("w1"), task("a-1"), *run("a-1", 5.0, 6.0))
+    with Trace(path, start=0.0, stop=2.0) as trace:
+        assert query_obstacle(trace) == "no task ran in the time range"
+
+
 def test_a_remark_has_no_saving(built, worker, task, run, chunk):
     """Events of TT take three times as long, which is not a fault."""
     records = [worker("w1")]
@@ -244,7 +251,7 @@ def test_tiles_and_completeness(built, worker, task, run, gone, chunk):
     assert plain(alone.tiles[1].hint) == "at once, 1 thread"
     assert alone.tiles[2].hint == "nothing computed"
     lost = built(worker("w1"), task("a-1"), *run("a-1", 1.0, 9.0, outcome="lost"))
-    assert plain(lost.tiles[2].hint) == "80 % computing"
+    assert lost.tiles[2].hint == "compute time not reported"
     assert [(plain(v.completeness), v.is_complete) for v in (whole, found)] == [
         ("The trace is complete: it contains 3 records, and no loss was detected.", True),
         ("The trace is incomplete: buffer <full>. At least 3 records are missing.", False),

@@ -209,9 +209,20 @@ def deaths(worker, task, chunk, run, gone):
             "had one chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY).",
         ),
         ([[("1.root", 0)], [("2.root", 0)]], None),
+        (
+            [[("1.root", 0), ("1.root", 1000)], [("1.root", 0), ("1.root", 1000)]],
+            "2 killed or lost workers had a chunk of 1.root (tree Events, dataset DY).",
+        ),
         ([[("1.root", 0), ("2.root", 0)], [("1.root", 0), ("2.root", 0)]], None),
     ],
-    ids=["one chunk", "one file", "one worker", "two files", "two chunks"],
+    ids=[
+        "one chunk",
+        "one file",
+        "one worker",
+        "two files",
+        "two chunks of a file",
+        "two chunks",
+    ],
 )
 def test_the_chunk_of_killed_workers(apply, deaths, assigned, place):
     records = deaths(*assigned)
@@ -228,22 +239,21 @@ def test_the_chunk_of_killed_workers(apply, deaths, assigned, place):
 @pytest.mark.parametrize(
     ("chunks", "before_bytes", "found"),
     [(["1.root", "2.root"], 500 * MB, True), (["1.root", "2.root"], 300 * MB, False),
-     (["1.root", "1.root"], 500 * MB, False)],
-    ids=["leak", "grown during the last task", "one chunk"],
+     (["1.root", "2.root"], None, False), (["1.root", "1.root"], 500 * MB, False)],
+    ids=["leak", "grown during the last task", "first task", "one chunk"],
 )  # fmt: skip
 def test_unmanaged_memory_of_killed_workers(
     apply, deaths, task, run, sample, chunks, before_bytes, found
 ):
-    """Each worker has computed a task when it begins the one with which it is killed."""
+    """The memory of each worker before the task with which it is killed; None for no task."""
     limit = {"memory_limit": 1000 * MB}
     records = deaths(*([(file, 0)] for file in chunks))
     for number in range(len(chunks)):
         address, t = f"w{number}", 10.0 * number
-        records += [task(f"a-{number}"), *run(f"a-{number}", t, t + 1.0, address)]
-        records += [
-            sample(t + 0.9, address, memory=before_bytes, **limit),
-            sample(t + 5.0, address, memory=900 * MB, **limit),
-        ]
+        if before_bytes is not None:
+            records += [task(f"a-{number}"), *run(f"a-{number}", t, t + 1.0, address)]
+            records += [sample(t + 0.9, address, memory=before_bytes, **limit)]
+        records += [sample(t + 5.0, address, memory=900 * MB, **limit)]
     assert bool(apply("unmanaged-memory", *records)) == found
 
 

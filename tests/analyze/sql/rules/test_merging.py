@@ -5,9 +5,14 @@ import pytest
 
 @pytest.fixture
 def merged(worker, task, chunk, run):
-    """Return the records of eight chunks of 1 s and merges of `fan_in` results each."""
+    """Return the records of eight chunks of 1 s and merges of `fan_in` results each.
 
-    def merged(fan_in: int, merge_seconds: float, typename: str = "bytes") -> list[dict]:
+    The last merge merges those before it, unless `is_merged_again` is false.
+    """
+
+    def merged(
+        fan_in: int, merge_seconds: float, typename: str = "bytes", is_merged_again: bool = True
+    ) -> list[dict]:
         chunks = [f"Dijet-{number}" for number in range(8)]
         records, t = [worker("w1")], 0.0
         for number, key in enumerate(chunks):
@@ -18,12 +23,14 @@ def merged(worker, task, chunk, run):
                 *run(key, t, t + 1.0, nbytes=2**20, typename=typename),
             ]
             t += 1.0
-        for number in range(8 // fan_in):
-            key = f"reduce-{number}"
-            records += [
-                task(key, dependencies=chunks[number * fan_in : (number + 1) * fan_in]),
-                *run(key, t, t + merge_seconds),
-            ]
+        merges = {
+            f"reduce-{number}": chunks[number * fan_in : (number + 1) * fan_in]
+            for number in range(8 // fan_in)
+        }
+        if is_merged_again and len(merges) > 1:
+            merges["reduce-all"] = list(merges)
+        for key, inputs in merges.items():
+            records += [task(key, dependencies=inputs), *run(key, t, t + merge_seconds)]
             t += merge_seconds
         return records
 
@@ -31,20 +38,20 @@ def merged(worker, task, chunk, run):
 
 
 def test_long_merges(apply, merged):
-    """Two merges of four results take as long as the chunks."""
+    """Two merges of four results, and one of theirs, take 1.5 times as long as the chunks."""
     [(core_seconds, least, most, sentence, change)] = apply(
         "merging",
         *merged(4, 4.0),
         columns="core_seconds, wall_seconds_min, wall_seconds_max, sentence, change",
-        stop_t=16.0,
+        stop_t=20.0,
     )
-    # 2 % of 16 s is usual.
-    assert core_seconds == pytest.approx(8.0 - 0.02 * 16.0)
+    # 2 % of 20 s is usual.
+    assert core_seconds == pytest.approx(12.0 - 0.02 * 20.0)
     assert least < core_seconds < most
     assert sentence == (
-        "2 merges of chunk results took 8.0 s, 50 % of the compute time of all tasks: 4 s each,"
-        " beside 1 s of a chunk. A chunk result has 1 MiB on average, compressed by coffea: "
-        "in memory it is larger, and each merge decompresses it."
+        "3 merges of chunk results took 12.0 s, 60 % of the compute time of all tasks: 4 s "
+        "each, beside 1 s of a chunk. A chunk result has 1 MiB on average, compressed by "
+        "coffea: in memory it is larger, and each merge decompresses it."
     )
     assert change == (
         "Return smaller results from the processor (fewer bins, categories or systematic "
@@ -59,15 +66,21 @@ def test_results_that_are_not_compressed(apply, merged):
 
 
 def test_short_merges(apply, merged):
-    """Two merges of 0.4 s are 9 % of the compute time."""
-    assert apply("merging", *merged(4, 0.4)) == []
+    """Three merges of 0.25 s are 9 % of the compute time."""
+    assert apply("merging", *merged(4, 0.25)) == []
 
 
-def test_one_merge_of_all_results(apply, merged):
+def test_the_mean_duration_of_long_merges(apply, merged):
+    [(sentence,)] = apply("merging", *merged(8, 123.4), columns="sentence")
+    assert ": 123 s each, beside 1 s of a chunk. " in sentence
+
+
+@pytest.mark.parametrize(("fan_in", "merges"), [(8, "One merge"), (4, "2 merges")])
+def test_results_that_are_merged_once(apply, merged, fan_in, merges):
     """A larger fan-in would not help."""
-    records = merged(8, 8.0)
+    records = merged(fan_in, fan_in, is_merged_again=False)
     [(sentence, change)] = apply("merging", *records, columns="sentence, change")
-    assert sentence.startswith("One merge of chunk results took 8.0 s, 50 % of ")
+    assert sentence.startswith(f"{merges} of chunk results took 8.0 s, 50 % of ")
     assert "treereduction" not in change
 
 

@@ -357,8 +357,8 @@ def test_event_loops_of_a_host_without_free_cores(
     assert confidence == ("low" if lacks_cores else "high")
     cause = (
         " Task threads were on the CPU for 25 % of the compute time, and the event loop of the"
-        " scheduler, on the same host, was blocked for 3.0 s: a lack of free cores is the"
-        " likely cause."
+        " scheduler, on the same host, was blocked for 3.0 s: a lack of free cores is a"
+        " possible cause."
     )
     assert sentence.endswith(cause) == lacks_cores
     assert change.startswith("Check which other programs use the host. ") == lacks_cores

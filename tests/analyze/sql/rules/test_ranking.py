@@ -94,7 +94,7 @@ def test_idle_time_that_no_rule_explains(findings, worker, task, run):
     assert (name, entity) == ("idle-threads", "fit")
     assert sentence == (
         "Threads computed nothing for 50.0 core-seconds: ready tasks were queued on other "
-        "workers, mostly while fit computed. No other rule found a cause."
+        "workers, mostly while fit computed. No other rule found a major or moderate cause."
     )
 
 
@@ -111,7 +111,7 @@ def test_idle_time_in_which_little_computed(apply, worker, task, run):
     assert entity is None
     assert sentence == (
         "Threads computed nothing for 74.0 core-seconds: no graph was submitted. No other rule "
-        "found a cause."
+        "found a major or moderate cause."
     )
 
 

@@ -127,6 +127,21 @@ def test_a_file_that_is_probably_damaged(apply, attempts, open_trace):
     ) == [(1000, 1), (1000, 2), (2000, 1)]
 
 
+@pytest.mark.parametrize(
+    ("others", "start"),
+    [
+        (3, "The files that these tasks read are probably damaged"),
+        (2, "Find the cause of zlib"),
+    ],
+)
+def test_several_files_are_damaged_if_as_many_can_be_read(apply, attempts, others, start):
+    """If a program can read few files, those need not be damaged."""
+    rows = [(f"DY{number}.root", 0, "erred", ZLIB) for number in range(3)]
+    rows += [(f"DY{number + 3}.root", 0, "memory", None) for number in range(others)]
+    [(change,)] = apply("retries", *attempts(*rows), columns="change")
+    assert change.startswith(start)
+
+
 def test_a_file_that_can_be_read_later_is_not_damaged(apply, attempts):
     records = attempts(("DY.root", 0, "retried", ZLIB), ("DY.root", 0, "memory", None))
 

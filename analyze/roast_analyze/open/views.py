@@ -60,6 +60,9 @@ FILLED: Final = f"{VIEWS_NAME}.{DERIVED}"
 _NEEDS = "-- Needs: "
 _CREATE_TABLE = "CREATE TABLE"
 _COMMENT = "COMMENT ON "
+_COLUMN_COMMENT = re.compile(
+    r"""^COMMENT ON COLUMN (\w+)\."?(\w+)"? IS '((?:[^']|'')*)';$""", re.MULTILINE
+)
 _MACRO = re.compile(r"^CREATE MACRO (\w+)", re.MULTILINE)
 
 #: The modules that load a trace into tables; the cache depends on their text.
@@ -186,6 +189,16 @@ def comment_statements(view: str) -> str:
     [sql] = [d.sql for d in _definitions() if d.name == view]
     _, comment, rest = sql.partition(_COMMENT)
     return comment + rest
+
+
+@cache
+def column_comments() -> dict[str, dict[str, str]]:
+    """Return the comments of columns by view and column: faster than those of a database."""
+    comments: dict[str, dict[str, str]] = {}
+    for definition in _definitions():
+        for view, column, text in _COLUMN_COMMENT.findall(definition.sql):
+            comments.setdefault(view, {})[column] = text.replace("''", "'")
+    return comments
 
 
 def needs() -> dict[str, set[str]]:

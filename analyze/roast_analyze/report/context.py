@@ -14,7 +14,7 @@ from roast_analyze.figures.labels import worker_name
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import POINT_LIMIT
 from roast_analyze.report import run as runs
-from roast_analyze.report.tables import Source, query_comments
+from roast_analyze.report.tables import Source
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
@@ -64,8 +64,6 @@ class Context(Source):
     #: View ``worker_samples`` by buckets of equal length; ``samples`` is their number in the
     #: bucket.
     worker_samples: pl.DataFrame
-    #: View to column to its description.
-    comments: dict[str, dict[str, str]]
     #: The time range that the report covers, if it is not the whole run.
     time_range: TimeRange | None = None
 
@@ -138,5 +136,4 @@ def query(trace: Session) -> Context:
             _WORKER_SAMPLES,
             {"start_t": axis.start_t, "width": axis.span_seconds / POINT_LIMIT},
         ).pl(),
-        comments=query_comments(trace),
     )

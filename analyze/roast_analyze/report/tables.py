@@ -13,6 +13,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
+from roast_analyze.open.views import column_comments
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import shortened, visible
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from roast_analyze.open.session import Session
     from roast_analyze.report.listing import Listing
 
 Kind = Literal[
@@ -125,8 +125,6 @@ Wanted = tuple[str, str, "Listing", "Sequence[Field]", str]
 class Source:
     """The source of the tables of a page: a trace, several traces, or a store."""
 
-    #: View to column to its description.
-    comments: Mapping[str, Mapping[str, str]]
     #: Which rows a table shows, if there are more.
     chosen: ClassVar[str]
 
@@ -173,7 +171,7 @@ class Source:
         sparklines : mapping, optional
             Column to the sparklines of its cells, row by row.
         """
-        rows, comments = listing.rows, self.comments.get(listing.view, {})
+        rows, comments = listing.rows, column_comments().get(listing.view, {})
         kept = [
             field
             for field in shown
@@ -223,14 +221,6 @@ class Source:
             for name, title, listing, shown, chosen in wanted
             if listing.total
         ]
-
-
-def query_comments(trace: Session) -> dict[str, dict[str, str]]:
-    """Return the descriptions of the columns of all views."""
-    return {
-        view.name: {column.name: column.comment for column in view.columns}
-        for view in trace.views()
-    }
 
 
 def _with(cells: list[Cell], name: str, values: Sequence[Any]) -> list[Cell]:

@@ -1,15 +1,18 @@
-from types import MappingProxyType
-
 import polars as pl
 import pytest
 
+from roast_analyze.report import tables
 from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing
 from roast_analyze.report.tables import Cell, Field, Source, Sparkline
 
 
+@pytest.fixture(autouse=True)
+def comments(monkeypatch):
+    monkeypatch.setattr(tables, "column_comments", lambda: {"v": {"a": "What a is."}})
+
+
 class Trace(Source):
-    comments = MappingProxyType({"v": {"a": "What a is."}})
     chosen = "the first"
     start_t = 100.0
 

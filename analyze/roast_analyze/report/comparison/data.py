@@ -25,7 +25,7 @@ from roast_analyze.report.run import (
     query_recording,
     query_run,
 )
-from roast_analyze.report.tables import Source, query_comments
+from roast_analyze.report.tables import Source
 from roast_analyze.run_amounts import query_amounts
 from roast_analyze.safe_text import visible
 
@@ -186,8 +186,6 @@ class Comparison(Source):
     facts_in_common: int
     #: Number of facts that are not compared, because not all traces contain them.
     facts_in_some: int
-    #: View ``run`` to column to its description.
-    comments: dict[str, dict[str, str]]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -228,12 +226,9 @@ def query(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
     """
     file_labels, names = distinct_labels(traces)
     compared: list[TraceTotals] = []
-    comments: dict[str, dict[str, str]] = {}
     for paths, label, called in zip(traces[:TRACE_LIMIT], file_labels, names, strict=False):
         with opener(paths) as trace:
             compared.append(TraceTotals.of(trace, label, called))
-            if not comments:
-                comments["run"] = query_comments(trace)["run"]
     labels = recorded_labels([trace.recording.label for trace in compared], file_labels)
     compared = [
         replace(trace, label=label, short_label=short)
@@ -248,7 +243,6 @@ def query(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
         facts=facts,
         facts_in_common=facts_in_common,
         facts_in_some=facts_in_some,
-        comments=comments,
     )
 
 

@@ -13,7 +13,7 @@ import polars as pl
 from roast_analyze.algorithms.recurrent import recurrent
 from roast_analyze.report.history import changes
 from roast_analyze.report.listing import Listing
-from roast_analyze.report.tables import Source, query_comments
+from roast_analyze.report.tables import Source
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
@@ -87,8 +87,6 @@ class History(Source):
     tested_hosts: int
     programs: Listing
     users: Listing
-    #: View to column to its description.
-    comments: dict[str, dict[str, str]]
 
     @property
     def store_argument(self) -> str:
@@ -119,7 +117,6 @@ def query(store: str, session: Session) -> History:
         session.sql(HOSTS).pl(),
         session.sql(PROGRAMS).pl(),
         session.sql(USERS).pl(),
-        query_comments(session),
     )
 
 
@@ -130,7 +127,6 @@ def build(
     hosts: pl.DataFrame,
     programs: pl.DataFrame,
     users: pl.DataFrame,
-    comments: dict[str, dict[str, str]],
 ) -> History:
     """Analyze the rows of the view ``runs`` and of the other queries."""
     found, series = changes.find(runs)
@@ -146,7 +142,6 @@ def build(
         tested_hosts=hosts.height,
         programs=_listing("runs", PROGRAMS, programs),
         users=_listing("runs", USERS, users),
-        comments=comments,
     )
 
 

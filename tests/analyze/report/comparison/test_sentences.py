@@ -34,7 +34,7 @@ def totals(label, losses=0, wasted=0.0, **run) -> TraceTotals:
 
 
 def compared(*traces, left_out=(), facts=NOTHING, in_common=0, in_some=0) -> Comparison:
-    return Comparison(traces, left_out, NOTHING, {}, facts, in_common, in_some, {})
+    return Comparison(traces, left_out, NOTHING, {}, facts, in_common, in_some)
 
 
 @pytest.mark.parametrize(

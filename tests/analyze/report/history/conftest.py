@@ -67,6 +67,6 @@ def planted():
             connection.register(view, each.to_arrow())
         connection.register("runs", rows.to_arrow())
         queries = (FILES, HOSTS, PROGRAMS, USERS)
-        return build("store", rows, *(connection.sql(query).pl() for query in queries), {})
+        return build("store", rows, *(connection.sql(query).pl() for query in queries))
 
     return planted

@@ -1,22 +1,50 @@
 """Fixtures that apply one rule to a small trace."""
 
+from collections.abc import Iterable
+
+import polars as pl
 import pytest
 
+from roast_analyze import Trace
 from roast_analyze.computed.rules import COLUMNS, rules
 
 
 @pytest.fixture
-def apply(open_trace):
-    """Apply a rule to a trace of some records; return columns of its rows."""
+def apply_each(write_trace):
+    """Apply a rule to several traces at once; return columns of the rows of each.
 
-    def apply(rule_id: str, *records: dict, columns="entity, core_seconds", stop_t=100.0):
+    Opening and planning take most of the time of a test, and are the same for several traces.
+    """
+
+    def apply_each(
+        rule_id: str, *traces: Iterable[dict], columns="entity, core_seconds", stop_t=100.0
+    ) -> list[list[tuple]]:
         [rule] = [rule for rule in rules() if rule.id == rule_id]
-        found = open_trace(*records, stop_t=stop_t).sql(rule.sql, rule.parameters).pl()
+        traces = [[*records] for records in traces]
+        paths = [
+            write_trace(*records, name=f"{n}.jsonl", trace_id=f"T{n}", stop_t=stop_t)
+            for n, records in enumerate(traces)
+        ]
+        with Trace(*paths) as trace:
+            found = trace.sql(rule.sql, rule.parameters).pl()
         assert set(COLUMNS) <= set(found.columns)
         assert found["sentence"].null_count() == found["change"].null_count() == 0
-        if rule.records is not None and not found.is_empty():
-            assert rule.records in {record["kind"] for record in records}
-        return found.select(columns.split(", ")).rows()
+        rows = [found.filter(pl.col("trace_id") == f"T{n}") for n in range(len(traces))]
+        for records, own in zip(traces, rows, strict=True):
+            if rule.records is not None and not own.is_empty():
+                assert rule.records in {record["kind"] for record in records}
+        return [own.select(columns.split(", ")).rows() for own in rows]
+
+    return apply_each
+
+
+@pytest.fixture
+def apply(apply_each):
+    """Apply a rule to a trace of some records; return columns of its rows."""
+
+    def apply(rule_id: str, *records: dict, **options) -> list[tuple]:
+        [rows] = apply_each(rule_id, records, **options)
+        return rows
 
     return apply
 

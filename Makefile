@@ -27,10 +27,10 @@ help:  ## list the targets
 demo: $(VENV)/installed-all  ## record a small real coffea run on this machine, and write its report
 	$(BIN)/roast-record demo -o $(DEMO_DIR)
 
-test: $(VENV)/installed-test  ## run the tests, including those in a browser (7 minutes)
-	@# Two processes: tests of clusters go one after the other, all others beside them.
+test: $(VENV)/installed-test  ## run the tests, including those in a browser (6 minutes)
+	@# Three processes for two cores: tests of clusters go one after the other, and mostly wait.
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
-	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
+	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 3 $(PYTEST_ARGS)
 
 test-all: $(VENV)/installed-test  ## run all tests: also the oldest distributed, the independent computation of all views, and damage (30 minutes)
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then \

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import roast_analyze
+from marks import exhaustive
 from roast_analyze.cli import COMMANDS, main
 from roast_analyze.commands import summary
 
@@ -200,7 +201,7 @@ MISSING = "roast-analyze: no: 'no' does not exist: name a trace file or a folder
 FULL = "roast-analyze: cannot write to stdout: No space left on device\n"
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", ["", exhaustive("1")])
 @pytest.mark.parametrize(
     ("command", "code", "error"),
     [

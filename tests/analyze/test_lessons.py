@@ -8,6 +8,7 @@ thread (`sql/workers/test_core_time.py`), a final merge is not on the critical p
 
 import pytest
 
+from marks import exhaustive
 from roast_analyze.computed.rules import rules
 
 
@@ -186,8 +187,8 @@ def test_client_gaps_do_not_depend_on_the_number_of_workers(open_trace, worker, 
     ("facts", "options", "note"),
     [
         ({"cores": 2, "usable_cores": 2}, {"workers": [4]}, "the 2 cores of the host"),
-        ({}, {"workers": [4]}, "storage and network"),
-        ({}, {"threads": [4]}, "the GIL"),
+        exhaustive({}, {"workers": [4]}, "storage and network"),
+        exhaustive({}, {"threads": [4]}, "the GIL"),
     ],
 )
 def test_contention_that_was_not_recorded_is_unknown(

@@ -10,6 +10,7 @@ from roast_analyze.errors import NotWritable
 from roast_analyze.output_paths import replacing
 
 
+@pytest.mark.exhaustive
 def test_a_pipe_is_written_and_not_replaced(write_trace, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -68,12 +68,13 @@ def test_tables_sort_by_a_trace_and_by_the_difference(page):
     assert seconds[len(known) :] == [""] * (len(seconds) - len(known))
 
 
-@pytest.mark.parametrize("width", [400, 800, 1440])
-def test_tables_scroll_and_the_page_does_not(page, width):
-    page.set_viewport_size({"width": width, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-
+def test_tables_scroll_and_the_page_does_not(page):
     name = page.locator("#table-time tbody tr td").first
-    before = name.bounding_box()["x"]
-    page.locator("#table-time .scroll").evaluate("box => { box.scrollLeft = 300 }")
-    assert name.bounding_box()["x"] == before
+    for width in (400, 800, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+        page.locator("#table-time .scroll").evaluate("box => { box.scrollLeft = 0 }")
+        before = name.bounding_box()["x"]
+        page.locator("#table-time .scroll").evaluate("box => { box.scrollLeft = 300 }")
+        assert name.bounding_box()["x"] == before

@@ -308,6 +308,7 @@ def test_boxes_and_functions_are_listed(page):
     assert float(functions[0]["self_seconds"]) == pytest.approx(0.9)
 
 
+@pytest.mark.exhaustive
 def test_it_is_drawn_in_the_colors_of_the_theme(page):
     before = picture(page)
     page.locator("#theme").click()

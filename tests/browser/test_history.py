@@ -53,6 +53,7 @@ def test_the_change_is_listed_and_runs_link_to_their_reports(page):
     assert links.evaluate_all("all => all.map(a => a.getAttribute('href'))") == ["store-3.html"]
 
 
+@pytest.mark.exhaustive
 def test_the_page_does_not_scroll_sideways(page):
     page.set_viewport_size({"width": 400, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") <= 400

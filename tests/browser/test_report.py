@@ -369,6 +369,7 @@ def test_a_plot_that_fails_leaves_the_others_alone(open_page, report, coffea_tra
     assert plots.and_(plots.page.locator("[data-state=drawn]")).count() == plots.count() - 1
 
 
+@pytest.mark.exhaustive
 def test_a_browser_that_cannot_unpack_the_figures_shows_why(open_page, report, coffea_trace):
     path = report(coffea_trace, "coffea_failures")
     page = open_page(path, script="delete window.DecompressionStream", state="undrawn")

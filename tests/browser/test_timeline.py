@@ -289,6 +289,7 @@ def test_a_bar_shows_task_file_and_worker_and_a_click_keeps_them(page, trace):
     assert key in detail(page)
 
 
+@pytest.mark.exhaustive
 def test_the_later_of_bars_that_overlap_is_described_with_days_and_dates(open_page, report):
     day = 86400.0
     records = [worker(), *task("outer-1", 0.0, 4 * day), *task("inner-1", day, 3 * day)]

@@ -94,9 +94,8 @@ def test_hours_are_a_number(analyze, capsys, hours):
     assert f"invalid number of hours '{hours}': use 0 or 24" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["with space", "ümläut", "[1] 'q' #h?"])
-def test_a_store_of_any_name_is_queried_into_a_file(analyze, write_trace, tmp_path, name):
-    store, output = tmp_path / name, tmp_path / "runs.csv"
+def test_a_store_of_any_name_is_queried_into_a_file(analyze, write_trace, tmp_path):
+    store, output = tmp_path / "[1] 'ümläut' #h?", tmp_path / "runs.csv"
     assert analyze("store", "add", write_trace(), "--to", store)[0] == 0
 
     assert analyze("sql", store, "SELECT trace_id FROM runs", "-o", output) == (0, "", "")

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from marks import exhaustive
 from roast_analyze import Trace
 from roast_analyze.computed import core_time, tables
 from roast_analyze.errors import CacheNotUsed
@@ -208,7 +209,7 @@ def test_rows_of_a_time_range_are_not_kept(path):
     assert Trace(path, start=5, stop=15).sql(query).fetchall() == [(10.0,)]
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.3, 0.999])
+@pytest.mark.parametrize("kept", [exhaustive(0.0), 0.3, exhaustive(0.999)])
 def test_a_truncated_file_is_replaced(path, files, kept):
     first = Trace(path).rows("FROM core_time")
     for file in files():

@@ -151,6 +151,7 @@ def test_a_recording_of_one_instant(build, worker, task, run):
     assert empty["scheduler"].startswith("All records have the same time, so there are no")
 
 
+@pytest.mark.exhaustive
 def test_the_report_of_a_truncated_trace_replaces_an_existing_file(
     tmp_path, write_trace, small
 ):

@@ -66,6 +66,7 @@ def test_hours_of_runs_without_a_result_are_wasted(store, write_trace, worker, t
     ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_differences_of_a_trace_are_those_from_the_first(store, write_trace):
     fact = {"kind": "environment", "t": 1.0, "section": "scheduler versions", "name": "dask"}
     for name in "AB":

@@ -144,6 +144,7 @@ def test_a_store_of_an_older_version_gets_all_columns(store, write_run):
     assert store.add([write_run("A")]).added == 1
 
 
+@pytest.mark.exhaustive
 def test_runs_whose_start_is_not_a_date(store, write_run, tmp_path, analyze):
     cut = tmp_path / "cut.jsonl"
     cut.write_bytes(write_run("A").read_bytes()[:20])
@@ -190,6 +191,7 @@ def test_interrupted_additions_that_may_still_end_are_kept(store, write_run):
     assert store.check() == []
 
 
+@pytest.mark.exhaustive
 def test_several_processes_can_add_the_same_traces_at_once(write_run, tmp_path):
     paths = [write_run("A"), write_run("B"), write_run("C")]
     results = []
@@ -252,6 +254,7 @@ def test_removed_traces_are_gone_at_once_and_their_files_when_compacted(store, w
         store.remove(["A"])
 
 
+@pytest.mark.exhaustive
 def test_a_table_that_cannot_be_read_is_reported(store, write_run):
     store.add([write_run("A")])
     log = Path(store.path) / "task" / "_delta_log" / f"{0:020}.json"

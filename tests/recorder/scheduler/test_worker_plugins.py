@@ -346,6 +346,7 @@ def test_workers_that_share_a_process_record_their_own_chunks(in_another_process
     in_another_process(two_workers_in_this_process)
 
 
+@pytest.mark.exhaustive
 def test_a_worker_with_distributed_only_measures_chunks(start_scheduler, tmp_path, read_lines):
     uproot = pytest.importorskip("uproot")
     processor = pytest.importorskip("coffea.processor")

@@ -122,6 +122,7 @@ def test_facts_and_settings_that_differ(write_trace, fact):
     assert (compared.facts_in_common, compared.facts_in_some) == (5, 1)
 
 
+@pytest.mark.exhaustive
 def test_options_of_a_library_that_one_client_did_not_import(compare, process_facts):
     def client(**options):
         return process_facts("client", options, dict.fromkeys(options, "default"))

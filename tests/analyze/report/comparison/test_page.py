@@ -53,6 +53,7 @@ def full(worker, task, run, sample, chunk, fact):
     return full
 
 
+@pytest.mark.exhaustive
 def test_every_section_is_there_and_hostile_strings_stay_text(build, full):
     html = render(build({"a": full("x", 1.0), "b": full("y", 2.0)}))
 
@@ -115,6 +116,7 @@ def test_commands_and_units_of_tables(build, full, monkeypatch, tmp_path):
     ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_a_time_range(write_trace, full):
     paths = [
         write_trace(*full("x", 5.0), name=f"{name}.jsonl", trace_id=name, stop_t=stop_t)

@@ -11,13 +11,13 @@ from roast_analyze.report.topics import core_time, loss, verdict
 
 @pytest.fixture
 def built(opened):
-    """Build the verdict of a trace of some records."""
+    """Build the verdict of a trace of some records, with findings only if rules are applied."""
 
-    def built(*records, stop_t=10.0):
+    def built(*records, stop_t=10.0, apply_rules=False):
         trace, context = opened(*records, stop_t=stop_t)
-        found, lost = findings.query(trace), loss.query(trace)
+        found = findings.query(trace) if apply_rules else ()
         return verdict.build(
-            context, lost, found, query_obstacle(trace), core_time.query(trace)
+            context, loss.query(trace), found, query_obstacle(trace), core_time.query(trace)
         )
 
     return built
@@ -128,7 +128,7 @@ def test_lost_attempts_computed(opened, worker, gone, task, run):
         worker("w2", t=8.0),
     )
     spent = core_time.query(trace)
-    found = verdict.build(context, loss.query(trace), findings.query(trace), "", spent)
+    found = verdict.build(context, loss.query(trace), (), "", spent)
     [computing] = [tile.hint for tile in found.tiles if tile.label == "Core-seconds"]
 
     assert plain(found.outcome).startswith(
@@ -169,7 +169,8 @@ def test_findings_and_their_absence(built, worker, task, run):
     failed = run("a-1", 1.0, 3.0, outcome="erred", exception="ValueError('no')",
                  phases=[("compute", 1.0, 3.0)])  # fmt: skip
     ill, healthy = (
-        built(worker("w1"), task("a-1"), *some) for some in (failed, run("a-1", 0.0, 10.0))
+        built(worker("w1"), task("a-1"), *some, apply_rules=True)
+        for some in (failed, run("a-1", 0.0, 10.0))
     )
 
     assert [(found.id, found.entity) for found in ill.findings] == [("retries", "ValueError")]
@@ -192,7 +193,7 @@ def test_findings_and_their_absence(built, worker, task, run):
     ],
 )  # fmt: skip
 def test_a_run_that_cannot_be_judged(built, worker, records, text):
-    found = built(worker("w1"), *records)
+    found = built(worker("w1"), *records, apply_rules=True)
 
     assert (found.findings, found.is_judged) == ((), False)
     assert plain(found.no_finding) == f"Possible savings cannot be judged: {text}"
@@ -216,7 +217,9 @@ def test_a_remark_has_no_saving(built, worker, task, run, chunk):
             *run(key, start, start + seconds, run_id=number),
         ]
 
-    [found] = [f for f in built(*records).findings if f.id == "expensive-dataset"]
+    judged = built(*records, apply_rules=True)
+
+    [found] = [found for found in judged.findings if found.id == "expensive-dataset"]
     assert (found.entity, found.severity, found.saving) == ("TT", "minor", "")
 
 

@@ -4,8 +4,8 @@
 -- retried. If tasks failed for good, the result is incomplete, and without the error the run would
 -- take longer: there is no saving. A file or dataset is named if nearly all failed attempts are in it.
 -- Errors of decompression mean that a file is probably damaged, unless a later attempt succeeds.
--- Tasks that lost their workers belong to rule killed-workers.
--- Records: transition
+-- Tasks that lost their workers belong to rule killed-workers. Without a cluster there are no tasks:
+-- the rule applies to chunks and files.
 -- Source: Spark's Dr. Elephant, "job with failed tasks"; recorded outcomes of attempts
 -- Documentation: https://distributed.dask.org/en/stable/resilience.html
 -- $min_attempts = 1: number of failed attempts
@@ -24,36 +24,59 @@ WITH chunks_of_attempts AS (
 ),
 attempts AS (
     SELECT
-        attempt.trace_id,
-        attempt.seq,
-        key,
-        attempt.prefix,
-        attempt.outcome,
-        attempt.compute_seconds,
-        attempt.end_t,
-        trim(regexp_replace(_error_cause(attempt.exception), '\s+', ' ', 'g')) AS error,
-        coalesce(_exception_type(error), 'unknown exception') AS exception_type,
-        -- Null unless the task reads one file.
-        file.filename,
-        chunk.dataset,
-        chunk.treename,
-        chunk.entry_start,
-        chunk.entry_stop
-    FROM _task_runs AS attempt
-    LEFT JOIN _task_files AS file USING (trace_id, key)
-    LEFT JOIN chunks_of_attempts AS chunk USING (seq)
-    WHERE attempt.outcome IN ('retried', 'erred')
-        AND NOT starts_with(coalesce(attempt.exception, ''), 'KilledWorker')
+        *,
+        trim(regexp_replace(_error_cause(exception), '\s+', ' ', 'g')) AS error,
+        coalesce(_exception_type(error), 'unknown exception') AS exception_type
+    FROM (
+        SELECT
+            attempt.trace_id,
+            attempt.key,
+            attempt.attempt,
+            attempt.prefix,
+            attempt.outcome,
+            attempt.compute_seconds,
+            attempt.end_t,
+            attempt.exception,
+            -- Null unless the task reads one file.
+            file.filename,
+            chunk.dataset,
+            chunk.treename,
+            chunk.entry_start,
+            chunk.entry_stop,
+            'task' AS noun
+        FROM _task_runs AS attempt
+        LEFT JOIN _task_files AS file USING (trace_id, key)
+        LEFT JOIN chunks_of_attempts AS chunk USING (seq)
+        WHERE attempt.outcome IN ('retried', 'erred')
+            AND NOT starts_with(coalesce(attempt.exception, ''), 'KilledWorker')
+        UNION ALL BY NAME
+        -- Without a cluster there are no tasks.
+        SELECT
+            trace_id, key, attempt, outcome, compute_seconds, end_t, exception, filename, dataset,
+            treename, entry_start, entry_stop, 'chunk' AS noun
+        FROM _chunks
+        WHERE NOT has_task AND outcome IN ('retried', 'erred')
+        UNION ALL BY NAME
+        SELECT
+            trace_id, key, 'erred' AS outcome, t AS end_t, exception, filename, dataset, treename,
+            'file' AS noun
+        FROM _unread_files
+        WHERE NOT is_skipped
+    )
+),
+results AS (
+    SELECT trace_id, key, end_t FROM _task_runs WHERE outcome = 'memory'
+    UNION ALL
+    SELECT trace_id, key, end_t FROM _chunks WHERE NOT has_task AND outcome = 'memory'
 ),
 -- A later attempt succeeds, or the client computes a task again that failed.
 recovered AS (
     SELECT failed.trace_id, failed.key
     FROM attempts AS failed
-    INNER JOIN _task_runs AS attempt
-        ON failed.trace_id = attempt.trace_id
-        AND failed.key = attempt.key
-        AND attempt.outcome = 'memory'
-        AND attempt.end_t > failed.end_t
+    INNER JOIN results
+        ON failed.trace_id = results.trace_id
+        AND failed.key = results.key
+        AND results.end_t > failed.end_t
 ),
 failed AS (
     SELECT
@@ -71,6 +94,7 @@ failed AS (
                 OR contains(error, 'not a ROOT file')
             ) AS is_damage,
         count(DISTINCT filename) AS files,
+        min(noun) AS noun,
         CASE WHEN count(DISTINCT prefix) > 1 THEN 'such as ' ELSE '' END || mode(prefix) AS prefix,
         arg_min(error, end_t) AS first_error,
         array_to_string(string_split(first_error, ' ')[:$max_words::BIGINT], ' ')[:$max_characters::BIGINT]
@@ -123,10 +147,13 @@ other_chunks AS (
                 place.filename = chunk.filename, place.dataset IS NOT DISTINCT FROM chunk.dataset
             )
         LEFT JOIN attempts AS attempt
-            ON chunk.seq = attempt.seq AND place.exception_type = attempt.exception_type
+            ON chunk.trace_id = attempt.trace_id
+            AND chunk.key = attempt.key
+            AND chunk.attempt = attempt.attempt
+            AND place.exception_type = attempt.exception_type
         GROUP BY
             place.trace_id, place.exception_type, chunk.filename, chunk.treename, chunk.entry_start
-        HAVING count(attempt.seq) = 0
+        HAVING count(attempt.key) = 0
     )
     GROUP BY ALL
 ),
@@ -176,10 +203,13 @@ SELECT
     concat(
         CASE
             WHEN failed_keys > 0 THEN format(
-                '{} {}{} failed for good with {}: {}. {} failed.',
-                failed_keys, CASE WHEN failed_keys = 1 THEN 'task' ELSE 'tasks' END,
-                coalesce(' (' || prefix || ')', ''), exception_type,
+                '{} {}{} {} {}: {}. {} failed.',
+                failed_keys, CASE WHEN failed_keys = 1 THEN noun ELSE noun || 's' END,
+                coalesce(' (' || prefix || ')', ''),
+                if(noun = 'file', 'could not be read because of', 'failed for good with'), exception_type,
                 CASE
+                    WHEN noun <> 'task' AND failed_keys = 1 THEN 'its events are missing'
+                    WHEN noun <> 'task' THEN 'their events are missing'
                     WHEN failed_keys = 1 THEN 'its result is missing, and those of all tasks that need it'
                     ELSE 'their results are missing, and those of all tasks that need them'
                 END,
@@ -188,7 +218,7 @@ SELECT
             ELSE format(
                 '{} {} at {} {}{} failed with {}: {:.1f} s of computing were lost.',
                 attempts, CASE WHEN attempts = 1 THEN 'attempt' ELSE 'attempts' END,
-                keys, CASE WHEN keys = 1 THEN 'task' ELSE 'tasks' END,
+                keys, CASE WHEN keys = 1 THEN noun ELSE noun || 's' END,
                 -- A trace can lack the tasks.
                 coalesce(' (' || prefix || ')', ''), exception_type, seconds
             )
@@ -212,7 +242,7 @@ SELECT
             SELECT count(DISTINCT filename) FROM _chunks
             WHERE _chunks.trace_id = described.trace_id AND outcome = 'memory'
         )
-            THEN 'The files that these tasks read are probably damaged: check them, or copy them again.'
+            THEN 'The files are probably damaged: check them, or copy them again.'
         WHEN failed_keys = 0 AND retried > 0 THEN format(
             'Find the cause of {}. Repeat only the operation that fails, inside of the task, not the whole task.',
             exception_type
@@ -221,7 +251,8 @@ SELECT
     END AS change,
     'SELECT filename, entry_start, entry_stop, key, attempt, failures.worker, cause'
     ' FROM failures LEFT JOIN chunks USING (trace_id, key, attempt)'
-    ' WHERE what IN (''task erred'', ''attempt retried'') AND exception_type '
+    ' WHERE what IN (''task erred'', ''attempt retried'', ''chunk erred'', ''file unreadable'')'
+    ' AND exception_type '
     || CASE exception_type WHEN 'unknown exception' THEN 'IS NULL' ELSE '= ''' || exception_type || '''' END
         AS evidence,
     trace_id

@@ -130,7 +130,7 @@ def test_a_file_that_is_probably_damaged(apply, attempts, open_trace):
 @pytest.mark.parametrize(
     ("others", "start"),
     [
-        (3, "The files that these tasks read are probably damaged"),
+        (3, "The files are probably damaged"),
         (2, "Find the cause of zlib"),
     ],
 )
@@ -166,3 +166,35 @@ def test_the_place_of_nearly_all_failed_attempts(apply, attempts, files, place):
 
     [(sentence,)] = apply("retries", *attempts(*rows, *others), columns="sentence")
     assert (place in sentence) if place else ("were in" not in sentence)
+
+
+def test_without_a_cluster(apply_each, worker, chunk, open_trace):
+    """A chunk of the second file fails; in the other run, its entries cannot be counted."""
+    about = {"dataset": "DY", "filename": "/d/1.root", "treename": "Events", "worker": "pid:1"}
+    entries = {"entry_start": 0, "entry_stop": 1000}
+    good = chunk(
+        "c-1", run_id=1, **about, **entries, start_t=1.0, stop_t=3.0, until="processed"
+    )
+    about |= {"filename": "/d/2.root", "exception": ZLIB, "run_id": 2}
+    failed = chunk("c-2", **about, **entries, start_t=3.0, stop_t=5.0, until="opened")
+    unreadable = chunk("m-2", **about, start_t=3.0, stop_t=5.0, until="metadata")
+    in_chunk, in_metadata = apply_each(
+        "retries",
+        [worker("pid:1"), good, failed],
+        [worker("pid:1"), good, unreadable],
+        columns="sentence, change, evidence",
+    )
+
+    [(sentence, change, evidence)] = in_chunk
+    assert sentence.startswith(
+        "1 chunk failed for good with zlib.error: its events are missing. One attempt failed. "
+        "It was in 2.root (tree Events, entries 0 to 1,000, dataset DY). "
+    )
+    assert change == "/d/2.root is probably damaged: check it, or copy it again."
+    assert len(open_trace(worker("pid:1"), good, failed).rows(evidence)) == 1
+    [(sentence, change, _)] = in_metadata
+    assert sentence.startswith(
+        "1 file could not be read because of zlib.error: its events are missing. One attempt "
+        "failed. It was in 2.root"
+    )
+    assert change == "/d/2.root is probably damaged: check it, or copy it again."

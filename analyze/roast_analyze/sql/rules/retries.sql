@@ -176,7 +176,7 @@ described AS (
                 CASE other.succeeded WHEN 0 THEN 'None' ELSE other.succeeded::VARCHAR END,
                 CASE other.failed WHEN 0 THEN '' ELSE format(', {} failed', other.failed) END
             ),
-            '. No other chunk of it was processed.'
+            if(noun = 'file', '. No chunk of it was processed.', '. No other chunk of it was processed.')
         ) AS place
     FROM failed
     LEFT JOIN places AS place

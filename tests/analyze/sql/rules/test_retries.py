@@ -195,6 +195,6 @@ def test_without_a_cluster(apply_each, worker, chunk, open_trace):
     [(sentence, change, _)] = in_metadata
     assert sentence.startswith(
         "1 file could not be read because of zlib.error: its events are missing. One attempt "
-        "failed. It was in 2.root"
+        "failed. It was in 2.root (tree Events, dataset DY). No chunk of it was processed. "
     )
     assert change == "/d/2.root is probably damaged: check it, or copy it again."

@@ -221,10 +221,12 @@ def _tiles(context: Context, loss: Listing, uses: Mapping[str, float]) -> tuple[
         # A recording of a single instant contains workers, but none for any time.
         Tile("Workers", q.count(run.peak_workers or run.workers), workers),
         Tile(unit.capitalize(), core_time, computing),
-        Tile(
-            "Tasks", q.count(run.tasks), f"attempts: {attempts}" if attempts else "no attempts"
-        ),
     ]
+    # A run without a cluster has chunks and no tasks.
+    has_tasks = run.task_runs or not run.chunk_attempts
+    if has_tasks:
+        about = f"attempts: {attempts}" if attempts else "no attempts"
+        tiles.append(Tile("Tasks", q.count(run.tasks), about))
     if run.chunk_attempts:
         rate = run.events_per_second
         read = "" if run.bytes_read is None else f"; {q.byte_size(run.bytes_read)} read"
@@ -239,10 +241,13 @@ def _tiles(context: Context, loss: Listing, uses: Mapping[str, float]) -> tuple[
                 "of the whole cluster",
             ),
         ]
+    if has_tasks:
+        tiles += [
+            Tile("Results", q.byte_size(run.output_bytes), "size of all task results"),
+            Tile("Peak memory", q.byte_size(run.peak_memory_bytes), "sum of all workers"),
+        ]
     return (
         *tiles,
-        Tile("Results", q.byte_size(run.output_bytes), "size of all task results"),
-        Tile("Peak memory", q.byte_size(run.peak_memory_bytes), "sum of all workers"),
         Tile(
             "Failures",
             q.count(run.failures),

@@ -259,3 +259,13 @@ def test_tiles_and_completeness(built, worker, task, run, gone, chunk):
         ("The trace is complete: it contains 3 records, and no loss was detected.", True),
         ("The trace is incomplete: buffer <full>. At least 3 records are missing.", False),
     ]
+
+
+def test_tiles_without_a_cluster(built, worker, chunk):
+    """There are no tasks, and the memory of the processes is not sampled."""
+    about = {"dataset": "Z", "entry_start": 0, "entry_stop": 400, "until": "processed"}
+    done = chunk("c", run_id=1, worker="pid:1", start_t=1.0, stop_t=2.0, **about)
+    assert [tile.label for tile in built(worker("pid:1"), done).tiles] == [
+        "Wall time", "Workers", "Core-seconds", "Chunks", "Events", "Events per second",
+        "Failures", "Trace",
+    ]  # fmt: skip

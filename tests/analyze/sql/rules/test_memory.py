@@ -5,109 +5,113 @@ import pytest
 MB = 10**6
 
 
-@pytest.mark.parametrize(("seconds", "found"), [(4.0, True), (0.05, False)])
-def test_spilling(apply, worker, task, run, sample, seconds, found):
-    phases = [("disk-read", 1.0, 1.0 + seconds), ("compute", 1.0 + seconds, 8.0)]
-    memory = {"memory_limit": 1000 * MB, "managed_bytes": 800 * MB, "spilled_memory": 300 * MB}
-
-    assert (
-        apply(
-            "spilling",
-            worker("w1"),
-            task("a-1"),
-            *run("a-1", 1.0, 8.0, phases=phases),
-            sample(2.0, **memory),
-            columns="core_seconds, sentence, change",
-        )
-        == [
-            (
-                pytest.approx(4.0),
-                (
-                    "Writing results to disk and reading them back took 4.0 core-seconds;"
-                    " results of up to 286 MiB were on disk."
-                ),
-                (
-                    "Give each worker about 1.49 GiB (now 954 MiB), release results earlier, or"
-                    " use smaller chunks. Spill to a fast local disk."
-                ),
-            )
+def test_spilling(apply_each, worker, task, run, sample):
+    def records(seconds, **memory):
+        phases = [("disk-read", 1.0, 1.0 + seconds), ("compute", 1.0 + seconds, 8.0)]
+        return [
+            *(worker("w1"), task("a-1"), *run("a-1", 1.0, 8.0, phases=phases)),
+            sample(2.0, memory_limit=1000 * MB, **memory),
         ]
-        * found
+
+    spilled = {"managed_bytes": 800 * MB, "spilled_memory": 300 * MB}
+    found, none, [(_, without_sample, _)] = apply_each(
+        "spilling",
+        records(4.0, **spilled),
+        records(0.05, **spilled),
+        records(4.0, spilled_memory=0),
+        columns="core_seconds, sentence, change",
     )
-
-
-def test_spilling_that_no_sample_shows(apply, worker, task, run, sample):
-    phases = [("disk-read", 1.0, 5.0), ("compute", 5.0, 8.0)]
-    heartbeat = sample(2.0, memory_limit=1000 * MB, spilled_memory=0)
-    records = [worker("w1"), task("a-1"), *run("a-1", 1.0, 8.0, phases=phases), heartbeat]
-
-    [(sentence,)] = apply("spilling", *records, columns="sentence")
-    assert sentence.endswith("took 4.0 core-seconds.")
-
-
-@pytest.mark.parametrize(("activity", "found"), [("disk-write", True), ("thread-cpu", False)])
-def test_results_that_are_slow_to_store(apply, worker, task, run, activity, found):
-    """Workers report slow accesses as disk time; fine metrics show if the disk was used."""
-    phases = [("compute", 1.0, 4.0), ("disk-write", 4.0, 8.0)]
-    metric = {
-        "kind": "fine_metric",
-        "t": 9.0,
-        "worker": "w1",
-        "server_id": "id-w1-0.0",
-        "context": "execute",
-        "prefix": "a",
-        "unit": "seconds",
-        "delta": 1.0,
-        "activity": activity,
-    }
-    records = [worker("w1"), task("a-1"), *run("a-1", 1.0, 8.0, phases=phases), metric]
-    assert apply("spilling", *records, columns="core_seconds") == [(4.0,)] * found
-
-
-@pytest.mark.parametrize(("spilled_bytes", "waits"), [(300 * MB, True), (0, False)])
-def test_threads_that_wait_while_a_worker_spills(
-    apply, worker, task, run, sample, spilled_bytes, waits
-):
-    """The second task begins 10 s late, because the event loop of its worker is blocked."""
-    records = [
-        *[worker("w1"), task("a-1"), task("a-2")],
-        *run("a-1", 1.0, 8.0, phases=[("disk-read", 1.0, 5.0), ("compute", 5.0, 8.0)]),
-        *run("a-2", 10.0, 30.0, phases=[("compute", 20.0, 30.0)]),
-        sample(9.0, memory_limit=1000 * MB, spilled_memory=0),
-        sample(21.0, memory_limit=1000 * MB, spilled_memory=spilled_bytes),
-        {
-            "kind": "stall",
-            "t": 20.0,
-            "server_id": "id-w1-0.0",
-            "worker": "w1",
-            "start_t": 10.0,
-            "stop_t": 20.0,
-        },
+    assert found == [
+        (
+            pytest.approx(4.0),
+            (
+                "Writing results to disk and reading them back took 4.0 core-seconds;"
+                " results of up to 286 MiB were on disk."
+            ),
+            (
+                "Give each worker about 1.49 GiB (now 954 MiB), release results earlier, or"
+                " use smaller chunks. Spill to a fast local disk."
+            ),
+        )
     ]
-    [(most,)] = apply("spilling", *records, columns="wall_seconds_max", stop_t=30.0)
-    # One thread reads for 4 s, and waits for 10 s.
-    assert most == pytest.approx(1.1 * (4.0 + 10.0) if waits else 1.3 * 4.0, rel=0.1)
+    assert none == []
+    assert without_sample.endswith("took 4.0 core-seconds.")
 
 
-@pytest.mark.parametrize(("begin", "most"), [(0.0, 1.3 * 4.0 + 6.0), (11.0, 1.3 * 4.0)])
-def test_data_of_the_client_that_are_spilled(apply, worker, task, run, sample, begin, most):
+def test_results_that_are_slow_to_store(apply_each, worker, task, run):
+    """Workers report slow accesses as disk time; fine metrics show if the disk was used."""
+
+    def records(activity):
+        phases = [("compute", 1.0, 4.0), ("disk-write", 4.0, 8.0)]
+        metric = {
+            "kind": "fine_metric",
+            "t": 9.0,
+            "worker": "w1",
+            "server_id": "id-w1-0.0",
+            "context": "execute",
+            "prefix": "a",
+            "unit": "seconds",
+            "delta": 1.0,
+            "activity": activity,
+        }
+        return [worker("w1"), task("a-1"), *run("a-1", 1.0, 8.0, phases=phases), metric]
+
+    assert apply_each(
+        "spilling", records("disk-write"), records("thread-cpu"), columns="core_seconds"
+    ) == [[(4.0,)], []]
+
+
+def test_threads_that_wait_while_a_worker_spills(apply_each, worker, task, run, sample):
+    """The second task begins 10 s late, because the event loop of its worker is blocked."""
+
+    def records(spilled_bytes):
+        return [
+            *[worker("w1"), task("a-1"), task("a-2")],
+            *run("a-1", 1.0, 8.0, phases=[("disk-read", 1.0, 5.0), ("compute", 5.0, 8.0)]),
+            *run("a-2", 10.0, 30.0, phases=[("compute", 20.0, 30.0)]),
+            sample(9.0, memory_limit=1000 * MB, spilled_memory=0),
+            sample(21.0, memory_limit=1000 * MB, spilled_memory=spilled_bytes),
+            {
+                "kind": "stall",
+                "t": 20.0,
+                "server_id": "id-w1-0.0",
+                "worker": "w1",
+                "start_t": 10.0,
+                "stop_t": 20.0,
+            },
+        ]
+
+    assert apply_each(
+        "spilling", records(300 * MB), records(0), columns="wall_seconds_max", stop_t=30.0
+    ) == [
+        # One thread reads for 4 s, and waits for 10 s.
+        [(pytest.approx(1.1 * (4.0 + 10.0), rel=0.1),)],
+        [(pytest.approx(1.3 * 4.0, rel=0.1),)],
+    ]
+
+
+def test_data_of_the_client_that_are_spilled(apply_each, worker, task, run, sample):
     """The client waits for 6 s while a worker spills, before the first task or after it."""
-    records = [
-        *[worker("w1"), task("a-1", t=10.0)],
-        *run("a-1", 10.0, 30.0, phases=[("disk-read", 10.0, 14.0), ("compute", 14.0, 30.0)]),
-        sample(begin + 1.0, memory_limit=1000 * MB, spilled_memory=0),
-        sample(begin + 5.0, memory_limit=1000 * MB, spilled_memory=300 * MB),
-        {
-            "kind": "stall", "t": begin + 4.0, "server_id": "id-w1-0.0", "worker": "w1",
-            "start_t": begin + 2.0, "stop_t": begin + 4.0,
-        },
-        {
-            "kind": "client_activity", "t": begin + 6.0, "client": "c", "activity": "wait",
-            "name": "f", "start_t": begin, "stop_t": begin + 6.0,
-        },
-    ]  # fmt: skip
-    [(found,)] = apply("spilling", *records, columns="wall_seconds_max", stop_t=30.0)
-    assert found == pytest.approx(most)
+
+    def records(begin):
+        phases = [("disk-read", 10.0, 14.0), ("compute", 14.0, 30.0)]
+        return [
+            *[worker("w1"), task("a-1", t=10.0), *run("a-1", 10.0, 30.0, phases=phases)],
+            sample(begin + 1.0, memory_limit=1000 * MB, spilled_memory=0),
+            sample(begin + 5.0, memory_limit=1000 * MB, spilled_memory=300 * MB),
+            {
+                "kind": "stall", "t": begin + 4.0, "server_id": "id-w1-0.0", "worker": "w1",
+                "start_t": begin + 2.0, "stop_t": begin + 4.0,
+            },
+            {
+                "kind": "client_activity", "t": begin + 6.0, "client": "c", "activity": "wait",
+                "name": "f", "start_t": begin, "stop_t": begin + 6.0,
+            },
+        ]  # fmt: skip
+
+    assert apply_each(
+        "spilling", records(0.0), records(11.0), columns="wall_seconds_max", stop_t=30.0
+    ) == [[(pytest.approx(1.3 * 4.0 + 6.0),)], [(pytest.approx(1.3 * 4.0),)]]
 
 
 def test_waits_of_other_workers_while_one_spills_a_little(apply, worker, task, run):
@@ -142,10 +146,9 @@ def kill(t: float, address: str) -> dict:
     }
 
 
-def test_worker_killed_for_its_memory(apply, worker, task, run, gone):
+def test_worker_killed_for_its_memory(apply_each, worker, task, run, gone):
     limit = {"memory_limit": 1000 * MB, "name": "A"}
-    [(entity, core_seconds, confidence, change)] = apply(
-        "killed-workers",
+    killed = [
         worker("w1", **limit),
         task("a-1"),
         *run("a-1", 1.0, 6.0, "w1", "lost"),
@@ -153,16 +156,29 @@ def test_worker_killed_for_its_memory(apply, worker, task, run, gone):
         gone("w1", 6.0, "handle-worker-cleanup-1.0"),
         worker("w2", 8.0, **limit),
         *run("a-1", 8.0, 13.0, "w2"),
-        columns="entity, core_seconds, confidence, change",
-    )
-    assert entity == "A"
-    # Five seconds of computing, and two without a worker.
-    assert core_seconds == pytest.approx(7.0)
-    assert confidence == "medium"
-    assert change == (
-        "Use smaller chunks. Or give each worker more than 954 MiB of memory; "
-        "how much more is not known."
-    )
+    ]
+    retired = [
+        *(worker("w1"), worker("w2"), task("a-1"), *run("a-1", 1.0, 6.0, "w1")),
+        gone("w2", 6.0, "retire-workers-1.0"),
+    ]
+
+    assert apply_each(
+        "killed-workers", killed, retired, columns="entity, core_seconds, confidence, change"
+    ) == [
+        [
+            (
+                "A",
+                # Five seconds of computing, and two without a worker.
+                pytest.approx(7.0),
+                "medium",
+                (
+                    "Use smaller chunks. Or give each worker more than 954 MiB of memory; "
+                    "how much more is not known."
+                ),
+            )
+        ],
+        [],
+    ]
 
 
 @pytest.fixture
@@ -193,82 +209,76 @@ def deaths(worker, task, chunk, run, gone):
     return deaths
 
 
-@pytest.mark.parametrize(
-    ("assigned", "place"),
-    [
-        (
-            [[("1.root", 0), ("2.root", 0)], [("1.root", 0)]],
-            "had the same chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY).",
-        ),
-        (
-            [[("1.root", 0), ("2.root", 0)], [("1.root", 1000)]],
-            "2 killed or lost workers had a chunk of 1.root (tree Events, dataset DY).",
-        ),
-        (
-            [[("1.root", 0)]],
-            "had one chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY).",
-        ),
-        ([[("1.root", 0)], [("2.root", 0)]], None),
-        (
-            [[("1.root", 0), ("1.root", 1000)], [("1.root", 0), ("1.root", 1000)]],
-            "2 killed or lost workers had a chunk of 1.root (tree Events, dataset DY).",
-        ),
-        ([[("1.root", 0), ("2.root", 0)], [("1.root", 0), ("2.root", 0)]], None),
-    ],
-    ids=[
-        "one chunk",
-        "one file",
-        "one worker",
-        "two files",
-        "two chunks of a file",
-        "two chunks",
-    ],
-)
-def test_the_chunk_of_killed_workers(apply, deaths, assigned, place):
-    records = deaths(*assigned)
+def test_the_chunk_of_killed_workers(apply_each, deaths):
+    one = "had one chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY)."
+    same = "had the same chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY)."
+    of_file = "2 killed or lost workers had a chunk of 1.root (tree Events, dataset DY)."
+    none = "missing threads cost 0.0 core-seconds."
+    # Files and first entries of each worker, end of the sentence, and whether the file is in
+    # the recommended change.
+    cases = {
+        "one chunk": ([[("1.root", 0), ("2.root", 0)], [("1.root", 0)]], same, True),
+        "one file": ([[("1.root", 0), ("2.root", 0)], [("1.root", 1000)]], of_file, True),
+        "one worker": ([[("1.root", 0)]], one, False),
+        "two files": ([[("1.root", 0)], [("2.root", 0)]], none, False),
+        "two chunks of a file": ([[("1.root", 0), ("1.root", 1000)]] * 2, of_file, True),
+        "two chunks": ([[("1.root", 0), ("2.root", 0)]] * 2, none, False),
+    }
 
-    [(sentence, change)] = apply("killed-workers", *records, columns="sentence, change")
-    if place:
-        assert sentence.endswith(place)
-    else:
-        assert sentence.endswith("missing threads cost 0.0 core-seconds.")
-    assert ("/d/1.root need" in change) == bool(place and len(assigned) > 1)
-    assert "more than 954 MiB of memory; how much more is not known." in change
+    found = apply_each(
+        "killed-workers",
+        *(deaths(*assigned) for assigned, _, _ in cases.values()),
+        columns="sentence, change",
+    )
+    for case, [(sentence, change)] in zip(cases, found, strict=True):
+        _, end, has_file = cases[case]
+        assert sentence.endswith(end), case
+        assert ("/d/1.root need" in change) == has_file, case
+        assert "more than 954 MiB of memory; how much more is not known." in change, case
 
 
-@pytest.mark.parametrize(
-    ("chunks", "before_bytes", "found"),
-    [(["1.root", "2.root"], 500 * MB, True), (["1.root", "2.root"], 300 * MB, False),
-     (["1.root", "2.root"], None, False), (["1.root", "1.root"], 500 * MB, False)],
-    ids=["leak", "grown during the last task", "first task", "one chunk"],
-)  # fmt: skip
-def test_unmanaged_memory_of_killed_workers(
-    apply, deaths, task, run, sample, chunks, before_bytes, found
-):
+def test_unmanaged_memory_of_killed_workers(apply_each, deaths, task, run, sample):
     """The memory of each worker before the task with which it is killed; None for no task."""
     limit = {"memory_limit": 1000 * MB}
-    records = deaths(*([(file, 0)] for file in chunks))
-    for number in range(len(chunks)):
-        address, t = f"w{number}", 10.0 * number
-        if before_bytes is not None:
-            records += [task(f"a-{number}"), *run(f"a-{number}", t, t + 1.0, address)]
-            records += [sample(t + 0.9, address, memory=before_bytes, **limit)]
-        records += [sample(t + 5.0, address, memory=900 * MB, **limit)]
-    assert bool(apply("unmanaged-memory", *records)) == found
+
+    def records(files, before_bytes):
+        records = deaths(*([(file, 0)] for file in files))
+        for number in range(len(files)):
+            address, t = f"w{number}", 10.0 * number
+            if before_bytes is not None:
+                records += [task(f"a-{number}"), *run(f"a-{number}", t, t + 1.0, address)]
+                records += [sample(t + 0.9, address, memory=before_bytes, **limit)]
+            records += [sample(t + 5.0, address, memory=900 * MB, **limit)]
+        return records
+
+    cases = {
+        "leak": records(["1.root", "2.root"], 500 * MB),
+        "grown during the last task": records(["1.root", "2.root"], 300 * MB),
+        "first task": records(["1.root", "2.root"], None),
+        "one chunk": records(["1.root", "1.root"], 500 * MB),
+    }
+    found = apply_each("unmanaged-memory", *cases.values())
+    assert [case for case, rows in zip(cases, found, strict=True) if rows] == ["leak"]
 
 
-@pytest.mark.parametrize(("workers", "entity"), [(3, "w1, w2, w3"), (4, None)])
-def test_several_killed_workers(apply, worker, task, run, gone, workers, entity):
-    names = [f"w{number}" for number in range(1, workers + 1)]
-    records = [
-        record for name in names for record in (worker(name, name=name), kill(6.0, name))
+def test_several_killed_workers(apply_each, worker, task, run, gone):
+    def records(workers):
+        names = [f"w{number}" for number in range(1, workers + 1)]
+        return [
+            *(worker("last"), task("a")),
+            *(
+                record
+                for name in names
+                for record in (worker(name, name=name), kill(6.0, name))
+            ),
+            *(gone(name, 6.0, "handle-worker-cleanup-1.0") for name in names),
+            *run("a", 1.0, 9.0, "last"),
+        ]
+
+    assert apply_each("killed-workers", records(3), records(4), columns="entity") == [
+        [("w1, w2, w3",)],
+        [(None,)],
     ]
-    records += [gone(name, 6.0, "handle-worker-cleanup-1.0") for name in names]
-    [found] = apply(
-        "killed-workers", worker("last"), task("a"), *records, *run("a", 1.0, 9.0, "last"),
-        columns="entity",
-    )  # fmt: skip
-    assert found == (entity,)
 
 
 def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
@@ -293,48 +303,29 @@ def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
     )
 
 
-def test_retired_worker_is_not_killed(apply, worker, task, run, gone):
-    assert (
-        apply(
-            "killed-workers",
-            worker("w1"),
-            worker("w2"),
-            task("a-1"),
-            *run("a-1", 1.0, 6.0, "w1"),
-            gone("w2", 6.0, "retire-workers-1.0"),
-        )
-        == []
-    )
+def test_unmanaged_memory_pauses_a_worker(apply_each, worker, task, run, sample):
+    def changed(t, status):
+        payload = {"action": "worker-status-change", "prev-status": "running"}
+        payload |= {"status": status}
+        return {"kind": "event", "t": t, "topic": "w1", "worker": "w1", "payload": payload}
 
-
-@pytest.mark.parametrize(("managed_bytes", "found"), [(100 * MB, True), (500 * MB, False)])
-def test_unmanaged_memory_pauses_a_worker(
-    apply, worker, task, run, sample, managed_bytes, found
-):
-    memory = {"memory_limit": 1000 * MB, "memory": 850 * MB, "managed_bytes": managed_bytes}
-    status = {
-        "kind": "event",
-        "topic": "w1",
-        "worker": "w1",
-        "payload": {
-            "action": "worker-status-change",
-            "prev-status": "running",
-            "status": "paused",
-        },
-    }
-
-    assert (
-        apply(
-            "unmanaged-memory",
+    def records(managed_bytes):
+        memory = {"memory_limit": 1000 * MB, "memory": 850 * MB}
+        return [
             worker("w1", name="A"),
             task("a-1"),
-            {**status, "t": 2.0},
+            changed(2.0, "paused"),
             *run("a-1", 3.0, 10.0, phases=[("compute", 8.0, 10.0)], thread=1),
-            {**status, "t": 8.0, "payload": {**status["payload"], "status": "running"}},
-            sample(4.0, **memory),
-            columns="entity, core_seconds, sentence",
-        )
-        == [
+            changed(8.0, "running"),
+            sample(4.0, managed_bytes=managed_bytes, **memory),
+        ]
+
+    assert apply_each(
+        "unmanaged-memory",
+        *(records(100 * MB), records(500 * MB)),
+        columns="entity, core_seconds, sentence",
+    ) == [
+        [
             (
                 "A",
                 pytest.approx(6.0),
@@ -343,33 +334,29 @@ def test_unmanaged_memory_pauses_a_worker(
                     "of tasks: pauses cost 6.0 core-seconds."
                 ),
             )
-        ]
-        * found
-    )
-
-
-@pytest.mark.parametrize(
-    ("managed_bytes", "rule"), [(400 * MB, "unmanaged-memory"), (700 * MB, "spilling")]
-)
-def test_spilling_because_of_unmanaged_memory(
-    apply, worker, task, run, sample, managed_bytes, rule
-):
-    """Without 600 MB of unmanaged memory, 400 MB of results would not be spilled."""
-    records = [
-        worker("w1", name="A"),
-        task("a-1"),
-        *run("a-1", 1.0, 8.0, phases=[("disk-read", 1.0, 5.0), ("compute", 5.0, 8.0)]),
-        sample(
-            2.0,
-            memory_limit=1000 * MB,
-            memory=600 * MB + managed_bytes - 300 * MB,
-            managed_bytes=managed_bytes,
-            spilled_memory=300 * MB,
-        ),
+        ],
+        [],
     ]
-    found = {
-        name: apply(name, *records, columns="core_seconds")
-        for name in ("spilling", "unmanaged-memory")
-    }
-    assert {name for name, rows in found.items() if rows} == {rule}
-    assert found[rule] == [(pytest.approx(4.0),)]
+
+
+def test_spilling_because_of_unmanaged_memory(apply_each, worker, task, run, sample):
+    """Without 600 MB of unmanaged memory, 400 MB of results would not be spilled."""
+
+    def records(managed_bytes):
+        return [
+            worker("w1", name="A"),
+            task("a-1"),
+            *run("a-1", 1.0, 8.0, phases=[("disk-read", 1.0, 5.0), ("compute", 5.0, 8.0)]),
+            sample(
+                2.0,
+                memory_limit=1000 * MB,
+                memory=600 * MB + managed_bytes - 300 * MB,
+                managed_bytes=managed_bytes,
+                spilled_memory=300 * MB,
+            ),
+        ]
+
+    few, many = records(400 * MB), records(700 * MB)
+    found = [(pytest.approx(4.0),)]
+    assert apply_each("unmanaged-memory", few, many, columns="core_seconds") == [found, []]
+    assert apply_each("spilling", few, many, columns="core_seconds") == [[], found]

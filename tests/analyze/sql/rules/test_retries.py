@@ -3,7 +3,7 @@
 import pytest
 
 
-def test_by_exception(apply, worker, task, run):
+def test_by_exception(apply_each, worker, task, run):
     """Seven of eight attempts of 2 s fail, five of them with a timeout."""
     records = [worker("w1"), *(task(f"read-{number}") for number in range(8))]
     for number in range(7):
@@ -13,10 +13,14 @@ def test_by_exception(apply, worker, task, run):
             exception="TimeoutError: 5 s" if number < 5 else "OSError('no such file')",
             phases=[("compute", begin, begin + 2.0)],
         )  # fmt: skip
-    found = apply(
+    # Coffea quotes the error.
+    quoted = "Failed creating nanoevents: WorkItem(a='f'). The error was: KeyError('pt')."
+    failed = run("a", 1.0, 5.0, outcome="retried", exception=repr(Exception(quoted)))
+
+    found, [(entity, sentence)] = apply_each(
         "retries",
-        *records,
-        *run("read-7", 14.0, 16.0),
+        [*records, *run("read-7", 14.0, 16.0)],
+        [worker("w1"), task("a"), *failed],
         columns="entity, sentence",
     )
     assert dict(found) == {
@@ -26,47 +30,31 @@ def test_by_exception(apply, worker, task, run):
         "TimeoutError": "5 attempts at 5 tasks (read) failed with TimeoutError: "
         "10.0 s of computing were lost. The error: TimeoutError: 5 s",
     }
-
-
-@pytest.mark.parametrize("is_recovered", [False, True])
-def test_a_task_that_failed_for_good_saves_nothing(apply, worker, task, run, is_recovered):
-    """The client can compute it again."""
-    again = run("a", 6.0, 7.0, run_id=2) if is_recovered else []
-
-    [(saving,)] = apply(
-        "retries",
-        worker("w1"),
-        task("a"),
-        *run("a", 1.0, 5.0, outcome="erred", exception="ValueError()", run_id=1),
-        *again,
-        columns="wall_seconds_max",
-    )
-    assert (saving is not None) == is_recovered
-
-
-def test_the_error_that_coffea_quotes(apply, worker, task, run):
-    quoted = "Failed creating nanoevents: WorkItem(a='f'). The error was: KeyError('pt')."
-
-    [(entity, sentence)] = apply(
-        "retries",
-        worker("w1"),
-        task("a"),
-        *run("a", 1.0, 5.0, outcome="retried", exception=repr(Exception(quoted))),
-        columns="entity, sentence",
-    )
     assert entity == "KeyError"
     assert sentence.endswith("The error: KeyError('pt')")
 
 
-def test_tasks_of_killed_workers_belong_to_another_rule(apply, worker, task, run):
-    killed = run("a", 1.0, 5.0, outcome="erred", exception="KilledWorker: a")
+def test_a_task_that_failed_for_good_saves_nothing(apply_each, worker, task, run):
+    """The client can compute it again."""
+    error = {"outcome": "erred", "exception": "ValueError()", "run_id": 1}
+    failed = [worker("w1"), task("a"), *run("a", 1.0, 5.0, **error)]
+    again = run("a", 6.0, 7.0, run_id=2)
 
-    assert apply("retries", worker("w1"), task("a"), *killed) == []
+    [(saving,)], [(saving_if_recovered,)] = apply_each(
+        "retries", failed, [*failed, *again], columns="wall_seconds_max"
+    )
+    assert saving is None
+    assert saving_if_recovered is not None
 
 
-@pytest.mark.parametrize("outcome", ["memory", "lost", "cancelled"])
-def test_other_outcomes(apply, worker, task, run, outcome):
-    assert apply("retries", worker("w1"), task("a"), *run("a", 0.0, 9.0, outcome=outcome)) == []
+def test_other_outcomes(apply_each, worker, task, run):
+    """Tasks of killed workers belong to another rule."""
+    attempts = [
+        run("a", 1.0, 5.0, outcome="erred", exception="KilledWorker: a"),
+        *(run("a", 0.0, 9.0, outcome=outcome) for outcome in ("memory", "lost", "cancelled")),
+    ]
+    found = apply_each("retries", *([worker("w1"), task("a"), *each] for each in attempts))
+    assert found == [[], [], [], []]
 
 
 @pytest.mark.exhaustive
@@ -127,45 +115,46 @@ def test_a_file_that_is_probably_damaged(apply, attempts, open_trace):
     ) == [(1000, 1), (1000, 2), (2000, 1)]
 
 
-@pytest.mark.parametrize(
-    ("others", "start"),
-    [
-        (3, "The files are probably damaged"),
-        (2, "Find the cause of zlib"),
-    ],
-)
-def test_several_files_are_damaged_if_as_many_can_be_read(apply, attempts, others, start):
+def test_several_files_are_damaged_if_as_many_can_be_read(apply_each, attempts):
     """If a program can read few files, those need not be damaged."""
-    rows = [(f"DY{number}.root", 0, "erred", ZLIB) for number in range(3)]
-    rows += [(f"DY{number + 3}.root", 0, "memory", None) for number in range(others)]
-    [(change,)] = apply("retries", *attempts(*rows), columns="change")
-    assert change.startswith(start)
 
+    def records(others):
+        rows = [(f"DY{number}.root", 0, "erred", ZLIB) for number in range(3)]
+        rows += [(f"DY{number + 3}.root", 0, "memory", None) for number in range(others)]
+        return attempts(*rows)
 
-def test_a_file_that_can_be_read_later_is_not_damaged(apply, attempts):
-    records = attempts(("DY.root", 0, "retried", ZLIB), ("DY.root", 0, "memory", None))
+    # A file that can be read later is not damaged.
+    later = attempts(("DY.root", 0, "retried", ZLIB), ("DY.root", 0, "memory", None))
 
-    [(sentence, change)] = apply("retries", *records, columns="sentence, change")
+    [(_, if_many)], [(_, if_few)], [(sentence, if_later)] = apply_each(
+        "retries", records(others=3), records(others=2), later, columns="sentence, change"
+    )
+    assert if_many.startswith("The files are probably damaged")
+    assert if_few.startswith("Find the cause of zlib")
     assert " It was in DY.root (tree Events, entries 0 to 1,000, dataset DY). " in sentence
-    assert change.startswith("Find the cause of zlib.error. Repeat only the operation")
+    assert if_later.startswith("Find the cause of zlib.error. Repeat only the operation")
 
 
-@pytest.mark.parametrize(
-    ("files", "place"),
-    [
-        (["DY1", *["DY2"] * 19], "19 of the 20 failed attempts were in DY2.root (tree "),
-        (["DY1", "DY2", "DY3"], "All 3 failed attempts were in dataset DY. 1 of its other "),
-        (["DY1", "TT1", "TT2"], None),
-    ],
-)
-def test_the_place_of_nearly_all_failed_attempts(apply, attempts, files, place):
-    rows = [
-        (f"{file}.root", 1000 * n, "erred", "KeyError('pt')") for n, file in enumerate(files)
-    ]
-    others = [(f"{file}.root", 0, "memory", None) for file in ("DY9", "TT9")]
+def test_the_place_of_nearly_all_failed_attempts(apply_each, attempts):
+    def records(*files):
+        rows = [
+            (f"{file}.root", 1000 * n, "erred", "KeyError('pt')")
+            for n, file in enumerate(files)
+        ]
+        return attempts(
+            *rows, *((f"{file}.root", 0, "memory", None) for file in ("DY9", "TT9"))
+        )
 
-    [(sentence,)] = apply("retries", *attempts(*rows, *others), columns="sentence")
-    assert (place in sentence) if place else ("were in" not in sentence)
+    [(of_file,)], [(of_dataset,)], [(unknown,)] = apply_each(
+        "retries",
+        records("DY1", *["DY2"] * 19),
+        records("DY1", "DY2", "DY3"),
+        records("DY1", "TT1", "TT2"),
+        columns="sentence",
+    )
+    assert "19 of the 20 failed attempts were in DY2.root (tree " in of_file
+    assert "All 3 failed attempts were in dataset DY. 1 of its other " in of_dataset
+    assert "were in" not in unknown
 
 
 def test_without_a_cluster(apply_each, worker, chunk, open_trace):

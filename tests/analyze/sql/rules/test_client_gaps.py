@@ -16,59 +16,65 @@ def test_gaps(apply, worker, task, run):
     ) == [(pytest.approx(30.0), pytest.approx(0.65 * 15.0), pytest.approx(15.0))]
 
 
-def test_time_without_workers_is_not_a_gap(apply, worker, gone, task, run):
-    """The cluster has no worker from 35 s to 70 s; the next graph is submitted at 40 s."""
-    records = [
+def test_no_gap(apply_each, worker, task, run):
+    def records(t, nbytes):
+        update = {"kind": "graph_update", "t": t, "stimulus_id": "u", "nbytes": nbytes}
+        return [
+            worker("w1"),
+            task("a"), *run("a", 0.0, 30.0),
+            task("b", t=t, stimulus_id="u"), *run("b", t, 100.0), update,
+        ]  # fmt: skip
+
+    # Four gaps of 0.4 s do not add up.
+    short = [worker("w1")]
+    for number in range(5):
+        key, t = f"a-{number}", 20.4 * number
+        short += [task(key, t=t), *run(key, t, t + 20.0)]
+
+    cases = {
+        "a short one": records(t=30.4, nbytes=1_000),
+        "a large graph": records(t=40.0, nbytes=50_000_000),
+        "several short ones": short,
+    }
+    found = apply_each("client-gaps", *cases.values())
+    assert {case: rows for case, rows in zip(cases, found, strict=True) if rows} == {}
+
+
+def test_a_part_of_the_gap_is_due_to_the_client(apply_each, worker, gone, task, run):
+    # The cluster has no worker from 35 s to 70 s; the next graph is submitted at 40 s.
+    without_workers = [
         worker("w1"), gone("w1", 35.0, "retire-workers"), worker("w2", t=70.0),
         task("a", t=0.0), *run("a", 0.0, 30.0),
         task("b", t=40.0), *run("b", 70.0, 100.0, "w2"),
     ]  # fmt: skip
-    assert apply("client-gaps", *records) == [(None, pytest.approx(5.0))]
 
-
-@pytest.mark.parametrize(
-    ("t", "nbytes"), [(30.4, 1_000), (40.0, 50_000_000)], ids=["a short one", "a large graph"]
-)
-def test_no_gap(apply, worker, task, run, t, nbytes):
-    update = {"kind": "graph_update", "t": t, "stimulus_id": "u", "nbytes": nbytes}
-    records = [
-        worker("w1"),
-        task("a"), *run("a", 0.0, 30.0),
-        task("b", t=t, stimulus_id="u"), *run("b", t, 100.0),
-    ]  # fmt: skip
-    assert apply("client-gaps", *records, update) == []
-
-
-def test_work_of_the_client_before_a_large_graph(apply, worker, task, run):
-    """The program works for 6 of the 10 s between two graphs; the rest is due to the graph."""
+    # The program works for 6 of the 10 s between two graphs; the rest is due to the large one.
     own = {"kind": "client_activity", "t": 36.0, "client": "c", "activity": "own", "name": "f"}
     update = {"kind": "graph_update", "t": 40.0, "stimulus_id": "u", "nbytes": 50_000_000}
-    records = [
+    before_a_large_graph = [
         worker("w1"),
         task("a"), *run("a", 0.0, 30.0), own | {"start_t": 30.0, "stop_t": 36.0},
         task("b", t=40.0, stimulus_id="u"), update, *run("b", 40.0, 100.0),
     ]  # fmt: skip
-    assert apply("client-gaps", *records) == [(None, pytest.approx(6.0, rel=0.05))]
+
+    assert apply_each("client-gaps", without_workers, before_a_large_graph) == [
+        [(None, pytest.approx(5.0))],
+        [(None, pytest.approx(6.0, rel=0.05))],
+    ]
 
 
-@pytest.mark.parametrize("client_seconds", [2.0, 0.01])
-def test_tasks_that_are_submitted_one_by_one(apply, worker, task, run, client_seconds):
+def test_tasks_that_are_submitted_one_by_one(apply_each, worker, task, run):
     """Of three threads, two have a task while the client prepares the next one."""
-    records = [worker("w1", nthreads=3)]
-    for number in range(20):
-        key, t = f"fit-{number}", 4.0 * number + client_seconds
-        records += [task(key, t=t, stimulus_id=key), *run(key, t, 4.0 * (number + 2))]
 
-    found = apply("client-gaps", *records)
-    idle_seconds = pytest.approx(126.0, rel=0.01)
-    assert found == ([(None, idle_seconds)] if client_seconds == 2.0 else [])
-    assert apply("low-parallelism", *records) == []  # no other task waits for them
+    def records(client_seconds):
+        records = [worker("w1", nthreads=3)]
+        for number in range(20):
+            key, t = f"fit-{number}", 4.0 * number + client_seconds
+            records += [task(key, t=t, stimulus_id=key), *run(key, t, 4.0 * (number + 2))]
+        return records
 
-
-def test_short_gaps_do_not_add_up(apply, worker, task, run):
-    """Four gaps of 0.4 s."""
-    records = [worker("w1")]
-    for number in range(5):
-        key, t = f"a-{number}", 20.4 * number
-        records += [task(key, t=t), *run(key, t, t + 20.0)]
-    assert apply("client-gaps", *records) == []
+    slow, fast = records(client_seconds=2.0), records(client_seconds=0.01)
+    idle = [(None, pytest.approx(126.0, rel=0.01))]
+    assert apply_each("client-gaps", slow, fast) == [idle, []]
+    # No other task waits for them.
+    assert apply_each("low-parallelism", slow, fast) == [[], []]

@@ -18,14 +18,29 @@ def naps(task, run):
     return naps
 
 
-def test_a_worker_that_joined_late(apply, worker, naps):
-    records = [worker("w1"), *naps("w1", 0, 60), worker("w2", t=20.0), *naps("w2", 20, 60)]
-    assert apply("late-workers", *records, columns="sentence, core_seconds") == [
-        (
-            "A worker joined late, 20.0 s after the first task was submitted.",
-            pytest.approx(20.0),
-        )
-    ]
+def test_a_worker_that_joined_late_or_left_early(apply_each, worker, naps, gone):
+    busy = [worker("w1"), *naps("w1", 0, 60)]
+    late = [*busy, worker("w2", t=20.0), *naps("w2", 20, 60)]
+    early = [*busy, worker("w2"), *naps("w2", 0, 20), gone("w2", 20.0, "retire-workers-1.0")]
+    # Before the second worker joined, there was nothing to do for 15 of 20 s.
+    idle = [worker("w1"), *naps("w1", 0, 5), *naps("w1", 20, 30)]
+    idle += [worker("w2", t=20.0), *naps("w2", 20, 30)]
+    # A worker that was replaced is not late.
+    replaced = [
+        *busy, worker("w2", name="b"), *naps("w2", 0, 20),
+        gone("w2", 20.0, "handle-worker-cleanup-1.0"),
+        worker("w3", t=30.0, name="b"), *naps("w3", 30, 60),
+    ]  # fmt: skip
+
+    of_late, of_early, [(_, core_seconds_of_idle)], of_replaced = apply_each(
+        "late-workers", late, early, idle, replaced, columns="sentence, core_seconds"
+    )
+    after = "A worker joined late, 20.0 s after the first task was submitted."
+    assert of_late == [(after, pytest.approx(20.0))]
+    before = "A worker left early, 40.0 s before the last task ended."
+    assert of_early == [(before, pytest.approx(40.0))]
+    assert core_seconds_of_idle == pytest.approx(5.0)
+    assert of_replaced == []
 
 
 def test_late_workers_of_a_large_cluster(apply, worker, naps):
@@ -37,52 +52,26 @@ def test_late_workers_of_a_large_cluster(apply, worker, naps):
     assert core_seconds == pytest.approx(75 * 20.0)
 
 
-def test_a_worker_that_left_early(apply, worker, naps, gone):
-    records = [worker("w1"), *naps("w1", 0, 60), worker("w2"), *naps("w2", 0, 20)]
-    records.append(gone("w2", 20.0, "retire-workers-1.0"))
-    assert apply("late-workers", *records, columns="sentence, core_seconds") == [
-        ("A worker left early, 40.0 s before the last task ended.", pytest.approx(40.0))
-    ]
-
-
-def test_a_worker_that_joined_when_there_was_nothing_to_do(apply, worker, naps):
-    records = [worker("w1"), *naps("w1", 0, 5), *naps("w1", 20, 30), worker("w2", t=20.0)]
-    [(core_seconds,)] = apply(
-        "late-workers", *records, *naps("w2", 20, 30), columns="core_seconds"
-    )
-    assert core_seconds == pytest.approx(5.0)
-
-
-@pytest.mark.parametrize(("submitted_t", "core_seconds"), [(30.0, None), (10.0, 20.0)])
-def test_time_without_workers(apply, worker, task, run, gone, naps, submitted_t, core_seconds):
+def test_time_without_workers(apply_each, worker, task, move, run, gone, naps):
     """There is no worker from 10 s until one joins at 30 s and runs a task."""
-    records = [
-        worker("w1"), *naps("w1", 0, 10), gone("w1", 10.0, "retire-workers-1.0"),
-        task("fit-1", t=submitted_t),
-        worker("w2", t=30.0), *run("fit-1", 30.0, 40.0, worker="w2"),
-    ]  # fmt: skip
-    found = apply("late-workers", *records, columns="core_seconds", stop_t=40.0)
-    assert found == ([] if core_seconds is None else [(pytest.approx(core_seconds, rel=0.05),)])
+    left = [worker("w1"), *naps("w1", 0, 10), gone("w1", 10.0, "retire-workers-1.0")]
 
+    def submitted(t):
+        joined = [worker("w2", t=30.0), *run("fit-1", 30.0, 40.0, worker="w2")]
+        return [*left, task("fit-1", t=t), *joined]
 
-def test_a_cancelled_task_does_not_wait_for_workers(apply, worker, task, move, gone, naps):
-    """After it was cancelled at 5 s, nothing is submitted until a worker joins."""
-    records = [
-        worker("w1"), *naps("w1", 0, 10), gone("w1", 10.0, "retire-workers-1.0"),
-        task("dropped-1", t=1.0), move(5.0, "dropped-1", "waiting>released"),
+    # A task that is cancelled at 5 s does not wait for workers.
+    cancelled = [
+        *left, task("dropped-1", t=1.0), move(5.0, "dropped-1", "waiting>released"),
         worker("w2", t=30.0), *(r | {"t": max(r["t"], 30.0)} for r in naps("w2", 30, 40)),
     ]  # fmt: skip
-    assert apply("late-workers", *records, stop_t=40.0) == []
 
-
-def test_a_worker_that_was_replaced_is_not_late(apply, worker, naps, gone):
-    records = [
-        worker("w1"), *naps("w1", 0, 60),
-        worker("w2", name="b"), *naps("w2", 0, 20),
-        gone("w2", 20.0, "handle-worker-cleanup-1.0"),
-        worker("w3", t=30.0, name="b"), *naps("w3", 30, 60),
-    ]  # fmt: skip
-    assert apply("late-workers", *records) == []
+    assert apply_each(
+        "late-workers",
+        *(submitted(30.0), submitted(10.0), cancelled),
+        columns="core_seconds",
+        stop_t=40.0,
+    ) == [[], [(pytest.approx(20.0, rel=0.05),)], []]
 
 
 @pytest.mark.exhaustive
@@ -98,26 +87,29 @@ def test_many_workers_that_are_replaced_are_not_late(apply, worker, naps, gone):
     assert apply("late-workers", *records, stop_t=5.0) == []
 
 
-def test_workers_that_the_work_cannot_use(apply, worker, naps):
-    """Two of six threads are used."""
-    records = [*(worker(f"w{number}") for number in range(1, 7)), *naps("w1", 0, 100)]
-    assert apply(
-        "excess-workers", *records, *naps("w2", 0, 100), columns="change, core_seconds"
-    ) == [
-        (
-            "Use n_workers=2 (now 6), or have more independent tasks in flight at a time.",
-            pytest.approx(400.0),
-        )
-    ]
-
-
-def test_workers_that_are_used_for_a_third_of_the_time(apply, worker, naps):
-    records = [
+def test_workers_that_the_work_cannot_use(apply_each, worker, naps):
+    # Two of six threads are used.
+    two = [*(worker(f"w{number}") for number in range(1, 7)), *naps("w1", 0, 100)]
+    # All of three threads are used for a third of the time.
+    three = [
         record
         for number in range(1, 4)
         for record in (worker(f"w{number}"), *naps(f"w{number}", 0, 30))
     ]
-    assert apply("excess-workers", *records, *naps("w1", 30, 100)) == []
+    assert apply_each(
+        "excess-workers",
+        [*two, *naps("w2", 0, 100)],
+        [*three, *naps("w1", 30, 100)],
+        columns="change, core_seconds",
+    ) == [
+        [
+            (
+                "Use n_workers=2 (now 6), or have more independent tasks in flight at a time.",
+                pytest.approx(400.0),
+            )
+        ],
+        [],
+    ]
 
 
 @pytest.fixture
@@ -133,11 +125,39 @@ def heartbeats(sample):
     return heartbeats
 
 
-def test_a_worker_that_stopped_responding(apply, worker, task, run, heartbeats):
+def test_a_worker_that_stopped_responding(apply_each, worker, task, run, heartbeats):
     records = [worker("w1", nthreads=2), task("c-1"), *run("c-1", 5.0, 40.0)]
     records += [task("c-2"), *run("c-2", 40.0, 45.0)]
-    assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == [("w1", 40.0)]
-    assert apply("silent-worker", *records, *heartbeats(10.0, 14.0)) == []
+    assert apply_each(
+        "silent-worker",
+        [*records, *heartbeats(10.0, 30.0)],
+        [*records, *heartbeats(10.0, 14.0)],
+    ) == [[("w1", 40.0)], []]
+
+
+def test_a_worker_that_is_only_busy(apply_each, worker, task, run, naps, heartbeats):
+    # Each task takes 20 s, with and without heartbeats.
+    gil = [worker("w1")]
+    for number in range(4):
+        begin = 20.0 * number + 10.0
+        gil += [task(f"c-{number}"), *run(f"c-{number}", begin, begin + 20.0)]
+    # The first task begins after the silence.
+    imports = [worker("w1")]
+    for number in range(2):
+        phases = [("compute", 31.0 + number, 32.0 + number)]
+        end = run(f"c-{number}", 10.0, 32.0 + number, phases=phases)
+        imports += [task(f"c-{number}"), *end]
+
+    cases = {
+        # Its event loop is blocked.
+        "it computes": [worker("w1"), *naps("w1", 0, 60)],
+        "long tasks hold the GIL": gil,
+        "it imports modules": imports,
+    }
+    found = apply_each(
+        "silent-worker", *([*records, *heartbeats(10.0, 30.0)] for records in cases.values())
+    )
+    assert {case: rows for case, rows in zip(cases, found, strict=True) if rows} == {}
 
 
 def test_a_worker_that_stopped_responding_twice(apply, worker, task, run, sample):
@@ -185,41 +205,16 @@ def test_workers_that_stopped_responding_at_the_same_time(apply, worker, task, r
     assert sentence.startswith("2 workers sent no heartbeat for up to 25.0 s each")
 
 
-def test_a_worker_that_computes_without_heartbeats(apply, worker, naps, heartbeats):
-    """Its event loop is blocked."""
-    assert (
-        apply("silent-worker", worker("w1"), *naps("w1", 0, 60), *heartbeats(10.0, 30.0)) == []
-    )
-
-
-def test_long_tasks_that_hold_the_gil(apply, worker, task, run, heartbeats):
-    """Each task takes 20 s, with and without heartbeats."""
-    records = [worker("w1")]
-    for number in range(4):
-        begin = 20.0 * number + 10.0
-        records += [task(f"c-{number}"), *run(f"c-{number}", begin, begin + 20.0)]
-    assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == []
-
-
-def test_a_worker_that_imports_modules(apply, worker, task, run, heartbeats):
-    """Its first task begins after the silence."""
-    records = [worker("w1")]
-    for number in range(2):
-        phases = [("compute", 31.0 + number, 32.0 + number)]
-        end = run(f"c-{number}", 10.0, 32.0 + number, phases=phases)
-        records += [task(f"c-{number}"), *end]
-    assert apply("silent-worker", *records, *heartbeats(10.0, 30.0)) == []
-
-
 def status(t, name):
     payload = {"action": "worker-status-change", "status": name, "worker": "w1"}
     return {"kind": "event", "t": t, "topic": "w1", "worker": "w1", "payload": payload}
 
 
-def test_a_paused_worker(apply, worker, naps):
+def test_a_paused_worker(apply_each, worker, naps):
     """It was paused for 30 s, for 20 s of which there was work."""
     records = [worker("w1"), worker("w2"), *naps("w2", 0, 60), status(40.0, "paused")]
-    assert apply("paused-workers", *records, status(70.0, "running")) == [
-        ("w1", pytest.approx(20.0, rel=0.01))
-    ]
-    assert apply("paused-workers", *records, status(40.4, "running")) == []
+    assert apply_each(
+        "paused-workers",
+        [*records, status(70.0, "running")],
+        [*records, status(40.4, "running")],
+    ) == [[("w1", pytest.approx(20.0, rel=0.01))], []]

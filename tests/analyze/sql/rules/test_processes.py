@@ -1,5 +1,7 @@
 """Rules gil, blocked-event-loop and version-mismatch."""
 
+from itertools import starmap
+
 import pytest
 
 
@@ -26,40 +28,27 @@ def stalls(*starts: float, seconds: float = 1.0, **process: str) -> list[dict]:
 MACHINE = {"host": "h", "cores": 8, "usable_cores": 8}
 
 
-@pytest.mark.parametrize(
-    ("cpu_percent", "cpu_seconds", "noncpu_seconds", "found"),
-    [
-        (100.0, 50.0, 150.0, True),
-        (100.0, 50.0, 20.0, False),
-        (200.0, 100.0, 100.0, False),
-        (10.0, 5.0, 195.0, False),
-    ],
-)
-def test_threads_that_wait_for_the_gil(
-    apply, worker, process_facts, sample, cpu_percent, cpu_seconds, noncpu_seconds, found
-):
-    # Four threads and one core for 50 s: four processes need 12.5 s.
-    assert apply(
-        "gil",
-        worker("w1", nthreads=4),
-        *process_facts("worker", worker="w1", machine=MACHINE),
-        *metrics(cpu_seconds, noncpu_seconds),
-        *(sample(t, cpu=cpu_percent, executing=4, nthreads=4) for t in range(0, 50, 10)),
-        stop_t=50.0,
-        columns="confidence, core_seconds, wall_seconds_min, wall_seconds_max, change",
-    ) == (
-        [
-            (
-                "high",
-                pytest.approx(150.0),
-                pytest.approx(0.4 * 37.5),
-                50.0,
-                "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL.",
-            )
+def test_threads_that_wait_for_the_gil(apply_each, worker, process_facts, sample):
+    """Four threads use one core for 50 s: four processes need 12.5 s."""
+
+    def trace(cpu_percent, cpu_seconds, noncpu_seconds):
+        return [
+            worker("w1", nthreads=4),
+            *process_facts("worker", worker="w1", machine=MACHINE),
+            *metrics(cpu_seconds, noncpu_seconds),
+            *(sample(t, cpu=cpu_percent, executing=4, nthreads=4) for t in range(0, 50, 10)),
         ]
-        if found
-        else []
-    )
+
+    change = "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL."
+    expected = {
+        (100.0, 50.0, 150.0): [pytest.approx(("high", 150.0, 0.4 * 37.5, 50.0, change))],
+        (100.0, 50.0, 20.0): [],
+        (200.0, 100.0, 100.0): [],
+        (10.0, 5.0, 195.0): [],
+    }
+    columns = "confidence, core_seconds, wall_seconds_min, wall_seconds_max, change"
+    rows = apply_each("gil", *starmap(trace, expected), columns=columns, stop_t=50.0)
+    assert rows == [*expected.values()]
 
 
 def test_a_worker_and_its_replacement_count_once(apply, worker, process_facts, sample, gone):
@@ -81,20 +70,22 @@ def test_a_worker_and_its_replacement_count_once(apply, worker, process_facts, s
     ]
 
 
-@pytest.mark.parametrize(("nthreads", "found"), [(4, True), (1, False)])
-def test_threads_on_a_host_without_a_free_core(
-    apply, worker, process_facts, sample, nthreads, found
-):
+def test_threads_on_a_host_without_a_free_core(apply_each, worker, process_facts, sample):
     """Waiting for the GIL cannot be distinguished from waiting for a core."""
-    assert apply(
-        "gil",
-        worker("w1", nthreads=nthreads),
-        *process_facts("worker", worker="w1", machine={**MACHINE, "usable_cores": 1}),
-        *metrics(50.0, 150.0),
-        *(sample(t, cpu=100.0, executing=4, nthreads=nthreads) for t in range(0, 50, 10)),
-        stop_t=50.0,
-        columns="entity, confidence, core_seconds, wall_seconds_max",
-    ) == ([("a", "low", None, None)] if found else [])
+
+    def trace(nthreads):
+        return [
+            worker("w1", nthreads=nthreads),
+            *process_facts("worker", worker="w1", machine={**MACHINE, "usable_cores": 1}),
+            *metrics(50.0, 150.0),
+            *(sample(t, cpu=100.0, executing=4, nthreads=nthreads) for t in range(0, 50, 10)),
+        ]
+
+    columns = "entity, confidence, core_seconds, wall_seconds_max"
+    assert apply_each("gil", trace(4), trace(1), columns=columns, stop_t=50.0) == [
+        [("a", "low", None, None)],
+        [],
+    ]
 
 
 def test_cores_of_a_host_with_one_worker_after_another(
@@ -143,72 +134,55 @@ def test_a_worker_that_is_replaced_at_its_address(
     assert change.startswith("Use 8 workers with 1 thread (now 2 with 4)")
 
 
-@pytest.mark.parametrize(
-    ("profiled_seconds", "stall_seconds", "cpu_seconds", "coroutine_seconds", "confidence"),
-    [
-        (20.0, 5.0, 1.0, 0.0, "medium"),
-        # Stalls explain all missing samples.
-        (60.0, 18.0, 1.0, 0.0, "low"),
-        # Stalls also stop the profiler.
-        (130.0, 5.0, 1.0, 0.0, None),
-        (130.0, 0.1, 1.0, 0.0, "medium"),
-        (180.0, 0.1, 1.0, 0.0, None),
-        # On a busy machine, the profiler waits for a core.
-        (130.0, 0.1, 20.0, 0.0, None),
-        # Coroutines are not sampled, nor is a prefix whose profile is damaged.
-        (180.0, 0.1, 1.0, 100.0, None),
-    ],
-)
-def test_calls_that_hold_the_gil_without_using_the_cpu(
-    apply,
-    worker,
-    sample,
-    profiled_seconds,
-    stall_seconds,
-    cpu_seconds,
-    coroutine_seconds,
-    confidence,
-):
+def test_calls_that_hold_the_gil_without_using_the_cpu(apply_each, worker, sample):
     """The profiler samples only some of the 200 s that four threads compute."""
-    profile = {
-        "kind": "profile",
-        "t": 50.0,
-        "worker": "w1",
-        "prefix": "a",
-        "server_id": "id-w1-0.0",
-        "start_t": 0.0,
-        "stop_t": 50.0,
-        "interval_seconds": 0.01,
-        "tree": {
+
+    def profile(prefix, seconds, parents):
+        count = round(seconds / 0.01)
+        tree = {
             "frames": [{"name": "call", "filename": "a.py", "line_number": 1}],
-            "parents": [None, 0],
+            "parents": parents,
             "node_frames": [None, 0],
             "line_numbers": [None, 2],
             "slices": [
-                {
-                    "start_t": 0.0,
-                    "stop_t": 50.0,
-                    "nodes": [0, 1],
-                    "counts": [round(profiled_seconds / 0.01)] * 2,
-                }
+                {"start_t": 0.0, "stop_t": 50.0, "nodes": [0, 1], "counts": [count, count]}
             ],
-        },
-    }
-    damaged = {**profile, "prefix": "b", "tree": {**profile["tree"], "parents": [None, 7]}}
-    rows = apply(
-        "gil",
-        worker("w1", nthreads=4),
-        *metrics(cpu_seconds, 200.0 - cpu_seconds),
-        *metrics(0.0, coroutine_seconds, prefix="b"),
-        *(sample(t, cpu=4.0, executing=4, nthreads=4) for t in range(0, 50, 10)),
-        *stalls(2.0, 22.0, seconds=stall_seconds),
-        profile,
-        damaged,
-        stop_t=50.0,
-        columns="confidence, change",
-    )
+        }
+        return {
+            "kind": "profile", "t": 50.0, "worker": "w1", "server_id": "id-w1-0.0",
+            "start_t": 0.0, "stop_t": 50.0, "interval_seconds": 0.01,
+            "prefix": prefix, "tree": tree,
+        }  # fmt: skip
+
+    def trace(profiled_seconds, stall_seconds, cpu_seconds, coroutine_seconds):
+        return [
+            worker("w1", nthreads=4),
+            *metrics(cpu_seconds, 200.0 - cpu_seconds),
+            *metrics(0.0, coroutine_seconds, prefix="b"),
+            *(sample(t, cpu=4.0, executing=4, nthreads=4) for t in range(0, 50, 10)),
+            *stalls(2.0, 22.0, seconds=stall_seconds),
+            profile("a", profiled_seconds, parents=[None, 0]),
+            # This one is damaged.
+            profile("b", profiled_seconds, parents=[None, 7]),
+        ]
+
     change = "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL."
-    assert rows == ([(confidence, change)] if confidence else [])
+    expected = {
+        (20.0, 5.0, 1.0, 0.0): [("medium", change)],
+        # Stalls explain all missing samples.
+        (60.0, 18.0, 1.0, 0.0): [("low", change)],
+        # Stalls also stop the profiler.
+        (130.0, 5.0, 1.0, 0.0): [],
+        (130.0, 0.1, 1.0, 0.0): [("medium", change)],
+        (180.0, 0.1, 1.0, 0.0): [],
+        # On a busy machine, the profiler waits for a core.
+        (130.0, 0.1, 20.0, 0.0): [],
+        # Coroutines are not sampled, nor is a prefix whose profile is damaged.
+        (180.0, 0.1, 1.0, 100.0): [],
+    }
+    traces = starmap(trace, expected)
+    rows = apply_each("gil", *traces, columns="confidence, change", stop_t=50.0)
+    assert rows == [*expected.values()]
 
 
 def test_event_loop_that_waits_for_the_gil_on_a_busy_machine(apply, worker, sample):
@@ -223,40 +197,30 @@ def test_event_loop_that_waits_for_the_gil_on_a_busy_machine(apply, worker, samp
     ) == [("medium", pytest.approx(50.0))]
 
 
-@pytest.mark.parametrize(
-    ("cpu_percent", "usable_cores", "found"),
-    # With four cores, threads do not wait for a core.
-    [(200.0, 2, True), (60.0, 2, False), (200.0, 4, False)],
-)
-def test_libraries_with_threads_of_their_own(
-    apply, worker, process_facts, sample, cpu_percent, usable_cores, found
-):
-    assert apply(
-        "gil",
-        worker("w1"),
-        *process_facts(
-            "worker", worker="w1", machine={**MACHINE, "usable_cores": usable_cores}
-        ),
-        *metrics(20.0, 20.0),
-        *(sample(t, cpu=cpu_percent, executing=1, nthreads=1) for t in range(0, 50, 10)),
-        stop_t=50.0,
-        columns="confidence, core_seconds",
-    ) == ([("medium", pytest.approx(20.0))] if found else [])
+def test_libraries_with_threads_of_their_own(apply_each, worker, process_facts, sample):
+    """Processes use more CPU time than their task threads."""
 
-
-def test_dask_itself_uses_the_cpu(apply, worker, sample):
-    short_tasks = metrics(10.0, 10.0)
-
-    assert (
-        apply(
-            "gil",
+    def trace(cpu_percent, usable_cores, task_seconds=20.0):
+        machine = {**MACHINE, "usable_cores": usable_cores}
+        facts = process_facts("worker", worker="w1", machine=machine) if usable_cores else []
+        return [
             worker("w1"),
-            *short_tasks,
-            *(sample(t, cpu=200.0, executing=1, nthreads=1) for t in range(0, 50, 10)),
-            stop_t=50.0,
-        )
-        == []
-    )
+            *facts,
+            *metrics(task_seconds, task_seconds),
+            *(sample(t, cpu=cpu_percent, executing=1, nthreads=1) for t in range(0, 50, 10)),
+        ]
+
+    expected = {
+        (200.0, 2): [("medium", pytest.approx(20.0))],
+        (60.0, 2): [],
+        # With four cores, threads do not wait for a core.
+        (200.0, 4): [],
+        # Dask itself uses the CPU, for short tasks.
+        (200.0, None, 10.0): [],
+    }
+    traces = starmap(trace, expected)
+    rows = apply_each("gil", *traces, columns="confidence, core_seconds", stop_t=50.0)
+    assert rows == [*expected.values()]
 
 
 def test_reading_is_not_waiting_for_other_threads(apply, worker, process, sample):
@@ -274,30 +238,54 @@ def test_reading_is_not_waiting_for_other_threads(apply, worker, process, sample
     )
 
 
-@pytest.mark.parametrize(
-    ("stalled", "wall_seconds_max"),
-    [
-        (stalls(2.0, 3.0, 4.0, 5.0), 4.0),
+def test_blocked_event_loop(apply_each, worker, task, run, sample):
+    """A task waits for 5 s on its worker, which then computes it."""
+
+    def trace(*records, compute_t=6.0):
+        attempt = run("a-1", 1.0, 10.0, phases=[("compute", compute_t, 10.0)])
+        return [worker("w1", name="A"), task("a-1"), *attempt, *records]
+
+    def found(confidence, core_seconds, wall_seconds_max):
+        return [pytest.approx(("A", confidence, core_seconds, wall_seconds_max))]
+
+    times = [2.0, 3.0, 4.0, 5.0]
+    scheduler = {"server_id": "s"}
+    cases = {
+        "four stalls of 1 s": (trace(*stalls(*times)), found("high", 4.0, 4.0)),
         # Imports block once.
-        (stalls(2.0, seconds=4.0), None),
-        (stalls(2.0, 3.0, 4.0, 5.0, seconds=0.4), None),
-    ],
-)
-def test_blocked_event_loop(apply, worker, task, run, stalled, wall_seconds_max):
-    # The task waits for 5 s on its worker.
-    assert apply(
+        "one stall of 4 s": (trace(*stalls(2.0, seconds=4.0)), []),
+        "stalls of 0.4 s": (trace(*stalls(*times, seconds=0.4)), []),
+        "the machine is overloaded, so that the scheduler stalls as well": (
+            trace(*stalls(*times), *stalls(*times, **scheduler)),
+            [],
+        ),
+        # Four stalls of 1 s can cost 4 s.
+        "the scheduler stalls during one of four stalls": (
+            trace(*stalls(*times), *stalls(2.2, seconds=0.5, **scheduler)),
+            found("high", 3.0, 4.0),
+        ),
+        "the worker computes, so that stalls cost little": (
+            trace(*stalls(*times), compute_t=2.5),
+            found("low", 0.5, 0.75),
+        ),
+        "the worker does not spill": (
+            trace(*stalls(*times), *(sample(t, spilled_memory=0) for t in (1.5, 7.0))),
+            found("high", 4.0, 4.0),
+        ),
+        "the worker spills": (
+            trace(
+                *stalls(*times), sample(1.5, spilled_memory=0), sample(7.0, spilled_memory=100)
+            ),
+            [],
+        ),
+    }
+    rows = apply_each(
         "blocked-event-loop",
-        worker("w1", name="A"),
-        task("a-1"),
-        *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
-        *stalled,
+        *(records for records, _ in cases.values()),
         columns="entity, confidence, core_seconds, wall_seconds_max",
         stop_t=20.0,
-    ) == (
-        [("A", "high", pytest.approx(4.0), pytest.approx(wall_seconds_max))]
-        if wall_seconds_max
-        else []
     )
+    assert rows == [expected for _, expected in cases.values()]
 
 
 def test_stalls_of_a_worker_without_tasks_are_counted(apply, worker, task, run):
@@ -315,116 +303,57 @@ def test_stalls_of_a_worker_without_tasks_are_counted(apply, worker, task, run):
     assert core_seconds == pytest.approx(4.0)
 
 
-def test_overloaded_machine_stalls_the_scheduler_as_well(apply, worker, task, run):
-    assert (
-        apply(
-            "blocked-event-loop",
+def test_event_loops_of_a_host_without_free_cores(apply_each, worker, task, run, process_facts):
+    """The scheduler stalls at other times, and threads compute for 4 s."""
+
+    def trace(host, cpu_seconds):
+        about_worker = [
+            *metrics(cpu_seconds, 4.0 - cpu_seconds),
+            *process_facts("worker", worker="w1", machine=MACHINE),
+        ]
+        return [
             worker("w1"),
             task("a-1"),
             *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
             *stalls(2.0, 3.0, 4.0, 5.0),
-            *stalls(2.0, 3.0, 4.0, 5.0, server_id="s"),
-            stop_t=20.0,
-        )
-        == []
-    )
+            *stalls(11.0, 13.0, 15.0, server_id="s"),
+            *({**record, "t": 9.0, "server_id": "id-w1-0.0"} for record in about_worker),
+            *process_facts("scheduler", machine={**MACHINE, "host": host}),
+        ]
 
-
-@pytest.mark.parametrize(
-    ("host", "cpu_seconds", "lacks_cores"),
-    [("h", 1.0, True), ("h", 3.0, False), ("another", 1.0, False)],
-)
-def test_event_loops_of_a_host_without_free_cores(
-    apply, worker, task, run, process_facts, host, cpu_seconds, lacks_cores
-):
-    """The scheduler stalls at other times, and threads compute for 4 s."""
-    about_worker = [
-        *metrics(cpu_seconds, 4.0 - cpu_seconds),
-        *process_facts("worker", worker="w1", machine=MACHINE),
-    ]
-    [(confidence, sentence, change)] = apply(
-        "blocked-event-loop",
-        worker("w1"),
-        task("a-1"),
-        *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
-        *stalls(2.0, 3.0, 4.0, 5.0),
-        *stalls(11.0, 13.0, 15.0, server_id="s"),
-        *({**record, "t": 9.0, "server_id": "id-w1-0.0"} for record in about_worker),
-        *process_facts("scheduler", machine={**MACHINE, "host": host}),
-        columns="confidence, sentence, change",
-        stop_t=20.0,
-    )
-    assert confidence == ("low" if lacks_cores else "high")
     cause = (
         " Task threads were on the CPU for 25 % of the compute time, and the event loop of the"
         " scheduler, on the same host, was blocked for 3.0 s: a lack of free cores is a"
         " possible cause."
     )
-    assert sentence.endswith(cause) == lacks_cores
-    assert change.startswith("Check which other programs use the host. ") == lacks_cores
-
-
-@pytest.mark.parametrize(("spilled_bytes", "found"), [(0, True), (100, False)])
-def test_stalls_while_a_worker_spills(apply, worker, task, run, sample, spilled_bytes, found):
-    assert (
-        apply(
-            "blocked-event-loop",
-            worker("w1"),
-            task("a-1"),
-            *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
-            *stalls(2.0, 3.0, 4.0, 5.0),
-            sample(1.5, spilled_memory=0),
-            sample(7.0, spilled_memory=spilled_bytes),
-            stop_t=20.0,
-        )
-        != []
-    ) == found
-
-
-def test_stall_beside_one_of_the_scheduler(apply, worker, task, run):
-    """Four stalls of 1 s can cost 4 s; the scheduler stalls during one of them."""
-    assert apply(
+    check = "Check which other programs use the host. "
+    expected = {
+        ("h", 1.0): ("low", True, True),
+        ("h", 3.0): ("high", False, False),
+        ("another", 1.0): ("high", False, False),
+    }
+    rows = apply_each(
         "blocked-event-loop",
-        worker("w1"),
-        task("a-1"),
-        *run("a-1", 1.0, 10.0, phases=[("compute", 6.0, 10.0)]),
-        *stalls(2.0, 3.0, 4.0, 5.0),
-        *stalls(2.2, seconds=0.5, server_id="s"),
-        columns="core_seconds, wall_seconds_max",
+        *starmap(trace, expected),
+        columns="confidence, sentence, change",
         stop_t=20.0,
-    ) == [(pytest.approx(3.0), pytest.approx(4.0))]
+    )
+    assert [
+        (confidence, sentence.endswith(cause), change.startswith(check))
+        for [(confidence, sentence, change)] in rows
+    ] == [*expected.values()]
 
 
-def test_stall_of_a_computing_worker_costs_little(apply, worker, task, run):
-    assert apply(
-        "blocked-event-loop",
-        worker("w1"),
-        task("a-1"),
-        *run("a-1", 1.0, 10.0, phases=[("compute", 2.5, 10.0)]),
-        *stalls(2.0, 3.0, 4.0, 5.0),
-        columns="confidence, core_seconds",
-        stop_t=20.0,
-    ) == [("low", pytest.approx(0.5))]
-
-
-@pytest.mark.parametrize(
-    ("version", "found"),
-    [
-        (
-            "2.1",
-            [("numpy", "A package differs between processes: numpy 2.0 and 2.1.")],
-        ),
-        ("2.0", []),
-    ],
-)
-def test_versions_that_differ(apply, worker, process_facts, version, found):
-    assert (
-        apply(
-            "version-mismatch",
+def test_versions_that_differ(apply_each, worker, process_facts):
+    def trace(version):
+        return [
             worker("w1"),
             *process_facts("client", packages=[["numpy", "2.0"]]),
             *process_facts("worker", worker="w1", packages=[["numpy", version]]),
-            columns="entity, sentence",
-        )
-        == found
-    )
+        ]
+
+    columns = "entity, sentence"
+    assert apply_each("version-mismatch", trace("2.1"), trace("2.0"), columns=columns) == [
+        [("numpy", "A package differs between processes: numpy 2.0 and 2.1.")],
+        [],
+    ]

@@ -1,6 +1,7 @@
 """Rules short-tasks, scheduler-saturated, large-graph and transfers."""
 
 import json
+from itertools import starmap
 
 import pytest
 
@@ -22,28 +23,32 @@ def tasks(task, run):
     return tasks
 
 
-def test_short_tasks(apply, worker, tasks):
-    [(entity, core_seconds, change)] = apply(
-        "short-tasks", worker("w1"), *tasks(0.01), columns="entity, core_seconds, change"
+def test_short_tasks(apply_each, worker, tasks):
+    [[(entity, core_seconds, change)], long_enough] = apply_each(
+        "short-tasks",
+        [worker("w1"), *tasks(0.01)],
+        [worker("w1"), *tasks(0.05)],
+        columns="entity, core_seconds, change",
     )
     assert (entity, core_seconds) == ("row", pytest.approx(300 * 0.29))
     assert change.startswith("Combine about 20 tasks of row into one ")
+    assert long_enough == []
 
 
-def test_tasks_that_are_long_enough(apply, worker, tasks):
-    assert apply("short-tasks", worker("w1"), *tasks(0.05)) == []
-
-
-@pytest.mark.parametrize(("dispatch_seconds", "found"), [(0.003, True), (0.001, False)])
-def test_the_overhead_of_short_tasks(apply, worker, task, run, dispatch_seconds, found):
+def test_the_overhead_of_short_tasks(apply_each, worker, task, run):
     """Tasks of 20 ms; their overhead is 13 % or 5 % of their time."""
-    records = [worker("w1")]
-    for number in range(300):
-        key, begin = f"row-{number}", 0.03 * number
-        ready = begin + dispatch_seconds
-        phases = [("compute", ready, ready + 0.02)]
-        records += [task(key), *run(key, begin, ready + 0.02, phases=phases)]
-    assert apply("short-tasks", *records, columns="entity") == [("row",)] * found
+
+    def trace(dispatch_seconds):
+        records = [worker("w1")]
+        for number in range(300):
+            key, begin = f"row-{number}", 0.03 * number
+            ready = begin + dispatch_seconds
+            phases = [("compute", ready, ready + 0.02)]
+            records += [task(key), *run(key, begin, ready + 0.02, phases=phases)]
+        return records
+
+    rows = apply_each("short-tasks", trace(0.003), trace(0.001), columns="entity")
+    assert rows == [[("row",)], []]
 
 
 def samples(interval_seconds):
@@ -52,19 +57,21 @@ def samples(interval_seconds):
     return [{"kind": "scheduler_sample", "t": float(t), "metrics": metrics} for t in range(90)]
 
 
-def test_a_busy_scheduler(apply, worker, tasks):
-    records = [worker("w1"), *tasks(0.1), *samples(0.2)]
-    assert apply("scheduler-saturated", *records, columns="confidence, core_seconds") == [
-        ("high", pytest.approx(300 * 0.2))
+def test_a_busy_scheduler(apply_each, worker, tasks):
+    stalls = [
+        {"kind": "stall", "t": t, "start_t": t + 0.1, "stop_t": t + 0.2}
+        for t in (0.3 * number for number in range(300))
     ]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "interval_seconds"), [(0.1, 0.05), (0.28, 0.2)], ids=["idle loop", "no waiting"]
-)
-def test_a_scheduler_that_keeps_up(apply, worker, tasks, seconds, interval_seconds):
-    records = [worker("w1"), *tasks(seconds), *samples(interval_seconds)]
-    assert apply("scheduler-saturated", *records) == []
+    cases = {
+        "busy": ([*tasks(0.1), *samples(0.2)], [("high", pytest.approx(300 * 0.2))]),
+        "idle loop": ([*tasks(0.1), *samples(0.05)], []),
+        "no waiting": ([*tasks(0.28), *samples(0.2)], []),
+        # Its host lacks CPU, or something else runs in its event loop.
+        "stalls while no task ends": ([*tasks(0.1), *samples(0.2), *stalls], []),
+    }
+    traces = ([worker("w1"), *records] for records, _ in cases.values())
+    rows = apply_each("scheduler-saturated", *traces, columns="confidence, core_seconds")
+    assert rows == [expected for _, expected in cases.values()]
 
 
 @pytest.fixture
@@ -89,9 +96,33 @@ def large_graph(worker, task, run):
     return large_graph
 
 
-def test_a_large_graph(apply, large_graph):
+def activity(name, activity, start_t, stop_t):
+    """Return an activity of the client's program."""
+    about = {"name": name, "activity": activity, "start_t": start_t, "stop_t": stop_t}
+    return {"kind": "client_activity", "t": stop_t, "client": "c", **about}
+
+
+def test_a_large_graph(apply_each, large_graph):
     """Two threads wait for 20 s, 10 s of them while the graph is sent."""
-    assert apply("large-graph", *large_graph(50_000_000)) == [("look_up", pytest.approx(40.0))]
+    # For 8 of the 20 s, the client's program works before it builds the graph.
+    work = activity("f", "own", 19.0, 28.0)
+
+    rows = apply_each(
+        "large-graph",
+        large_graph(50_000_000),
+        [*large_graph(50_000_000), work],
+        large_graph(9_000_000),
+        columns="entity, core_seconds, sentence",
+    )
+
+    text = (
+        "A graph of 47.7 MiB, with data embedded in tasks, kept the workers waiting for {} s."
+    )
+    assert rows == [
+        [("look_up", pytest.approx(2 * 20.0), text.format(20.0))],
+        [("look_up", pytest.approx(2 * (20.0 - 8.0)), text.format(12.0))],
+        [],
+    ]
 
 
 @pytest.mark.exhaustive
@@ -107,64 +138,41 @@ def test_prefixes_of_large_graphs_of_other_traces(write_trace, task, run, large_
         assert both.rows(query) == alone.rows(query) != []
 
 
-def test_a_large_graph_after_work_of_the_client(apply, large_graph):
-    """For 8 of the 20 s, the client's program works before it builds the graph."""
-    activity = {"kind": "client_activity", "t": 28.0, "client": "c", "activity": "own"}
-    activity |= {"name": "f", "start_t": 19.0, "stop_t": 28.0}
-    records = [*large_graph(50_000_000), activity]
-    [(core_seconds, sentence)] = apply(
-        "large-graph", *records, columns="core_seconds, sentence"
-    )
-    assert core_seconds == pytest.approx(2 * (20.0 - 8.0))
-    assert sentence == (
-        "A graph of 47.7 MiB, with data embedded in tasks, kept the workers waiting for 12.0 s."
-    )
-
-
-def test_a_graph_that_is_not_large(apply, large_graph):
-    assert apply("large-graph", *large_graph(9_000_000)) == []
-
-
-def activity(name, activity, start_t, stop_t):
-    """Return an activity of the client's program."""
-    about = {"name": name, "activity": activity, "start_t": start_t, "stop_t": stop_t}
-    return {"kind": "client_activity", "t": stop_t, "client": "c", **about}
-
-
-@pytest.mark.parametrize(("seconds", "found"), [(12.0, True), (4.0, False)])
-def test_a_graph_that_is_slow_to_build(apply, large_graph, seconds, found):
+def test_a_graph_that_is_slow_to_build(apply_each, large_graph):
     """The workers wait from 20 s to 40 s; building takes more or less than 5 % of the run."""
-    records = [
-        *large_graph(9_000_000),
-        # Only the part after the previous task counts.
-        activity("build", "dask", 10.0, 20.0 + seconds),
-        activity("build", "own", 32.0, 40.0),
-    ]
+
+    def trace(seconds):
+        return [
+            *large_graph(9_000_000),
+            # Only the part after the previous task counts.
+            activity("build", "dask", 10.0, 20.0 + seconds),
+            activity("build", "own", 32.0, 40.0),
+        ]
+
     columns = "entity, core_seconds, wall_seconds_max"
-    assert apply("large-graph", *records, columns=columns) == (
-        [("build", pytest.approx(2 * 12.0), pytest.approx(1.1 * 12.0))] if found else []
-    )
+    assert apply_each("large-graph", trace(12.0), trace(4.0), columns=columns) == [
+        [("build", pytest.approx(2 * 12.0), pytest.approx(1.1 * 12.0))],
+        [],
+    ]
 
 
-@pytest.mark.parametrize(
-    ("function", "has_chunks", "found"),
-    [("build", False, True), ("<module>", False, False), ("build", True, False)],
-)
-def test_the_start_of_a_program_is_not_a_slow_graph(
-    apply, worker, task, run, chunk, function, has_chunks, found
-):
+def test_the_start_of_a_program_is_not_a_slow_graph(apply_each, worker, task, run, chunk):
     """Before the first result, modules are imported, and coffea prepares its own graphs."""
-    update = {"kind": "graph_update", "t": 20.0, "stimulus_id": "u", "client": "c", "nbytes": 9}
-    rows = apply(
-        "large-graph",
-        worker("w1"),
-        update,
-        task("a", t=20.0, stimulus_id="u", client="c"),
-        *run("a", 20.0, 60.0),
-        activity(function, "dask", 5.0, 20.0),
-        *([chunk("a", run_id=1, dataset="d", start_t=20.0, stop_t=60.0)] if has_chunks else []),
-    )
-    assert rows == ([(function, pytest.approx(15.0))] if found else [])
+
+    def trace(function, *chunks):
+        return [
+            worker("w1"),
+            {"kind": "graph_update", "t": 20.0, "stimulus_id": "u", "client": "c", "nbytes": 9},
+            task("a", t=20.0, stimulus_id="u", client="c"),
+            *run("a", 20.0, 60.0),
+            activity(function, "dask", 5.0, 20.0),
+            *chunks,
+        ]
+
+    first = chunk("a", run_id=1, dataset="d", start_t=20.0, stop_t=60.0)
+    assert apply_each(
+        "large-graph", trace("build"), trace("<module>"), trace("build", first)
+    ) == [[("build", pytest.approx(15.0))], [], []]
 
 
 @pytest.fixture
@@ -181,16 +189,6 @@ def combined(worker, task, run):
         ]  # fmt: skip
 
     return combined
-
-
-def test_a_scheduler_that_stalls_while_no_task_ends(apply, worker, tasks):
-    """Its host lacks CPU, or something else runs in its event loop."""
-    stalls = [
-        {"kind": "stall", "t": t, "start_t": t + 0.1, "stop_t": t + 0.2}
-        for t in (0.3 * number for number in range(300))
-    ]
-    records = [worker("w1"), *tasks(0.1), *samples(0.2)]
-    assert apply("scheduler-saturated", *records, *stalls) == []
 
 
 def test_a_function_that_blocks_the_scheduler(apply, worker, tasks):
@@ -239,12 +237,13 @@ def test_large_graphs_that_are_sent_at_once(apply, worker, task, run):
     assert "kept the workers waiting for 10.0 s" in sentence
 
 
-def test_transfers(apply, combined):
-    [(entity, core_seconds, sentence)] = apply(
-        "transfers", *combined(12.0), columns="entity, core_seconds, sentence"
+def test_transfers(apply_each, combined):
+    [[(entity, core_seconds, sentence)], short] = apply_each(
+        "transfers", combined(12.0), combined(8.0), columns="entity, core_seconds, sentence"
     )
     assert (entity, core_seconds) == ("produce to combine", pytest.approx(12.0))
     assert sentence.endswith("from other workers: 4.77 MiB, mostly results of produce.")
+    assert short == []
 
 
 @pytest.mark.exhaustive
@@ -270,39 +269,42 @@ def test_inputs_that_were_computed_again_count_once(apply, worker, task, move, r
     assert ": 14.3 MiB, such as results of in" in sentence
 
 
-def test_transfers_that_delay_the_dispatch_of_other_tasks(apply, combined, task, run):
+def test_transfers_that_delay_the_dispatch_of_other_tasks(apply_each, combined, task, run):
     """An attempt begins 6 s after its dispatch, while one of two threads is idle."""
-    late = task("late-1"), *run("late-1", 30.0, 60.0, phases=[("compute", 36.0, 60.0)])
+    late = [task("late-1"), *run("late-1", 30.0, 60.0, phases=[("compute", 36.0, 60.0)])]
 
-    def most(*records):
-        [(seconds,)] = apply("transfers", *combined(12.0), *records, columns="wall_seconds_max")
-        return seconds
+    assert apply_each(
+        "transfers",
+        combined(12.0),
+        [*combined(12.0), *late],
+        columns="wall_seconds_max",
+    ) == [
+        [(pytest.approx(1.1 * (12.0 + 12.0) / 2),)],
+        [(pytest.approx(1.1 * (12.0 + 12.0 + 6.0) / 2),)],
+    ]
 
-    assert most() == pytest.approx(1.1 * (12.0 + 12.0) / 2)
-    assert most(*late) == pytest.approx(1.1 * (12.0 + 12.0 + 6.0) / 2)
 
-
-@pytest.mark.parametrize(
-    ("nbytes", "seconds", "found"),
-    [(64 * 2**20, 10.0, True), (1_000_000, 10.0, False), (64 * 2**20, 3.0, False)],
-)
-def test_large_results_of_the_client(apply, worker, task, run, nbytes, seconds, found):
+def test_large_results_of_the_client(apply_each, worker, task, run):
     """Two threads are idle while the client fetches a result."""
     wants = {"t": 1.0, "action": "desires", "keys": ["merge-1"]}
-    found_rows = apply(
-        "transfers",
-        worker("w1"), worker("w2"),
-        task("merge-1", t=1.0, client="c"),
-        {"kind": "wanted_keys", "t": 1.0, "client": "c", "changes": [wants]},
-        *run("merge-1", 1.0, 50.0, nbytes=nbytes),
-        activity("analyze", "wait", 1.0, 50.0 + seconds),
-        # Another function waits for something else.
-        activity("close", "wait", 80.0, 100.0),
-        columns="entity, core_seconds, sentence",
-    )  # fmt: skip
+
+    def trace(nbytes, seconds):
+        return [
+            worker("w1"), worker("w2"),
+            task("merge-1", t=1.0, client="c"),
+            {"kind": "wanted_keys", "t": 1.0, "client": "c", "changes": [wants]},
+            *run("merge-1", 1.0, 50.0, nbytes=nbytes),
+            activity("analyze", "wait", 1.0, 50.0 + seconds),
+            # Another function waits for something else.
+            activity("close", "wait", 80.0, 100.0),
+        ]  # fmt: skip
+
     sentence = "After the last task, the client waited 10.0 s for results of merge: 64 MiB."
-    assert found_rows == ([("merge", pytest.approx(20.0), sentence)] if found else [])
-
-
-def test_short_transfers(apply, combined):
-    assert apply("transfers", *combined(8.0)) == []
+    expected = {
+        (64 * 2**20, 10.0): [("merge", pytest.approx(20.0), sentence)],
+        (1_000_000, 10.0): [],
+        (64 * 2**20, 3.0): [],
+    }
+    columns = "entity, core_seconds, sentence"
+    rows = apply_each("transfers", *starmap(trace, expected), columns=columns)
+    assert rows == [*expected.values()]

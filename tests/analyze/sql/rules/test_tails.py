@@ -1,5 +1,7 @@
 """Rules long-tail and low-parallelism: threads are idle while few tasks compute."""
 
+from itertools import starmap
+
 import pytest
 
 
@@ -32,40 +34,65 @@ def cluster(worker, task, run):
     return cluster
 
 
-@pytest.mark.parametrize(
-    ("starts", "found"),
-    [
-        # Five tasks of 10 s on four threads: the fifth one leaves three of them idle.
-        ([0.0, 0.0, 0.0, 0.0, 10.0], True),
-        # As many tasks as threads in both rounds, or in one.
-        ([0.0, 0.0, 0.0, 0.0, 10.0, 10.0, 10.0, 10.0], False),
-        ([0.0, 0.0, 0.0, 0.0], False),
-        # They run one after another.
-        ([0.0, 10.0, 20.0, 30.0, 40.0], False),
-    ],
-)
-def test_a_few_tasks_more_than_threads(apply, worker, task, run, starts, found):
-    records = [worker("w1", nthreads=4)]
-    for graph in range(2):
-        for number, start in enumerate(starts):
-            key, t = f"fit-{graph}-{number}", 50.0 * graph
-            begin = t + start
-            records += [
-                task(key, t=t, stimulus_id=f"g{graph}"),
-                *run(key, t, begin + 10.0, phases=[("compute", begin, begin + 10.0)]),
-            ]
-    rows = apply("low-parallelism", *records, columns="entity, core_seconds, sentence")
+def test_a_few_tasks_more_than_threads(apply_each, worker, task, run):
+    """Tasks of 10 s in each of two graphs, on four threads."""
+
+    def trace(*starts):
+        records = [worker("w1", nthreads=4)]
+        for graph in range(2):
+            for number, start in enumerate(starts):
+                key, t = f"fit-{graph}-{number}", 50.0 * graph
+                begin = t + start
+                records += [
+                    task(key, t=t, stimulus_id=f"g{graph}"),
+                    *run(key, t, begin + 10.0, phases=[("compute", begin, begin + 10.0)]),
+                ]
+        return records
+
     sentence = (
         "The tasks of fit, up to 5 in each of 2 graphs, run in two rounds on 4 threads. "
         "The second round leaves most of them idle: 60.0 core-seconds."
     )
-    assert rows == ([("fit", pytest.approx(60.0), sentence)] if found else [])
+    expected = {
+        # The fifth one leaves three threads idle.
+        (0.0, 0.0, 0.0, 0.0, 10.0): [("fit", pytest.approx(60.0), sentence)],
+        # As many tasks as threads in both rounds, or in one.
+        (0.0, 0.0, 0.0, 0.0, 10.0, 10.0, 10.0, 10.0): [],
+        (0.0, 0.0, 0.0, 0.0): [],
+        # They run one after another.
+        (0.0, 10.0, 20.0, 30.0, 40.0): [],
+    }
+    columns = "entity, core_seconds, sentence"
+    rows = apply_each("low-parallelism", *starmap(trace, expected), columns=columns)
+    assert rows == [*expected.values()]
 
 
-def test_a_long_task_that_started_last(apply, cluster):
+def test_a_long_task_that_started_last(apply_each, cluster, sample):
     """The fit of 30 s ends 20 s after the last other task."""
-    assert apply("long-tail", *cluster(30.0)) == [("fit", pytest.approx(20.0, rel=0.02))]
-    assert apply("low-parallelism", *cluster(30.0)) == []
+
+    def restricted(**annotations):
+        records = cluster(30.0)
+        [fit] = [r for r in records if r["kind"] == "task" and r["key"] == "fit-0"]
+        fit["annotations"] = annotations
+        return records
+
+    # The fit needs the last nap of w2, which was ready at 0 s and began at 9 s.
+    late_chain = cluster(30.0, is_chain=True)
+    naps = cluster(30.0, prefix="nap")
+    heartbeats = [sample(t + 0.5, "w2", last_seen=min(t, 11.0)) for t in range(38)]
+    cases = {
+        "a task": (cluster(30.0), [("fit", pytest.approx(20.0, rel=0.02))]),
+        "a chain that began late": (late_chain, [("fit", pytest.approx(20.0, rel=0.02))]),
+        "a task that needs a GPU": (restricted(resources={"GPU": 1}), []),
+        "a task that needs its worker": (restricted(workers=["w2"]), []),
+        # The last tasks take 1.5 s, the others 1 s.
+        "tasks that are not longer": (cluster(*[1.5] * 8), []),
+        "a worker that responds": (naps, [("nap", pytest.approx(20.0, rel=0.02))]),
+        "a worker that stopped responding": ([*naps, *heartbeats], []),
+    }
+    rows = apply_each("long-tail", *(records for records, _ in cases.values()))
+    assert rows == [expected for _, expected in cases.values()]
+    assert apply_each("low-parallelism", cluster(30.0), late_chain) == [[], []]
 
 
 @pytest.mark.exhaustive
@@ -90,64 +117,50 @@ def test_long_tasks_of_several_prefixes(apply, cluster, worker, task, run):
     )
 
 
-@pytest.mark.parametrize("annotations", [{"resources": {"GPU": 1}}, {"workers": ["w2"]}])
-def test_a_long_task_that_needs_a_certain_worker(apply, cluster, annotations):
-    records = cluster(30.0)
-    [fit] = [r for r in records if r["kind"] == "task" and r["key"] == "fit-0"]
-    fit["annotations"] = annotations
-    assert apply("long-tail", *records) == []
-
-
-def test_a_chain_that_began_late(apply, cluster):
-    """The fit needs the last nap of w2, which was ready at 0 s and began at 9 s."""
-    records = cluster(30.0, is_chain=True)
-    assert apply("long-tail", *records) == [("fit", pytest.approx(20.0, rel=0.02))]
-    assert apply("low-parallelism", *records) == []
-
-
-def test_a_last_task_that_is_not_longer(apply, cluster):
-    """The last tasks take 1.5 s, the others 1 s."""
-    assert apply("long-tail", *cluster(*[1.5] * 8)) == []
-
-
-def test_the_tail_of_a_worker_that_stopped_responding(apply, cluster, sample):
-    heartbeats = [sample(t + 0.5, "w2", last_seen=min(t, 11.0)) for t in range(38)]
-    assert apply("long-tail", *cluster(30.0, prefix="nap"), *heartbeats) == []
-    assert apply("long-tail", *cluster(30.0, prefix="nap")) != []
-
-
-def test_a_chain(apply, cluster):
+def test_a_chain(apply, apply_each, cluster):
     """Each fit of 3 s needs the previous one: from 20 s to 40 s, one thread is idle."""
-    found = apply("low-parallelism", *cluster(*[3.0] * 10, is_chain=True))
-    assert found == [("fit", pytest.approx(20.0, rel=0.05))]
-    assert apply("long-tail", *cluster(*[3.0] * 10, is_chain=True)) == []
+    chain = cluster(*[3.0] * 10, is_chain=True)
+    # Three merges of four results each.
+    end_of_a_tree = cluster(*[7.0] * 3, is_chain=True, inputs=[f"nap-w1-{n}" for n in range(4)])
+
+    assert apply_each("low-parallelism", chain, end_of_a_tree) == [
+        [("fit", pytest.approx(20.0, rel=0.05))],
+        [],
+    ]
+    assert apply("long-tail", *chain) == []
 
 
-@pytest.mark.parametrize(("chains", "confidence"), [(2, "low"), (1, "medium")])
-def test_parallel_chains(apply, worker, task, run, chains, confidence):
+def test_parallel_chains(apply_each, worker, task, run):
     """Chains of ten tasks occupy some of four workers during the whole run."""
-    records = [worker(f"w{number}") for number in range(1, 5)]
-    for chain in range(chains):
-        for step in range(10):
-            key, begin = f"step-{chain}-{step}", 10.0 * step
-            phases = [("compute", begin, begin + 10.0)]
-            needed = [f"step-{chain}-{step - 1}"] if step else []
-            records += [
-                task(key, dependencies=needed),
-                *run(key, begin, begin + 10.0, worker=f"w{chain + 1}", phases=phases),
-            ]
-    [(found, least)] = apply(
-        "low-parallelism", *records, columns="confidence, wall_seconds_min"
+
+    def trace(chains):
+        records = [worker(f"w{number}") for number in range(1, 5)]
+        for chain in range(chains):
+            for step in range(10):
+                key, begin = f"step-{chain}-{step}", 10.0 * step
+                phases = [("compute", begin, begin + 10.0)]
+                needed = [f"step-{chain}-{step - 1}"] if step else []
+                records += [
+                    task(key, dependencies=needed),
+                    *run(key, begin, begin + 10.0, worker=f"w{chain + 1}", phases=phases),
+                ]
+        return records
+
+    rows = apply_each(
+        "low-parallelism", trace(2), trace(1), columns="confidence, wall_seconds_min"
     )
-    assert (found, least > 0.0) == (confidence, confidence == "medium")
+    assert [(confidence, least > 0.0) for [(confidence, least)] in rows] == [
+        ("low", False),
+        ("medium", True),
+    ]
 
 
-@pytest.mark.parametrize(("seconds", "rule"), [(1.0, "long-tail"), (4.0, "low-parallelism")])
-def test_a_long_task_between_others(apply, cluster, seconds, rule):
+def test_a_long_task_between_others(apply_each, cluster):
     """Tasks after a fit of 30 s form a chain with it if they take at least a tenth as long."""
-    records = cluster(30.0, *[seconds] * 5, is_chain=True)
-    found = {name: apply(name, *records) for name in ("long-tail", "low-parallelism")}
-    assert [name for name, rows in found.items() if rows][:1] == [rule]
+    traces = [cluster(30.0, *[seconds] * 5, is_chain=True) for seconds in (1.0, 4.0)]
+    tails, chains = (apply_each(rule, *traces) for rule in ("long-tail", "low-parallelism"))
+    assert [bool(rows) for rows in tails] == [True, False]
+    assert chains[1] != []
 
 
 def test_a_task_after_a_merge(apply, worker, task, run):
@@ -171,41 +184,36 @@ def test_a_task_after_a_merge(apply, worker, task, run):
     assert apply("long-tail", *records) == []
 
 
-def test_a_long_chunk_that_started_first(apply, process, worker):
+def test_a_long_chunk_that_started_first(apply_each, process, worker, chunk):
     """The chunk of 40 s ends 30 s after ten others."""
-    chunks = [
+    on_workers = process(
         {"seconds": 40.0, "worker": "w1", "dataset": "TT"},
         *[{"seconds": 1.0, "worker": "w2"}] * 10,
-    ]
-    [(entity, core_seconds, change)] = apply(
-        "long-tail",
-        *[worker("w1"), worker("w2"), *process(*chunks)],
-        columns="entity, core_seconds, change",
     )
-    assert (entity, core_seconds) == ("TT", pytest.approx(30.0, rel=0.05))
-    assert change.startswith("Use smaller chunks for dataset TT")
-
-
-def test_a_long_chunk_without_a_cluster(apply, chunk, worker):
-    """Of two processes of a pool, one computes a chunk for 40 s, the other ten for 10 s."""
 
     def made(number, dataset, process, start, stop):
         key, about = f"chunk-{number}", {"dataset": dataset, "filename": f"{number}.root"}
         times = {"run_id": number, "start_t": start, "stop_t": stop}
         return chunk(key, **about, **times, worker=process, events=1000)
 
-    [(entity, core_seconds, sentence, change)] = apply(
-        "long-tail",
-        *[worker("pid:1"), worker("pid:2"), made(0, "TT", "pid:1", 0.0, 40.0)],
+    # Two processes of a pool, without a cluster.
+    in_pool = [
+        made(0, "TT", "pid:1", 0.0, 40.0),
         *(made(n, "DY", "pid:2", n - 1.0, float(n)) for n in range(1, 11)),
+    ]
+    rows = apply_each(
+        "long-tail",
+        [worker("w1"), worker("w2"), *on_workers],
+        [worker("pid:1"), worker("pid:2"), *in_pool],
         columns="entity, core_seconds, sentence, change",
     )
-    assert (entity, core_seconds) == ("TT", pytest.approx(30.0, rel=0.05))
-    assert sentence == (
-        "A chunk of TT took 40.0 s, longer than the others. During that time, other threads "
-        "were idle for 30.0 core-seconds."
-    )
-    assert change.startswith("Use smaller chunks for dataset TT")
+    for [(entity, core_seconds, sentence, change)] in rows:
+        assert (entity, core_seconds) == ("TT", pytest.approx(30.0, rel=0.05))
+        assert sentence == (
+            "A chunk of TT took 40.0 s, longer than the others. During that time, other "
+            "threads were idle for 30.0 core-seconds."
+        )
+        assert change.startswith("Use smaller chunks for dataset TT")
 
 
 def test_a_merge(apply, cluster):
@@ -217,9 +225,3 @@ def test_a_merge(apply, cluster):
     assert change.startswith(
         "Merge in a tree with a fan-in of 4 instead of 20 (split_every=4), if"
     )
-
-
-def test_the_end_of_a_tree(apply, cluster):
-    """Three merges of four results each."""
-    records = cluster(*[7.0] * 3, is_chain=True, inputs=[f"nap-w1-{n}" for n in range(4)])
-    assert apply("low-parallelism", *records) == []

@@ -3,38 +3,42 @@
 import pytest
 
 
-@pytest.mark.parametrize(
-    ("annotations", "needs"),
-    [
-        ({"resources": {"GPU": 1}}, ', with the resources {"GPU":1}.'),
-        ({"workers": ["tcp://elsewhere:1"]}, ", on tcp://elsewhere:1."),
-    ],
-)
-@pytest.mark.parametrize(
-    ("placed_t", "wait", "end"),
-    [(None, 20.0, " They never ran."), (15.0, 5.0, ""), (10.5, None, "")],
-    ids=["never", "after 5 s", "after 0.5 s"],
-)
-def test_tasks_that_no_worker_may_run(
-    apply, worker, task, run, move, annotations, needs, placed_t, wait, end
-):
+def test_tasks_that_no_worker_may_run(apply_each, worker, task, run, move):
     """Two tasks wait from 10 s on, until a worker joins or the trace ends at 30 s."""
-    records = [worker("w1"), worker("w2"), task("other-1"), *run("other-1", 0.0, 10.0)]
-    for number in range(2):
-        key = f"fit-{number}"
-        records += [
-            task(key, annotations=annotations),
-            move(10.0, key, "waiting>no-worker"),
-        ]
+
+    def trace(annotations, placed_t):
+        records = [worker("w1"), worker("w2"), task("other-1"), *run("other-1", 0.0, 10.0)]
+        for number in range(2):
+            key = f"fit-{number}"
+            records += [
+                task(key, annotations=annotations),
+                move(10.0, key, "waiting>no-worker"),
+            ]
+            if placed_t is not None:
+                records += run(key, placed_t, 30.0, worker="w3")
         if placed_t is not None:
-            records += run(key, placed_t, 30.0, worker="w3")
-    if placed_t is not None:
-        records.append(worker("w3", t=placed_t))
+            records.append(worker("w3", t=placed_t))
+        return records
 
-    found = apply("unplaceable-tasks", *records, columns="entity, sentence", stop_t=30.0)
+    gpu, elsewhere = {"resources": {"GPU": 1}}, {"workers": ["tcp://elsewhere:1"]}
+    rows = apply_each(
+        "unplaceable-tasks",
+        *(trace(gpu, placed_t) for placed_t in (None, 15.0, 10.5)),
+        *(trace(elsewhere, placed_t) for placed_t in (None, 15.0, 10.5)),
+        columns="entity, sentence",
+        stop_t=30.0,
+    )
 
-    text = f"2 tasks of fit waited up to {wait} s for a worker that may run them{needs}{end}"
-    assert found == ([] if wait is None else [("fit", text)])
+    text = "2 tasks of fit waited up to {} s for a worker that may run them, {}."
+    resources = 'with the resources {"GPU":1}'
+    assert rows == [
+        [("fit", text.format(20.0, resources) + " They never ran.")],
+        [("fit", text.format(5.0, resources))],
+        [],
+        [("fit", text.format(20.0, "on tcp://elsewhere:1") + " They never ran.")],
+        [("fit", text.format(5.0, "on tcp://elsewhere:1"))],
+        [],
+    ]
 
 
 def test_tasks_with_different_restrictions(apply, worker, task, run, move):
@@ -56,34 +60,28 @@ def test_tasks_with_different_restrictions(apply, worker, task, run, move):
     assert change.startswith("Correct workers= and resources=")
 
 
-def test_workers_are_not_in_excess_if_tasks_wait_for_others(apply, worker, task, run, move):
+def test_workers_are_not_in_excess_if_tasks_wait_for_others(
+    apply_each, worker, task, run, move
+):
     """w2 to w4 are idle for 30 s, since a task needs a GPU."""
-    records = [worker(f"w{number}") for number in range(1, 5)]
-    records += [task("other-1"), *run("other-1", 0.0, 30.0)]
-    assert len(apply("excess-workers", *records, stop_t=30.0)) == 1
-
-    records += [
+    idle = [worker(f"w{number}") for number in range(1, 5)]
+    idle += [task("other-1"), *run("other-1", 0.0, 30.0)]
+    waiting = [
         task("fit-1", annotations={"resources": {"GPU": 1}}),
         move(1.0, "fit-1", "waiting>no-worker"),
     ]
-    assert apply("excess-workers", *records, stop_t=30.0) == []
+    rows = apply_each("excess-workers", idle, [*idle, *waiting], stop_t=30.0)
+    assert [len(found) for found in rows] == [1, 0]
 
 
-def test_tasks_without_restrictions_can_be_placed(apply, worker, task, run, move):
-    """Dask holds them in the same state if all workers are paused."""
-    records = [worker("w1"), task("fit-1"), move(1.0, "fit-1", "waiting>no-worker")]
-    records += run("fit-1", 20.0, 30.0)
-    assert apply("unplaceable-tasks", *records, stop_t=30.0) == []
-
-
-def test_tasks_that_wait_for_any_worker_can_be_placed(apply, worker, task, run, move):
-    """There is no worker until 20 s."""
-    waits = [
-        task("fit-1", annotations={"workers": ["w1"]}),
-        move(1.0, "fit-1", "waiting>no-worker"),
-    ]
-    records = [*waits, worker("w1", t=20.0), *run("fit-1", 20.0, 30.0)]
-    assert apply("unplaceable-tasks", *records, stop_t=30.0) == []
+def test_tasks_that_wait_for_any_worker_can_be_placed(apply_each, worker, task, run, move):
+    waits, ran = move(1.0, "fit-1", "waiting>no-worker"), run("fit-1", 20.0, 30.0)
+    # Dask holds tasks without restrictions in the same state if all workers are paused.
+    paused = [worker("w1"), task("fit-1"), waits, *ran]
+    # There is no worker until 20 s.
+    restricted = task("fit-1", annotations={"workers": ["w1"]})
+    late = [restricted, waits, worker("w1", t=20.0), *ran]
+    assert apply_each("unplaceable-tasks", paused, late, stop_t=30.0) == [[], []]
 
 
 @pytest.mark.parametrize(("gpus", "found"), [(1, True), (2, False)])

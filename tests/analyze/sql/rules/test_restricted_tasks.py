@@ -3,57 +3,58 @@
 import pytest
 
 
-@pytest.mark.parametrize(
-    ("annotations", "tasks", "found"),
-    [
-        ({"workers": ["w1"]}, 15, [("fit", 10.0)]),
-        ({"workers": ["w1"], "allow_other_workers": True}, 15, []),
-        ({"priority": 1}, 15, []),
-        # w1 computes for 11 s instead of 10.5 s.
-        ({"workers": ["w1"]}, 11, []),
-    ],
-    ids=["restricted", "other workers allowed", "another annotation", "nearly even"],
-)
-def test_uneven_work(apply, worker, gone, task, run, annotations, tasks, found):
+def test_uneven_work(apply, apply_each, worker, gone, task, run):
     """Tasks of w1 take 1 s each; w2 has 10 s of other work and could take some of them.
 
     Another process had the address of w1 before.
     """
-    records = [
-        *(worker("w1", server_id="before"), gone("w1", 0.0, "retire-workers-1.0")),
-        *(worker("w1"), worker("w2")),
-    ]
-    for number in range(tasks):
-        key = f"fit-{number}"
-        phases = [("compute", 1.0 * number, number + 1.0)]
-        records += [
-            task(key, annotations=annotations), *run(key, 0.0, number + 1.0, phases=phases)
-        ]  # fmt: skip
-    for number in range(10):
-        key, begin = f"other-{number}", 1.0 * number
-        records += [task(key), *run(key, begin, begin + 1.0, worker="w2")]
 
+    def trace(tasks, **annotations):
+        records = [
+            *(worker("w1", server_id="before"), gone("w1", 0.0, "retire-workers-1.0")),
+            *(worker("w1"), worker("w2")),
+        ]
+        for number in range(tasks):
+            key = f"fit-{number}"
+            phases = [("compute", 1.0 * number, number + 1.0)]
+            records += [
+                task(key, annotations=annotations), *run(key, 0.0, number + 1.0, phases=phases)
+            ]  # fmt: skip
+        for number in range(10):
+            key, begin = f"other-{number}", 1.0 * number
+            records += [task(key), *run(key, begin, begin + 1.0, worker="w2")]
+        return records
+
+    restricted = trace(15, workers=["w1"])
+    others_allowed = trace(15, workers=["w1"], allow_other_workers=True)
+    another_annotation = trace(15, priority=1)
+    rows = apply_each(
+        "restricted-tasks", restricted, others_allowed, another_annotation, stop_t=15.0
+    )
     # Evenly divided, 25 s of work take 12.5 s: 2.5 s less, on two threads.
-    assert apply("restricted-tasks", *records, stop_t=float(tasks)) == [
-        (prefix, pytest.approx(seconds / 2, rel=0.01)) for prefix, seconds in found
-    ]
+    assert rows == [[("fit", pytest.approx(2 * 2.5, rel=0.01))], [], []]
+    # w1 computes for 11 s instead of 10.5 s.
+    nearly_even = trace(11, workers=["w1"])
+    assert apply("restricted-tasks", *nearly_even, stop_t=11.0) == []
 
 
-@pytest.mark.parametrize(
-    ("annotations", "found"),
-    [({"workers": ["w1"]}, "restricted-tasks"), ({"priority": 1}, "excess-workers")],
-)
-def test_workers_that_tasks_may_not_use_are_not_in_excess(
-    apply, worker, task, run, annotations, found
-):
+def test_workers_that_tasks_may_not_use_are_not_in_excess(apply_each, worker, task, run):
     """w1 computes 20 tasks one after the other; three workers do nothing."""
-    records = [worker("w1"), worker("w2"), worker("w3"), worker("w4")]
-    for number in range(20):
-        key = f"fit-{number}"
-        records += [task(key, annotations=annotations), *run(key, 1.0 * number, number + 1.0)]
 
+    def trace(**annotations):
+        records = [worker("w1"), worker("w2"), worker("w3"), worker("w4")]
+        for number in range(20):
+            key, begin = f"fit-{number}", 1.0 * number
+            records += [task(key, annotations=annotations), *run(key, begin, number + 1.0)]
+        return records
+
+    traces = [trace(workers=["w1"]), trace(priority=1)]
     rules = ("restricted-tasks", "excess-workers")
-    assert [rule for rule in rules if apply(rule, *records, stop_t=20.0)] == [found]
+    found = {rule: apply_each(rule, *traces, stop_t=20.0) for rule in rules}
+    assert {rule: [bool(rows) for rows in each] for rule, each in found.items()} == {
+        "restricted-tasks": [True, False],
+        "excess-workers": [False, True],
+    }
 
 
 @pytest.mark.exhaustive

@@ -1346,6 +1346,7 @@ COMMENT ON COLUMN imports.source IS 'ID of the file: the first 16 hexadecimal di
 COMMENT ON COLUMN imports.segment IS 'Segment that contains the imported records.';
 COMMENT ON COLUMN imports.trace_id IS 'ID of the trace.';
 
+-- Records: profile
 -- Profile records with a malformed tree. In a correct tree, a parent comes before its children,
 -- every node but the root has a function, and each node of a slice exists, occurs once and has its
 -- parent in the slice. Sizes are bounded so that sums do not overflow.
@@ -1567,6 +1568,7 @@ CREATE OR REPLACE MACRO _clip_phases(startstops, from_t, until_t) AS list_transf
     )
 );
 
+-- Records: chunk
 -- Keys of chunk records. A key known to the scheduler without entries reads the number of
 -- entries of a file, and is not a chunk.
 CREATE OR REPLACE TABLE _coffea_keys AS
@@ -3055,6 +3057,7 @@ COMMENT ON COLUMN graph_updates.collections IS 'Types of the computed collection
 COMMENT ON COLUMN graph_updates.graph_bytes IS 'Serialized size of the graph as the scheduler received it, including the data inside of it. Null before trace format 2.4.';
 COMMENT ON COLUMN graph_updates.trace_id IS 'ID of the trace.';
 
+-- Records: chunk
 -- Measurement records and the chunk attempt that each belongs to. A dask-awkward task can read
 -- several chunks, and one of them several times. A record delivered twice has the same start;
 -- the later one counts.
@@ -3297,6 +3300,7 @@ COMMENT ON COLUMN yappi_functions.log IS 'Name of the imported file.';
 COMMENT ON COLUMN yappi_functions.source IS 'ID of the file, as in imports.';
 COMMENT ON COLUMN yappi_functions.trace_id IS 'ID of the trace.';
 
+-- Records: profile
 CREATE OR REPLACE TABLE _profile_samples AS FROM _counted_stacks;
 
 CREATE OR REPLACE VIEW jobs AS
@@ -3684,6 +3688,7 @@ COMMENT ON COLUMN computations.line IS 'Text of this line.';
 COMMENT ON COLUMN computations.code IS 'Submitting code (functions or notebook cells), without repetitions.';
 COMMENT ON COLUMN computations.trace_id IS 'ID of the trace.';
 
+-- Records: chunk
 -- Measurements of chunk attempts: one row per task attempt and chunk.
 CREATE OR REPLACE TABLE _chunk_measurements AS
 WITH readings AS (
@@ -3769,6 +3774,7 @@ FROM raw.transition AS ending
 LEFT JOIN _repeated_phases AS own ON ending.rowid = own.end_seq
 WHERE ending."start" = 'processing';
 
+-- Records: chunk
 -- Roles of tasks in a coffea run. Prefixes are ambiguous: chunks have the name of the processor
 -- or `automatic_retries`, as file metadata does, and merges of either are `reduce`. Therefore
 -- the graph is followed from the keys of chunks and files.
@@ -5021,6 +5027,7 @@ FROM (
 ) AS workers
 LEFT JOIN chunk_threads USING (trace_id, worker);
 
+-- Records: chunk
 -- Files whose number of entries coffea could not read, without a failed task: their events are
 -- missing. With skipbadfiles the task succeeds. Without a cluster there is no task, and the file
 -- was skipped if chunks of others were processed later.
@@ -5627,6 +5634,7 @@ ASOF LEFT JOIN departures AS departure
     AND followed.worker = departure.worker
     AND followed.t <= departure.removed_t;
 
+-- Records: chunk
 -- Chunk attempts, merged from three sources: task attempts on the scheduler (_task_runs), chunk
 -- records without run_id (the identity of a chunk) and chunk records with run_id (the
 -- measurement of an attempt, _chunk_measurements). Without a cluster only the last ones exist.
@@ -6364,6 +6372,7 @@ FROM (
     INNER JOIN raw.chunk AS record ON record.rowid = reading.record
 );
 
+-- Records: chunk
 -- Cost model of chunks by dataset: fixed time plus time per event, a least-squares line. Chunks
 -- that ran while their process warmed up are left out, and so are outliers of a first fit. The line
 -- is fitted only to sizes that differ by a factor of 2 or more: if a line through similar sizes
@@ -7326,6 +7335,7 @@ COMMENT ON COLUMN chunk_branches.run_id IS 'Dask''s run id of the attempt, as in
 COMMENT ON COLUMN chunk_branches.decompress_seconds IS 'The part of read_seconds that decompressed. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
 COMMENT ON COLUMN chunk_branches.trace_id IS 'ID of the trace.';
 
+-- Records: chunk
 -- Durations of chunks relative to those expected from their datasets and numbers of events.
 CREATE OR REPLACE TABLE _chunk_ratios AS
 SELECT
@@ -7864,6 +7874,7 @@ FROM (
 -- Sums for buckets of the default length, from which two views and several figures are computed.
 CREATE OR REPLACE TABLE _bucket_totals AS FROM _bucket_sums(NULL);
 
+-- Records: chunk
 -- Separate the effects of files and workers on chunk durations. The time of a chunk divided by
 -- the time expected from its dataset and size is modeled as a file factor times a worker
 -- factor. The factors are found by alternately dividing by medians (Tukey's median polish of

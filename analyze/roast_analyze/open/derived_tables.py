@@ -37,6 +37,7 @@ from roast_analyze.open.views import (
     derived_tables,
     needs,
     read_by_time_range,
+    tables_by_records,
     view_of_table,
 )
 
@@ -159,6 +160,7 @@ class DerivedTables:
                         # process replaced.
                         with suppress(duckdb.Error):
                             self._attach(cursor, path)
+                self._skip(cursor, names)
                 self._create(cursor, names & self._empty - computed_tables().keys(), listener)
             # Without the lock, so that other threads can fill and query other tables.
             for name in sorted(names & computed_tables().keys()):
@@ -174,6 +176,19 @@ class DerivedTables:
                             self._compute(name, listener, trace)
                         finally:
                             _filling.reset(token)
+
+    def _skip(self, cursor: duckdb.DuckDBPyConnection, names: set[str]) -> None:
+        """Leave tables empty that need records of a kind that the trace lacks.
+
+        Planning their statements takes longer than running them.
+        """
+        for kind, tables in tables_by_records().items():
+            if skipped := names & tables & self._empty:
+                [(is_recorded,)] = cursor.execute(
+                    f"SELECT EXISTS (FROM {NAME}.raw.{kind})"
+                ).fetchall()
+                if not is_recorded:
+                    self._empty -= skipped
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = self._connection.cursor()

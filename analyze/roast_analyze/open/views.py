@@ -58,6 +58,7 @@ DERIVED: Final = "derived"
 FILLED: Final = f"{VIEWS_NAME}.{DERIVED}"
 
 _NEEDS = "-- Needs: "
+_RECORDS = re.compile(r"^-- Records: (\w+)$", re.MULTILINE)
 _CREATE_TABLE = "CREATE TABLE"
 _COMMENT = "COMMENT ON "
 _COLUMN_COMMENT = re.compile(
@@ -167,6 +168,16 @@ def create_in(schema: str, sql: str) -> str:
 def derived_tables() -> dict[str, str]:
     """Return the statements that create the derived tables, in the order of their needs."""
     return {d.name: d.sql for d in _definitions() if _CREATE_TABLE in d.sql}
+
+
+@cache
+def tables_by_records() -> dict[str, set[str]]:
+    """Return the derived tables that have no rows without a kind of record, by the kind."""
+    found: dict[str, set[str]] = {}
+    for definition in _definitions():
+        for kind in _RECORDS.findall(definition.sql):
+            found.setdefault(kind, set()).add(definition.name)
+    return found
 
 
 def computed_tables() -> dict[str, str | None]:

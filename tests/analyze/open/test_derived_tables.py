@@ -3,9 +3,11 @@
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+import zstandard
 
 from marks import exhaustive
 from roast_analyze import Trace
@@ -13,6 +15,9 @@ from roast_analyze.computed import core_time, tables
 from roast_analyze.errors import CacheNotUsed
 from roast_analyze.open import derived_tables
 from roast_analyze.open.concurrent_queries import run_concurrently
+from roast_analyze.open.views import tables_by_records
+
+SAMPLE = Path(__file__).parents[3] / "sample_traces" / "coffea_failures.jsonl.zst"
 
 COUNT = "SELECT count(*) > 0 FROM core_time"
 
@@ -54,6 +59,23 @@ def test_views_of_the_user(path, calls, tmp_path):
     assert trace.rows("SELECT count(*) FROM tails") == [(0,)]
     assert trace.rows("SELECT sum(seconds) FROM idle") == [(90.0,)]
     assert calls.call_count == 1
+
+
+@pytest.mark.parametrize("kind", tables_by_records())
+def test_tables_that_are_empty_without_a_kind_of_record(monkeypatch, tmp_path, kind):
+    """They are, if their statements run."""
+    with monkeypatch.context() as patch:
+        patch.setattr(derived_tables, "tables_by_records", dict)
+        with zstandard.open(SAMPLE, "rt") as file:
+            lines = file.read().splitlines(keepends=True)
+        kept = [line for line in lines if f'"kind":"{kind}"' not in line]
+        (tmp_path / "trace.jsonl").write_text("".join(kept))
+        with Trace(tmp_path / "trace.jsonl") as trace:
+            rows = {
+                name: trace.rows(f"SELECT count(*) FROM {name}")
+                for name in sorted(tables_by_records()[kind])
+            }
+    assert set(map(str, rows.values())) == {"[(0,)]"}, rows
 
 
 def test_a_time_range_has_its_own_rows(path):

@@ -1,4 +1,5 @@
 -- Needs: _chunks
+-- Records: chunk
 -- Cost model of chunks by dataset: fixed time plus time per event, a least-squares line. Chunks
 -- that ran while their process warmed up are left out, and so are outliers of a first fit. The line
 -- is fitted only to sizes that differ by a factor of 2 or more: if a line through similar sizes

@@ -1,4 +1,5 @@
 -- Needs: _chunk_reads, _clip_negative, _sum_or_zero
+-- Records: chunk
 -- Measurements of chunk attempts: one row per task attempt and chunk.
 CREATE TABLE _chunk_measurements AS
 WITH readings AS (

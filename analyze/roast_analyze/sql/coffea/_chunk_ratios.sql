@@ -1,4 +1,5 @@
 -- Needs: _chunk_cost_models, _chunks
+-- Records: chunk
 -- Durations of chunks relative to those expected from their datasets and numbers of events.
 CREATE TABLE _chunk_ratios AS
 SELECT

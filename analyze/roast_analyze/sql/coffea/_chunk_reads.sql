@@ -1,4 +1,5 @@
 -- Needs: _coffea_keys
+-- Records: chunk
 -- Measurement records and the chunk attempt that each belongs to. A dask-awkward task can read
 -- several chunks, and one of them several times. A record delivered twice has the same start;
 -- the later one counts.

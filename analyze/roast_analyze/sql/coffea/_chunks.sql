@@ -1,4 +1,5 @@
 -- Needs: _chunk_measurements, _clip_negative, _coffea_keys, _task_runs, _workers
+-- Records: chunk
 -- Chunk attempts, merged from three sources: task attempts on the scheduler (_task_runs), chunk
 -- records without run_id (the identity of a chunk) and chunk records with run_id (the
 -- measurement of an attempt, _chunk_measurements). Without a cluster only the last ones exist.

@@ -1,4 +1,5 @@
 -- Needs: nothing
+-- Records: chunk
 -- Keys of chunk records. A key known to the scheduler without entries reads the number of
 -- entries of a file, and is not a chunk.
 CREATE TABLE _coffea_keys AS

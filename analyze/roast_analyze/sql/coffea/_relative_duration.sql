@@ -1,4 +1,5 @@
 -- Needs: _chunk_ratios
+-- Records: chunk
 -- Separate the effects of files and workers on chunk durations. The time of a chunk divided by
 -- the time expected from its dataset and size is modeled as a file factor times a worker
 -- factor. The factors are found by alternately dividing by medians (Tukey's median polish of

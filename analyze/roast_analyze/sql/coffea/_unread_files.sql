@@ -1,4 +1,5 @@
 -- Needs: _coffea_keys, _task_runs
+-- Records: chunk
 -- Files whose number of entries coffea could not read, without a failed task: their events are
 -- missing. With skipbadfiles the task succeeds. Without a cluster there is no task, and the file
 -- was skipped if chunks of others were processed later.

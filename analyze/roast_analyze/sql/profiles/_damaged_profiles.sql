@@ -1,4 +1,5 @@
 -- Needs: nothing
+-- Records: profile
 -- Profile records with a malformed tree. In a correct tree, a parent comes before its children,
 -- every node but the root has a function, and each node of a slice exists, occurs once and has its
 -- parent in the slice. Sizes are bounded so that sums do not overflow.

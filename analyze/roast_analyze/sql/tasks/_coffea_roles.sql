@@ -1,4 +1,5 @@
 -- Needs: _coffea_keys, _tasks
+-- Records: chunk
 -- Roles of tasks in a coffea run. Prefixes are ambiguous: chunks have the name of the processor
 -- or `automatic_retries`, as file metadata does, and merges of either are `reduce`. Therefore
 -- the graph is followed from the keys of chunks and files.

@@ -1,4 +1,5 @@
 -- Needs: _task_runs, _workers
+-- Records: worker_sample
 -- Times without a heartbeat in which a worker process with tasks did not compute either: the process,
 -- its host or the network was stopped. If only its event loop had been blocked, threads would have
 -- finished tasks in that time. If a task had held the GIL, it would have taken as long as

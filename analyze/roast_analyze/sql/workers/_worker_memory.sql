@@ -1,4 +1,5 @@
 -- Needs: _workers
+-- Records: worker_sample
 -- Largest amounts of memory in the samples of each process that has a limit.
 CREATE TABLE _worker_memory AS
 SELECT

@@ -190,6 +190,9 @@ def _parse(line: bytes | None) -> dict[str, Any] | None:
     if line is None or len(line) > MAX_LINE_BYTES:
         return None
     record = parse_record(line)
+    # No record has more levels than brackets.
+    if line.count(b"{") + line.count(b"[") <= _MAX_LEVELS:
+        return record
     level: list[Any] = [record]
     for _ in range(_MAX_LEVELS):
         level = [

@@ -102,7 +102,7 @@ def own_cache(monkeypatch, tmp_path, templates) -> Path:
     """Cache even small traces, in a folder of this test that contains only templates."""
     folder = tmp_path / "cache"
     shutil.copytree(templates, folder / templates.name)
-    monkeypatch.setattr(database, "SMALL_BYTES", 0)
+    monkeypatch.setattr(database, "UNCACHED_BYTES", 0)
     monkeypatch.setenv("ROAST_CACHE_DIR", str(folder))
     return folder
 

@@ -88,7 +88,7 @@ OPEN_AND_REMOVE = """
 import os, shutil, sys
 from roast_analyze import Trace
 from roast_analyze.open import database
-database.SMALL_BYTES = 0
+database.UNCACHED_BYTES = 0
 for _ in range(4):
     with Trace(sys.argv[1]) as trace:
         print(trace.sql("SELECT count(*), sum(compute_seconds) FROM task_runs").fetchall())
@@ -133,7 +133,7 @@ DERIVE = """
 import sys
 from roast_analyze import Trace
 from roast_analyze.open import database
-database.SMALL_BYTES = 0
+database.UNCACHED_BYTES = 0
 print(Trace(sys.argv[1]).sql(sys.argv[2]).fetchall())
 """
 
@@ -195,7 +195,7 @@ def test_a_small_trace_needs_no_disk_space_for_the_cache(
     monkeypatch, small_disk, write_trace, records
 ):
     disk = small_disk(400_000)
-    monkeypatch.setattr(database, "SMALL_BYTES", 10**6)
+    monkeypatch.setattr(database, "UNCACHED_BYTES", 10**6)
     path = write_trace(*records(0, 5))
     expected = truth(path)
     monkeypatch.setenv("ROAST_CACHE_DIR", str(disk))

@@ -39,10 +39,16 @@ if TYPE_CHECKING:
 #: Observer of opening a trace: called with the current stage and its finished share.
 Listener = Callable[[str, float], None]
 
-#: Smaller traces are not cached, because an entry takes at least 5 MB. Compressed files are
-#: assumed to contain this multiple of their size.
-SMALL_BYTES: Final = 2**19
-_COMPRESSION_RATIO: Final = 12
+#: Smaller traces are not cached.
+UNCACHED_BYTES: Final = 2**16
+
+#: For smaller traces, coordinating several threads takes longer than they save.
+_ONE_THREAD_BYTES: Final = 2**19
+
+#: DuckDB allocates whole blocks, of 256 KiB unless set. A cache entry of a smaller trace takes
+#: 2 MB with small blocks instead of 16 MB. A large one is loaded more slowly with them.
+_SMALL_BLOCKS_BYTES: Final = 2**23
+_SMALL_BLOCK_BYTES: Final = 2**14
 
 #: Loading is not faster with more memory than this.
 LOADING_BYTES: Final = 2**30
@@ -85,17 +91,13 @@ def open_database(
     small trace and one per core for others. Raises TraceError if there is no readable trace.
     """
     inputs = find_inputs(names)
-    content_bytes = sum(
-        segment.nbytes * (1 if segment.compression == "uncompressed" else _COMPRESSION_RATIO)
-        for segment in inputs.segments
-    )
     # A database in memory is faster. One that is not kept takes at most half of the memory.
-    largest_in_memory = SMALL_BYTES if keep else memory_bytes // 2
-    if threads is None and content_bytes < SMALL_BYTES:
-        threads = 1  # coordinating several takes longer than they save
+    largest_in_memory = UNCACHED_BYTES if keep else memory_bytes // 2
+    if threads is None and inputs.content_bytes < _ONE_THREAD_BYTES:
+        threads = 1
     connection = _connect(memory_bytes, threads)
     try:
-        if content_bytes < largest_in_memory:
+        if inputs.content_bytes < largest_in_memory:
             _attach(connection, _IN_MEMORY)
             _load(connection, inputs, {}, listener, cache=cache)
         elif not (
@@ -227,18 +229,33 @@ def _connect(memory_bytes: int, threads: int | None = None) -> duckdb.DuckDBPyCo
 
 
 def _attach(
-    connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool = False
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    *,
+    read_only: bool = False,
+    block_bytes: int | None = None,
 ) -> None:
-    attach_file(connection, path, NAME, read_only=read_only)
+    attach_file(connection, path, NAME, read_only=read_only, block_bytes=block_bytes)
     connection.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
 
 
 def attach_file(
-    connection: duckdb.DuckDBPyConnection, path: Path, name: str, *, read_only: bool = False
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    name: str,
+    *,
+    read_only: bool = False,
+    block_bytes: int | None = None,
 ) -> None:
-    """Attach a database under a name; several processes can do so only with `read_only`."""
-    options = " (READ_ONLY)" if read_only else ""
-    connection.execute(f"ATTACH {literal(str(path))} AS {name}{options}")
+    """Attach a database under a name.
+
+    Several processes can do so at the same time only with `read_only`. A new file has blocks of
+    `block_bytes`, by default those of DuckDB.
+    """
+    options = ["READ_ONLY"] * read_only
+    options += [f"BLOCK_SIZE {block_bytes}"] * (block_bytes is not None)
+    listed = f" ({', '.join(options)})" if options else ""
+    connection.execute(f"ATTACH {literal(str(path))} AS {name}{listed}")
 
 
 def _attach_cached(
@@ -304,8 +321,12 @@ def _build(
     """Build or grow a database in a file."""
     remove_abandoned_spills()
     with _connect(min(memory_bytes, LOADING_BYTES)) as connection:
-        _attach(connection, path)
-        return _load(connection, inputs, known, listener, cache=cache)
+        is_small = not known and inputs.content_bytes < _SMALL_BLOCKS_BYTES
+        _attach(connection, path, block_bytes=_SMALL_BLOCK_BYTES if is_small else None)
+        accounts = _load(connection, inputs, known, listener, cache=cache)
+        # Closing would write the file too, but without an error on a full disk.
+        connection.execute(f"CHECKPOINT {NAME}")
+        return accounts
 
 
 def _load(
@@ -352,7 +373,6 @@ def _load(
             [(segment, account) for segment, account, _ in accounts],
             inputs.left_out,
         )
-    connection.execute(f"CHECKPOINT {NAME}")
     return accounts
 
 

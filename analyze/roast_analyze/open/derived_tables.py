@@ -238,8 +238,12 @@ class DerivedTables:
             return
         if self._database is not None and names.isdisjoint(self._not_kept):
             try:
+                [(block_bytes,)] = cursor.execute(
+                    "SELECT block_size FROM pragma_database_size() WHERE database_name = ?",
+                    [NAME],
+                ).fetchall()
                 with unfinished(self._database.parent) as draft:
-                    attach_file(cursor, draft, _DRAFT)
+                    attach_file(cursor, draft, _DRAFT, block_bytes=block_bytes)
                     try:
                         create(f"{_DRAFT}.main")
                         cursor.execute(f"CHECKPOINT {_DRAFT}")

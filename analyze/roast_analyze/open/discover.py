@@ -44,6 +44,9 @@ _BEGINNINGS: Final = (*MAGIC.values(), *(opening + b'header",' for opening in OP
 #: A header must lie within this number of bytes.
 _HEADER_BYTES: Final = 2**20
 
+#: Compressed files are assumed to contain this multiple of their size.
+_COMPRESSION_RATIO: Final = 12
+
 _HEADER_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
     "t": (int, float),
     "trace_id": str,
@@ -107,6 +110,15 @@ class Inputs(NamedTuple):
     def nbytes(self) -> int:
         """Total size of the files to read."""
         return sum(segment.nbytes for segment in self.segments)
+
+    @property
+    def content_bytes(self) -> int:
+        """Estimated size of their decompressed content."""
+        return sum(
+            segment.nbytes
+            * (1 if segment.compression == "uncompressed" else _COMPRESSION_RATIO)
+            for segment in self.segments
+        )
 
 
 def find_inputs(names: Iterable[Path]) -> Inputs:

@@ -63,7 +63,7 @@ def answers(*paths, **options):
 def truth(*paths):
     """Return the answers of a new database in memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "SMALL_BYTES", 10**9)
+        patch.setattr(database, "UNCACHED_BYTES", 10**9)
         return answers(*paths)
 
 
@@ -103,8 +103,8 @@ def test_a_trace_is_parsed_once(write_trace, records, read_bytes, folder):
 def test_traces_that_are_not_cached(monkeypatch, write_trace, records, folder):
     path = write_trace(*records(0, 5))
     nbytes = path.stat().st_size
-    for small_bytes, cached in [(nbytes + 1, 0), (nbytes, 1)]:
-        monkeypatch.setattr(database, "SMALL_BYTES", small_bytes)
+    for uncached_bytes, cached in [(nbytes + 1, 0), (nbytes, 1)]:
+        monkeypatch.setattr(database, "UNCACHED_BYTES", uncached_bytes)
         answers(path)
         assert len(databases(folder)) == cached
     shutil.rmtree(folder)

@@ -32,11 +32,11 @@ def read_now(path):
 @pytest.mark.exhaustive
 @pytest.mark.cluster
 @pytest.mark.parametrize(
-    ("ending", "small_bytes"), [(".jsonl", database.SMALL_BYTES), (".jsonl.zst", 0)]
+    ("ending", "uncached_bytes"), [(".jsonl", database.UNCACHED_BYTES), (".jsonl.zst", 0)]
 )
 @pytest.mark.usefixtures("own_cache")
-def test_answers_during_a_recording(client, tmp_path, monkeypatch, ending, small_bytes):
-    monkeypatch.setattr(database, "SMALL_BYTES", small_bytes)
+def test_answers_during_a_recording(client, tmp_path, monkeypatch, ending, uncached_bytes):
+    monkeypatch.setattr(database, "UNCACHED_BYTES", uncached_bytes)
     path = tmp_path / f"trace{ending}"
     found, futures = [], []
     with roast_recorder.record(client, path, flush_interval_seconds=0.1):

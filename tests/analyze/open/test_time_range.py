@@ -254,7 +254,7 @@ def test_user_views_query_the_range(limited, crossing, sample, tmp_path):
 def test_the_cache_contains_the_whole_trace(
     write_trace, crossing, monkeypatch, temporary_cache
 ):
-    monkeypatch.setattr(database, "SMALL_BYTES", 0)
+    monkeypatch.setattr(database, "UNCACHED_BYTES", 0)
     path = write_trace(*crossing)
     query = "SELECT compute_seconds FROM task_runs"
     with Trace(path):

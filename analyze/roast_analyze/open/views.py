@@ -61,8 +61,8 @@ _NEEDS = "-- Needs: "
 _RECORDS = re.compile(r"^-- Records: (\w+)$", re.MULTILINE)
 _CREATE_TABLE = "CREATE TABLE"
 _COMMENT = "COMMENT ON "
-_COLUMN_COMMENT = re.compile(
-    r"""^COMMENT ON COLUMN (\w+)\."?(\w+)"? IS '((?:[^']|'')*)';$""", re.MULTILINE
+_COMMENTED = re.compile(
+    r"""^COMMENT ON (?:VIEW|COLUMN) (\w+)(?:\."?(\w+)"?)? IS '((?:[^']|'')*)';$""", re.MULTILINE
 )
 _MACRO = re.compile(r"^CREATE MACRO (\w+)", re.MULTILINE)
 
@@ -202,14 +202,22 @@ def comment_statements(view: str) -> str:
     return comment + rest
 
 
-@cache
-def column_comments() -> dict[str, dict[str, str]]:
-    """Return the comments of columns by view and column: faster than those of a database."""
+def comments_in(sql: str) -> dict[str, dict[str, str]]:
+    """Return the comments in the text of a file by view and column; ``""`` is the view."""
     comments: dict[str, dict[str, str]] = {}
-    for definition in _definitions():
-        for view, column, text in _COLUMN_COMMENT.findall(definition.sql):
-            comments.setdefault(view, {})[column] = text.replace("''", "'")
+    for view, column, text in _COMMENTED.findall(sql):
+        comments.setdefault(view, {})[column] = text.replace("''", "'")
     return comments
+
+
+@cache
+def view_comments() -> dict[str, dict[str, str]]:
+    """Return the comments of all files by view and column: faster than those of a database."""
+    return {
+        view: comments
+        for definition in _definitions()
+        for view, comments in comments_in(definition.sql).items()
+    }
 
 
 def needs() -> dict[str, set[str]]:

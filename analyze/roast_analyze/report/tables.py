@@ -13,7 +13,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from roast_analyze.open.views import column_comments
+from roast_analyze.open.views import view_comments
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import shortened, visible
 
@@ -171,7 +171,7 @@ class Source:
         sparklines : mapping, optional
             Column to the sparklines of its cells, row by row.
         """
-        rows, comments = listing.rows, column_comments().get(listing.view, {})
+        rows, comments = listing.rows, view_comments().get(listing.view, {})
         kept = [
             field
             for field in shown

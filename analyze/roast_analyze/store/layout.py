@@ -18,6 +18,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from roast_analyze.open.views import comments_in
 from roast_schemas.describe import kinds
 
 #: Views that are stored because they are often queried and take long to compute.
@@ -91,10 +92,6 @@ def store_views() -> tuple[StoreView, ...]:
         name = file.name.removesuffix(".sql")
         statements, comment, rest = file.read_text("utf-8").partition("COMMENT ON ")
         query = statements.partition(f"CREATE VIEW {name} AS\n")[2].rstrip().removesuffix(";")
-        comments = {}  # of the view and of its columns, by name
-        for statement in (comment + rest).splitlines():
-            target, _, text = statement.partition(" IS ")
-            described = target.rpartition(" ")[2].rpartition(".")[2]
-            comments[described] = text.removeprefix("'").removesuffix("';").replace("''", "'")
-        found.append(StoreView(name, query, comment + rest, comments.pop(name), comments))
+        comments = comments_in(comment + rest)[name]
+        found.append(StoreView(name, query, comment + rest, comments.pop(""), comments))
     return tuple(found)

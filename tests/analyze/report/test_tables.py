@@ -9,7 +9,7 @@ from roast_analyze.report.tables import Cell, Field, Source, Sparkline
 
 @pytest.fixture(autouse=True)
 def comments(monkeypatch):
-    monkeypatch.setattr(tables, "column_comments", lambda: {"v": {"a": "What a is."}})
+    monkeypatch.setattr(tables, "view_comments", lambda: {"v": {"a": "What a is."}})
 
 
 class Trace(Source):

@@ -243,7 +243,8 @@ class DerivedTables:
                     [NAME],
                 ).fetchall()
                 with unfinished(self._database.parent) as draft:
-                    attach_file(cursor, draft, _DRAFT, block_bytes=block_bytes)
+                    # A database in memory has no blocks.
+                    attach_file(cursor, draft, _DRAFT, block_bytes=block_bytes or None)
                     try:
                         create(f"{_DRAFT}.main")
                         cursor.execute(f"CHECKPOINT {_DRAFT}")

@@ -4,11 +4,10 @@ import contextlib
 
 import pytest
 
-from marks import exhaustive
 from roast_analyze import Trace
 from roast_analyze.errors import TraceError
 from roast_analyze.open import database
-from roast_analyze.open.time_range import Counts
+from roast_analyze.open.time_range import Counts, parse_range
 from sealing import sealed
 
 
@@ -38,29 +37,35 @@ def crossing(worker, task, run) -> list[dict]:
     return [worker("w1"), task("a-1"), *run("a-1", 10.0, 30.0, nbytes=7)]
 
 
-@pytest.mark.parametrize(
-    ("start", "stop", "expected"),
-    [
-        (0, 20, [("unfinished", 10.0, 20.0, 10.0, 20.0, 10.0, None)]),
-        (20, None, [("memory", 20.0, 30.0, 20.0, 30.0, 10.0, 7)]),
-        exhaustive(12, 15, [("unfinished", 12.0, 15.0, 12.0, 15.0, 3.0, None)]),
-        exhaustive(5, 31, [("memory", 10.0, 30.0, 10.0, 30.0, 20.0, 7)]),
+def test_an_attempt_is_cut_at_the_ends(rows_in, worker, task, run):
+    expected = {
+        (10, 30): [("unfinished", 20.0, 30.0, 20.0, 30.0, 10.0, None)],
+        (10, 25): [("memory", 20.0, 25.0, 20.0, 25.0, 5.0, 7)],
+        (25, 50): [("unfinished", 25.0, 30.0, 25.0, 30.0, 5.0, None)],
+        (21, 29): [("memory", 21.0, 29.0, 21.0, 29.0, 8.0, 7)],
         # An attempt that ends at the end of a range belongs to the next range.
-        (5, 30, [("unfinished", 10.0, 30.0, 10.0, 30.0, 20.0, None)]),
-        (30, 31, [("memory", 30.0, 30.0, 30.0, 30.0, 0.0, 7)]),
+        (22, 30): [("unfinished", 22.0, 30.0, 22.0, 30.0, 8.0, None)],
+        (10, 20): [("memory", 20.0, 20.0, 20.0, 20.0, 0.0, 7)],
         # It is left out of ranges that do not contain a part of it.
-        (0, 10, []),
-        exhaustive(30.5, None, []),
-        exhaustive(40, 50, []),
-    ],
-)
-def test_an_attempt_is_cut_at_the_ends(rows_in, crossing, start, stop, expected):
-    query = (
-        "SELECT outcome, processing_t, end_t, compute_start_t, compute_stop_t, "
+        (30, 40): [],
+        (10, 19.5): [],
+        (5, 15): [],
+        (35, 45): [],
+    }
+    records = [worker("w1", nthreads=20)]
+    for start, stop in expected:
+        key = f"a-{start}-{stop}"
+        records += [task(key), *run(key, float(start), float(stop), nbytes=7)]
+
+    rows = rows_in(*records, start=20, stop=30)(
+        "SELECT key, outcome, processing_t, end_t, compute_start_t, compute_stop_t, "
         "compute_seconds, nbytes FROM task_runs"
     )
-
-    assert rows_in(*crossing, start=start, stop=stop)(query) == expected
+    found = {ends: [] for ends in expected}
+    for key, *row in rows:
+        _, start, stop = key.split("-")
+        found[float(start), float(stop)].append(tuple(row))
+    assert found == expected
 
 
 def test_sums_are_cut_but_durations_of_attempts_are_not(rows_in, crossing):
@@ -76,10 +81,11 @@ def test_sums_are_cut_but_durations_of_attempts_are_not(rows_in, crossing):
     assert opened("SELECT processing_seconds FROM latencies") == [(20.0,)]
 
 
-def test_workers_are_those_present_in_the_range(rows_in, worker, gone):
+def test_workers_and_their_losses_are_those_in_the_range(rows_in, worker, gone):
     records = [
         worker("gone"), gone("gone", 10.0, "retire-workers-10.0"), worker("stays"),
         worker("goes", 30.0), gone("goes", 70.0, "handle-worker-cleanup-70.0"),
+        worker("lost", 40.0), gone("lost", 55.0, "handle-worker-cleanup-55.0"),
         worker("comes", 80.0),
     ]  # fmt: skip
     opened = rows_in(*records, start=20, stop=60)
@@ -87,12 +93,11 @@ def test_workers_are_those_present_in_the_range(rows_in, worker, gone):
     assert opened("SELECT worker, added_t, removed_t FROM workers") == [
         ("stays", 20.0, None),
         ("goes", 30.0, None),
+        ("lost", 40.0, 55.0),
     ]
-    assert opened("SELECT workers, core_seconds FROM run") == [(2, 70.0)]
-    assert opened("FROM failures") == []
-    # A later range contains the loss of the worker.
-    later = rows_in(*records, start=60)
-    assert later("SELECT worker, t FROM failures") == [("goes", 70.0)]
+    assert opened("SELECT workers, core_seconds FROM run") == [(3, 40.0 + 30.0 + 15.0)]
+    # A later range contains the loss of the other worker.
+    assert opened("SELECT worker, t FROM failures") == [("lost", 55.0)]
 
 
 def test_tasks_are_those_submitted_or_attempted_in_the_range(rows_in, task, run):
@@ -108,50 +113,71 @@ def test_tasks_are_those_submitted_or_attempted_in_the_range(rows_in, task, run)
 def test_seconds_of_a_chunk_are_split_and_other_measurements_count_at_its_end(
     rows_in, worker, task, run, chunk
 ):
-    identity = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 1000}
-    measured = {"start_t": 10.0, "stop_t": 30.0, "events": 1000, "bytes_read": 50}
-    seconds = {"open_seconds": 4.0, "process_seconds": 16.0}
-    records = [
-        worker("w1"), task("P-1"), chunk("P-1", **identity),
-        *run("P-1", 10.0, 30.0, run_id=1),
-        chunk("P-1", run_id=1, worker="w1", **identity, **measured, **seconds),
-    ]  # fmt: skip
-    query = (
-        "SELECT outcome, compute_seconds, open_seconds, process_seconds, events, bytes_read, "
-        "events_per_second FROM chunks"
-    )
+    records = [worker("w1")]
+    for number, (key, start) in enumerate([("before-1", 10.0), ("after-1", 30.0)], start=1):
+        identity = {"dataset": "Z", "filename": f"{key}.root"}
+        identity |= {"entry_start": 0, "entry_stop": 1000}
+        measured = {"start_t": start, "stop_t": start + 20, "events": 1000, "bytes_read": 50}
+        seconds = {"open_seconds": 4.0, "process_seconds": 16.0}
+        records += [
+            task(key), chunk(key, **identity), *run(key, start, start + 20, run_id=number),
+            chunk(key, run_id=number, worker="w1", **identity, **measured, **seconds),
+        ]  # fmt: skip
 
-    before = rows_in(*records, stop=15)
-    assert before(query) == [("unfinished", 5.0, 1.0, 4.0, None, None, None)]
-    assert before("SELECT chunks, events FROM run") == [(0, 0)]
-    after = rows_in(*records, start=15)
-    assert after(query) == [("memory", 15.0, 3.0, 12.0, 1000, 50, 50.0)]
-    # A cut chunk does not count for the cost of chunks.
-    assert after("SELECT count(*) FROM chunk_costs") == [(0,)]
+    opened = rows_in(*records, start=15, stop=35)
+
+    assert opened(
+        "SELECT key, outcome, compute_seconds, open_seconds, process_seconds, events, "
+        "bytes_read, events_per_second FROM chunks ORDER BY start_t"
+    ) == [
+        ("before-1", "memory", 15.0, 3.0, 12.0, 1000, 50, 50.0),
+        ("after-1", "unfinished", 5.0, 1.0, 4.0, None, None, None),
+    ]
+    assert opened("SELECT chunks, events FROM run") == [(1, 1000)]
+    # Cut chunks do not count for the cost of chunks.
+    assert opened("SELECT count(*) FROM chunk_costs") == [(0,)]
 
 
 def test_chunks_without_a_cluster_are_cut(limited, chunk):
-    identity = {"dataset": "Z", "filename": "z.root", "entry_start": 0, "entry_stop": 1000}
-    done = chunk(
-        "P-1", t=30.0, run_id=1, worker="here", **identity, start_t=10.0, stop_t=30.0, events=9
-    )
-    query = "SELECT outcome, start_t, stop_t, compute_seconds, events FROM chunks"
+    expected = {
+        (10.0, 30.0): [("memory", 20.0, 30.0, 10.0, 9)],
+        (30.0, 50.0): [("unfinished", 30.0, 40.0, 10.0, None)],
+        (15.0, 45.0): [("unfinished", 20.0, 40.0, 20.0, None)],
+        (1.0, 11.0): [],
+        (45.0, 50.0): [],
+    }
+    records = []
+    for number, (start, stop) in enumerate(expected):
+        identity = {"filename": "z.root", "entry_start": number, "entry_stop": number + 1}
+        about = {"dataset": "Z", "run_id": number, "worker": f"pid:{number}", "events": 9}
+        records.append(
+            chunk(f"P-{number}", t=stop, start_t=start, stop_t=stop, **identity, **about)
+        )
 
-    assert limited(done, stop=15).sql(query).fetchall() == [
-        ("unfinished", 10.0, 15.0, 5.0, None)
-    ]
-    assert limited(done, start=15).sql(query).fetchall() == [("memory", 15.0, 30.0, 15.0, 9)]
-    assert limited(done, start=40).sql(query).fetchall() == []
-    [left_out] = limited(done, start=15, stop=16).time_ranges
-    assert (left_out.selected.attempts, left_out.cut_attempts) == (1, 1)
+    part = limited(*records, start=20, stop=40)
+
+    columns = "outcome, start_t, stop_t, compute_seconds, events"
+    assert [
+        part.rows(f"SELECT {columns} FROM chunks WHERE key = 'P-{number}'")
+        for number in range(len(expected))
+    ] == [*expected.values()]
+    [left_out] = part.time_ranges
+    assert (left_out.selected.attempts, left_out.cut_attempts) == (3, 3)
 
 
 def test_sections_are_cut(rows_in, passage):
-    through = passage(30.0, "P-1", "jets", run_id=1, start_t=10.0, stop_t=30.0, bytes_read=5)
-    query = "SELECT seconds, bytes_read FROM sections"
+    measured = {"run_id": 1, "bytes_read": 5}
+    opened = rows_in(
+        passage(30.0, "P-1", "ends", start_t=10.0, stop_t=30.0, **measured),
+        passage(50.0, "P-1", "begins", start_t=30.0, stop_t=50.0, **measured),
+        start=15,
+        stop=35,
+    )
 
-    assert rows_in(through, stop=15)(query) == [(5.0, None)]
-    assert rows_in(through, start=15)(query) == [(15.0, 5)]
+    assert opened("SELECT name, seconds, bytes_read FROM sections ORDER BY start_t") == [
+        ("ends", 15.0, 5),
+        ("begins", 5.0, None),
+    ]
 
 
 def test_tasks_without_a_start_or_an_end(rows_in, worker, task, move):
@@ -161,6 +187,9 @@ def test_tasks_without_a_start_or_an_end(rows_in, worker, task, move):
         move(50.0, "was-1", "processing>memory", "task-finished-1.0", worker="w1"),
         task("stays-1"),
         move(10.0, "stays-1", "waiting>processing", worker="w1"),
+        # It ends before the range.
+        task("ended-1", state="processing", worker="w1"),
+        move(15.0, "ended-1", "processing>memory", "task-finished-1.0", worker="w1"),
     ]
     query = "SELECT key, outcome, processing_t, end_t FROM task_runs ORDER BY key"
 
@@ -168,7 +197,6 @@ def test_tasks_without_a_start_or_an_end(rows_in, worker, task, move):
         ("stays-1", "unfinished", 20.0, None),
         ("was-1", "unfinished", None, 30.0),
     ]
-    assert rows_in(*records, start=60)(query) == [("stays-1", "unfinished", 60.0, None)]
 
 
 def test_phases_of_an_attempt_that_ends_after_the_range(rows_in, worker, task, move):
@@ -195,9 +223,9 @@ def test_phases_of_an_attempt_that_ends_after_the_range(rows_in, worker, task, m
     ("start", "stop", "ends", "options"),
     [
         ("20s", "-1:00", (20, 40), "--from 20 --to 40"),
+        (None, 20, (0, 20), "--to 20"),
         # Ends beyond the run are those of the run.
-        (-500, None, (0, 100), ""),
-        (None, 500, (0, 100), ""),
+        (-500, 500, (0, 100), ""),
         ("1970-01-01", "2030-01-01", (0, 100), ""),
     ],
 )
@@ -281,9 +309,14 @@ def test_the_cache_contains_the_whole_trace(
         ("noon", None, "invalid time 'noon': use seconds (90), 5m, …"),
     ],
 )
-def test_invalid_ranges(rows_in, crossing, start, stop, message):
+def test_invalid_ranges(start, stop, message):
     with pytest.raises(TraceError) as error:
-        rows_in(*crossing, start=start, stop=stop)
+        parse_range(start, stop, start_t=0.0, stop_t=100.0, utc_offset_seconds=0.0)
 
     [line] = str(error.value).splitlines()
     assert line.startswith(message.removesuffix("…"))
+
+
+def test_a_trace_is_not_opened_with_an_invalid_range(limited, crossing):
+    with pytest.raises(TraceError, match=r"^'100' is after the end of the run; the run lasted"):
+        limited(*crossing, start=100)

@@ -3,21 +3,36 @@
 import pytest
 
 from analyze.report.reading import plain
+from roast_analyze import Trace
 from roast_analyze.computed import findings as computed_findings
 from roast_analyze.computed.rules import COLUMNS, Rule
 from roast_analyze.report.quantities import byte_size
 
 
 @pytest.fixture
-def findings(open_trace):
+def findings_of_each(write_trace):
+    """Return columns of the findings of several traces, which are opened together."""
+
+    def findings_of_each(*traces, columns, stop_t=100.0):
+        paths = [
+            write_trace(*records, name=f"{n}.jsonl", trace_id=f"T{n}", stop_t=stop_t)
+            for n, records in enumerate(traces)
+        ]
+        query = f"SELECT trace_id, {columns} FROM findings ORDER BY rank"
+        with Trace(*paths) as trace:
+            rows = trace.rows(query)
+        return [[row[1:] for row in rows if row[0] == f"T{n}"] for n in range(len(traces))]
+
+    return findings_of_each
+
+
+@pytest.fixture
+def findings(findings_of_each):
     """Return columns of the findings of a trace of some records."""
 
-    def findings(*records, columns, stop_t=100.0):
-        return (
-            open_trace(*records, stop_t=stop_t)
-            .sql(f"SELECT {columns} FROM findings ORDER BY rank")
-            .fetchall()
-        )
+    def findings(*records, **options):
+        [found] = findings_of_each(records, **options)
+        return found
 
     return findings
 
@@ -35,49 +50,66 @@ def test_no_cost_exceeds_the_run(monkeypatch, findings, worker):
     ]
 
 
-def test_ranges_lie_within_the_run(findings, worker, task, run):
-    """Of two threads, one is idle for 95 s."""
-    records = [worker("w1"), worker("w2"), task("nap-1"), *run("nap-1", 0.0, 5.0, "w2")]
-    records += [task("fit-1"), *run("fit-1", 0.0, 100.0)]
-    found = findings(*records, columns="wall_seconds_min, wall_seconds_max")
-    assert found
-    assert all(0 <= least <= most <= 100.0 for least, most in found)
-
-
-def test_the_remaining_work_bounds_a_saving(findings, process, worker):
-    """A thread is busy for 99 of 100 s; the bound contains 1.5 times the cost of opening."""
+def test_bounds_of_savings(findings_of_each, process, worker, task, run):
+    # Of two threads, one is idle for 95 s.
+    half = [worker("w1"), worker("w2"), task("nap-1"), *run("nap-1", 0.0, 5.0, "w2")]
+    half += [task("fit-1"), *run("fit-1", 0.0, 100.0)]
+    # A thread is busy for 99 of 100 s; the bound contains 1.5 times the cost of opening.
     chunks = [
         {"seconds": 9.9, "open_seconds": 4.0, "read_seconds": 0.5, "file": f"{number}.root"}
         for number in range(10)
     ]
-
-    [(core_seconds, most)] = findings(
-        worker("w1"), *process(*chunks), columns="core_seconds, wall_seconds_max"
-    )
-    assert most == pytest.approx(100.0 - (99.0 - 1.5 * core_seconds))
-
-
-def test_idle_time_does_not_reduce_the_remaining_work(findings, worker, task, run):
-    """A client waits for 80 s between two tasks of 10 s."""
-    records = [worker("w1")]
+    # A client waits for 80 s between two tasks of 10 s.
+    gap = [worker("w1")]
     for key, t in ("a", 0.0), ("b", 90.0):
-        records += [task(key, t=t), *run(key, t, t + 10.0)]
-    assert findings(*records, columns="id, wall_seconds_max") == [
-        ("client-gaps", pytest.approx(80.0))
-    ]
+        gap += [task(key, t=t), *run(key, t, t + 10.0)]
+
+    of_half, of_busy, of_gap = findings_of_each(
+        *(half, [worker("w1"), *process(*chunks)], gap),
+        columns="id, core_seconds, wall_seconds_min, wall_seconds_max",
+    )
+
+    # Ranges lie within the run.
+    assert of_half
+    assert all(0 <= least <= most <= 100.0 for _, _, least, most in of_half)
+    # The remaining work bounds a saving; idle time does not reduce it.
+    [(_, core_seconds, _, most)] = of_busy
+    assert most == pytest.approx(100.0 - (99.0 - 1.5 * core_seconds))
+    [(name, _, _, most)] = of_gap
+    assert (name, most) == ("client-gaps", pytest.approx(80.0))
 
 
-def test_skipped_files_rank_first(findings, process, worker, chunk, run):
-    """A file is skipped; one of two threads is idle for the last 10 s."""
+def test_incomplete_results_and_killed_workers_rank_first(
+    findings_of_each, process, worker, chunk, task, run, gone
+):
+    # A file is skipped; one of two threads is idle for the last 10 s.
     chunks = [{"seconds": 10.0, "worker": f"w{number % 2 + 1}"} for number in range(7)]
     bad = {"dataset": "TT", "filename": "bad.root", "exception": "OSError: not a ROOT file"}
-    records = [
+    skipped = [
         *[worker("w1"), worker("w2"), *process(*chunks)],
         chunk("metadata-1", run_id=100, worker="w1", until="metadata", **bad),
         *run("metadata-1", 0.1, 0.2, run_id=100),
     ]
-    found = findings(*records, columns="id, severity", stop_t=41.0)
-    assert found[0] == ("skipped-files", "major")
+    # Idle time that is caused by killed workers.
+    killed = [worker("C"), task("last"), *run("last", 40.0, 50.0, "C")]
+    for name in "AB":
+        killed += [worker(name, name=name), task(f"a-{name}")]
+        killed += run(f"a-{name}", 0.0, 40.0, name, "lost")
+        killed.append(gone(name, 40.0, "handle-worker-cleanup-1.0"))
+    # A worker that closes after its last task.
+    closed = [worker("A"), task("a"), *run("a", 0.0, 40.0, "A")]
+    closed += [
+        closing("nanny-close")(41.0, "A"),
+        gone("A", 41.0, "handle-worker-cleanup-1.0"),
+    ]
+
+    of_skipped, of_killed, of_closed = findings_of_each(
+        skipped, killed, closed, columns="id, severity"
+    )
+    assert of_skipped[0] == ("skipped-files", "major")
+    assert len(of_skipped) > 1
+    assert of_killed[0][0] == "killed-workers"
+    assert of_closed == []
 
 
 def test_idle_time_that_no_rule_explains(findings, worker, task, run):
@@ -133,51 +165,34 @@ def closing(reason: str):
     return event
 
 
-@pytest.mark.parametrize(
-    ("events", "sentence"),
-    [
-        ({"A": death, "B": death}, "2 workers were killed because of memory: "),
-        (
-            {"A": death},
-            "One worker was killed because of memory, and one worker was lost for an unknown ",
-        ),
-        ({}, "2 workers were lost for an unknown reason: "),
-        (
-            {"A": closing("client-restart-17.5"), "B": closing("signal-15")},
-            "One worker was restarted on request, and one worker was stopped by signal 15: ",
-        ),
-        ({"A": closing("nanny-close"), "B": closing("nanny-close")},
-         "2 workers were closed (nanny-close): "),
-    ],
-)  # fmt: skip
-def test_a_reason_that_is_recorded_is_named(apply, worker, task, run, gone, events, sentence):
-    records = [worker("C"), task("last"), *run("last", 40.0, 50.0, "C")]
-    for name in "AB":
-        records += [worker(name, name=name), task(f"a-{name}")]
-        records += run(f"a-{name}", 0.0, 40.0, name, "lost")
-        records += [events[name](40.0, name)] if name in events else []
-        records.append(gone(name, 40.0, "handle-worker-cleanup-1.0"))
+def test_a_reason_that_is_recorded_is_named(apply_each, worker, task, run, gone):
+    """Two workers are lost at 40 s; what their nannies report, by the name of the worker."""
 
-    [(text,)] = apply("killed-workers", *records, columns="sentence")
-    assert text.startswith(sentence)
+    def trace(events):
+        records = [worker("C"), task("last"), *run("last", 40.0, 50.0, "C")]
+        for name in "AB":
+            records += [worker(name, name=name), task(f"a-{name}")]
+            records += run(f"a-{name}", 0.0, 40.0, name, "lost")
+            records += [events[name](40.0, name)] if name in events else []
+            records.append(gone(name, 40.0, "handle-worker-cleanup-1.0"))
+        return records
 
-
-def test_killed_workers_rank_before_the_idle_time_that_they_cause(
-    findings, worker, task, run, gone
-):
-    records = [worker("C"), task("last"), *run("last", 40.0, 50.0, "C")]
-    for name in "AB":
-        records += [worker(name, name=name), task(f"a-{name}")]
-        records += run(f"a-{name}", 0.0, 40.0, name, "lost")
-        records.append(gone(name, 40.0, "handle-worker-cleanup-1.0"))
-
-    assert findings(*records, columns="id")[0] == ("killed-workers",)
-
-
-def test_workers_that_close_after_the_last_task(findings, worker, task, run, gone):
-    records = [worker("A"), task("a"), *run("a", 0.0, 40.0, "A")]
-    records += [closing("nanny-close")(41.0, "A"), gone("A", 41.0, "handle-worker-cleanup-1.0")]
-    assert findings(*records, columns="id") == []
+    restart, signal, close = map(closing, ("client-restart-17.5", "signal-15", "nanny-close"))
+    cases = {
+        "2 workers were killed because of memory: ": {"A": death, "B": death},
+        "One worker was killed because of memory, and one worker was lost for an unknown ": {
+            "A": death
+        },
+        "2 workers were lost for an unknown reason: ": {},
+        "One worker was restarted on request, and one worker was stopped by signal 15: ": {
+            "A": restart,
+            "B": signal,
+        },
+        "2 workers were closed (nanny-close): ": {"A": close, "B": close},
+    }
+    found = apply_each("killed-workers", *map(trace, cases.values()), columns="sentence")
+    for begin, [(sentence,)] in zip(cases, found, strict=True):
+        assert sentence.startswith(begin)
 
 
 def test_the_task_on_which_dask_gave_up_is_named(apply, worker, task, run, gone):

@@ -4,6 +4,8 @@ import random
 
 import pytest
 
+from roast_analyze import Trace
+
 WORKERS = ["w0", "w1", "w2", "w3"]
 EVENTS = 1000
 
@@ -19,55 +21,67 @@ def times(files, workers, chunks, noise, slow, seed=0):
 
 
 @pytest.fixture
-def relative_duration(open_trace, worker, chunk, run):
+def relative_durations(write_trace, worker, chunk, run):
+    """Return relative_duration and is_slow of files and workers, for each trace of chunks."""
+
+    def relative_durations(*traces, start_of=float):
+        paths = []
+        for trace_number, chunks in enumerate(map(list, traces)):
+            records = [worker(name) for name in sorted({name for _, name, _ in chunks})]
+            for number, (file, name, seconds) in enumerate(chunks):
+                entries = {"entry_start": number * EVENTS, "entry_stop": (number + 1) * EVENTS}
+                dataset = file.partition("_")[0]
+                records.append(chunk(f"c{number}", dataset=dataset, filename=file, **entries))
+                start = start_of(number)
+                records += run(f"c{number}", start, start + seconds, worker=name)
+            about = {"name": f"{trace_number}.jsonl", "trace_id": f"{trace_number}"}
+            paths.append(write_trace(*records, stop_t=1e4, **about))
+        with Trace(*paths) as trace:
+            rows = trace.rows(
+                "SELECT trace_id, filename, relative_duration, is_slow FROM files UNION ALL "
+                "SELECT trace_id, worker, relative_duration, is_slow FROM workers"
+            )
+        found = [({}, set()) for _ in paths]
+        for trace_id, name, value, is_slow in rows:
+            values, slow = found[int(trace_id)]
+            values[name] = value
+            slow.update([name] if is_slow else [])
+        return found
+
+    return relative_durations
+
+
+@pytest.fixture
+def relative_duration(relative_durations):
     """Return relative_duration and is_slow of files and workers for a trace of chunks."""
-
-    def relative_duration(chunks, start_of=None):
-        chunks = list(chunks)
-        records = [worker(name) for name in sorted({name for _, name, _ in chunks})]
-        for number, (file, name, seconds) in enumerate(chunks):
-            entries = {"entry_start": number * EVENTS, "entry_stop": (number + 1) * EVENTS}
-            dataset = file.partition("_")[0]
-            records.append(chunk(f"c{number}", dataset=dataset, filename=file, **entries))
-            start = float(number) if start_of is None else start_of(number)
-            records += run(f"c{number}", start, start + seconds, worker=name)
-        trace = open_trace(*records, stop_t=1e4)
-        found = trace.rows(
-            "SELECT filename, relative_duration, is_slow FROM files "
-            "UNION ALL SELECT worker, relative_duration, is_slow FROM workers"
-        )
-        return {name: value for name, value, _ in found}, {
-            name for name, _, bad in found if bad
-        }
-
-    return relative_duration
+    return lambda chunks: relative_durations(chunks)[0]
 
 
 FILES = [f"{dataset}_{i}.root" for dataset in ("DY", "TT") for i in range(6)]
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
-def test_slow_file_and_slow_worker_are_separated(relative_duration, noise):
-    slow = {"TT_3.root": 3.0, "w2": 2.0}
+def test_slow_file_and_slow_worker_are_separated(relative_durations):
+    slow, noises = {"TT_3.root": 3.0, "w2": 2.0}, (0.0, 0.1, 0.3)
 
-    found, called_slow = relative_duration(times(FILES, WORKERS, 20, noise, slow))
+    runs = relative_durations(*(times(FILES, WORKERS, 20, noise, slow) for noise in noises))
 
-    assert called_slow == set(slow)
-    assert found["TT_3.root"] == pytest.approx(3.0, rel=0.01 + noise)
-    assert found["w2"] == pytest.approx(2.0, rel=0.01 + noise / 2)
-    others = [value for name, value in found.items() if name not in slow]
-    assert len(others) == 14
-    assert others == pytest.approx([1.0] * 14, abs=0.01 + noise)
+    for noise, (found, called_slow) in zip(noises, runs, strict=True):
+        assert called_slow == set(slow)
+        assert found["TT_3.root"] == pytest.approx(3.0, rel=0.01 + noise)
+        assert found["w2"] == pytest.approx(2.0, rel=0.01 + noise / 2)
+        others = [value for name, value in found.items() if name not in slow]
+        assert len(others) == 14
+        assert others == pytest.approx([1.0] * 14, abs=0.01 + noise)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_half_of_the_workers_can_be_slow(relative_duration, noise):
-    slow = {"w2": 3.0, "w3": 2.0}
+def test_half_of_the_workers_can_be_slow(relative_durations):
+    slow, noises = {"w2": 3.0, "w3": 2.0}, (0.0, 0.1)
 
-    found, called_slow = relative_duration(times(FILES, WORKERS, 20, noise, slow))
+    runs = relative_durations(*(times(FILES, WORKERS, 20, noise, slow) for noise in noises))
 
-    assert called_slow == set(slow)
-    assert (found["w2"], found["w3"]) == pytest.approx((3.0, 2.0), rel=0.01 + noise / 2)
+    for noise, (found, called_slow) in zip(noises, runs, strict=True):
+        assert called_slow == set(slow)
+        assert (found["w2"], found["w3"]) == pytest.approx((3.0, 2.0), rel=0.01 + noise / 2)
 
 
 def nothing_slow(seed):
@@ -80,10 +94,10 @@ def nothing_slow(seed):
     yield times(content, WORKERS, 20, 0.05, content, seed)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_differences_that_are_not_slow(relative_duration, seed):
-    for chunks in nothing_slow(seed):
-        assert relative_duration(chunks)[1] == set()
+def test_differences_that_are_not_slow(relative_durations):
+    runs = relative_durations(*(chunks for seed in range(3) for chunks in nothing_slow(seed)))
+
+    assert [called_slow for _, called_slow in runs] == [set()] * 9
 
 
 def test_null_if_files_and_workers_cannot_be_separated(relative_duration):
@@ -116,32 +130,29 @@ def test_slow_needs_five_chunks(relative_duration):
     assert called_slow == set()
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_busy_period_does_not_make_files_slow(relative_duration, seed):
+def test_busy_period_does_not_make_files_slow(relative_durations):
     """Two files are read at a time; while the third pair is read, the machine is busy."""
-    draw = random.Random(seed)
-    chunks = [
-        (f"DY_{2 * pair + number % 2}.root", f"w{number % 4 // 2}", 1.0)
-        for pair in range(6)
-        for number in range(20)
-    ]
-    chunks = [
-        (file, name, seconds * (1.9 if 40 <= at < 60 else 1.0) * draw.lognormvariate(0.0, 0.1))
-        for at, (file, name, seconds) in enumerate(chunks)
-    ]
 
-    _, called_slow = relative_duration(chunks, start_of=lambda number: number / 4)
+    def chunks(seed):
+        draw = random.Random(seed)
+        for at in range(120):
+            pair, number = divmod(at, 20)
+            seconds = (1.9 if pair == 2 else 1.0) * draw.lognormvariate(0.0, 0.1)
+            yield f"DY_{2 * pair + number % 2}.root", f"w{number % 4 // 2}", seconds
 
-    assert called_slow == set()
+    runs = relative_durations(*map(chunks, range(3)), start_of=lambda number: number / 4)
+
+    assert [called_slow for _, called_slow in runs] == [set()] * 3
 
 
-def test_one_file_of_two_needs_a_clear_difference(relative_duration):
+def test_one_file_of_two_needs_a_clear_difference(relative_durations):
     of_two = ["DY_0.root", "DY_1.root"]
 
-    def slow_files(factor):
-        return relative_duration(times(of_two, WORKERS, 20, 0.05, {"DY_1.root": factor}))[1]
+    runs = relative_durations(
+        *(times(of_two, WORKERS, 20, 0.05, {"DY_1.root": factor}) for factor in (1.9, 3.5))
+    )
 
-    assert (slow_files(1.9), slow_files(3.5)) == (set(), {"DY_1.root"})
+    assert [called_slow for _, called_slow in runs] == [set(), {"DY_1.root"}]
 
 
 def test_standard_error_of_the_relative_duration(open_trace, worker, chunk, run):

@@ -1,5 +1,6 @@
 """Adding, replacing and removing traces; the store stays consistent."""
 
+import shutil
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -42,38 +43,36 @@ def queried(store: Store) -> list[str]:
     return [trace_id for (trace_id,) in found]
 
 
-def test_each_table_has_the_rows_of_all_traces(store, write_run):
-    paths = [write_run("A", tasks=2), write_run("B", tasks=3)]
+def test_each_table_has_the_rows_of_all_traces(filled, original):
+    paths = [original / "A.jsonl", original / "B.jsonl"]
 
-    first, second = store.add(paths), store.add(paths)
+    again = filled.add(paths)
 
-    assert (first.added, first.unchanged) == (2, 0)
-    assert (second.added, second.unchanged) == (0, 2)
+    assert (again.added, again.unchanged) == (0, 2)
     with Trace(*paths) as both:
         for table in (*RAW, *VIEWS):
             [(expected,)] = both.sql(f"SELECT count(*) FROM {relation(table)}").fetchall()
-            is_there = DeltaTable.is_deltatable(f"{store.path}/{table}")
-            stored = len(valid_rows(store, table)) if is_there else 0
+            is_there = DeltaTable.is_deltatable(f"{filled.path}/{table}")
+            stored = len(valid_rows(filled, table)) if is_there else 0
             assert (table, stored) == (table, expected)
-    assert store.check() == []
+    assert filled.check() == []
 
 
-def test_other_readers_can_read_the_tables(store, write_run):
-    store.add([write_run("A"), write_run("B")])
-    table = DeltaTable(f"{store.path}/task_runs")
+def test_other_readers_can_read_the_tables(filled):
+    table = DeltaTable(f"{filled.path}/task_runs")
     files = table.file_uris()
 
-    assert len(rows(store, "task_runs")) == 4
-    assert ds.dataset(files, format="parquet").count_rows() == 4
+    assert len(rows(filled, "task_runs")) == 5
+    assert ds.dataset(files, format="parquet").count_rows() == 5
     count = duckdb.sql("SELECT count(*) FROM read_parquet($files)", params={"files": files})
-    assert count.fetchall() == [(4,)]
+    assert count.fetchall() == [(5,)]
     # Comments and types are kept.
     fields = {field.name: field for field in table.schema().fields}
     assert fields["compute_seconds"].type.type == "double"
     assert fields["worker"].metadata["comment"].startswith("Address of the worker")
     # Missing rows are detected.
-    DeltaTable(f"{store.path}/task").delete("key = 'x-0' AND trace_id = 'A'")
-    [problem] = store.check()
+    DeltaTable(f"{filled.path}/task").delete("key = 'x-0' AND trace_id = 'A'")
+    [problem] = filled.check()
     assert (problem.table, problem.trace_id) == ("task", "A")
     assert problem.detail == "1 rows instead of 2"
 
@@ -116,8 +115,15 @@ def test_a_longer_version_replaces_a_trace_and_a_shorter_one_does_not(store, wri
 
 def test_unreadable_traces_are_listed_and_all_others_added(store, write_run, tmp_path):
     (tmp_path / "text.jsonl").write_text("no record\n")
-    copies = [write_run("A", name=f"{name}.jsonl") for name in ("one", "two")]
+    store.add([tmp_path / "text.jsonl"])
 
+    # A store without any trace is empty.
+    assert store.runs().height == 0
+    assert store.expired(before_t=FEBRUARY) == []
+    assert store.check() == []
+    assert store.sql("SELECT program, start_t FROM program_history").fetchall() == []
+
+    copies = [write_run("A", name=f"{name}.jsonl") for name in ("one", "two")]
     added = store.add([tmp_path / "text.jsonl", tmp_path / "none.jsonl", *copies])
 
     failed = sorted(failure.path for failure in added.failures)
@@ -125,16 +131,6 @@ def test_unreadable_traces_are_listed_and_all_others_added(store, write_run, tmp
     # Two copies of a trace are one run.
     assert (added.added, store.runs()["trace_id"].to_list()) == (1, ["A"])
     assert store.check() == []
-
-
-def test_a_store_without_any_trace_is_empty(store, tmp_path):
-    (tmp_path / "text.jsonl").write_text("no record\n")
-    store.add([tmp_path / "text.jsonl"])
-
-    assert store.runs().height == 0
-    assert store.expired(before_t=FEBRUARY) == []
-    assert store.check() == []
-    assert store.sql("SELECT program, start_t FROM program_history").fetchall() == []
 
 
 @pytest.mark.exhaustive
@@ -159,22 +155,21 @@ def test_runs_whose_start_is_not_a_date(store, write_run, tmp_path, analyze):
     assert "1769817600000.0 s since 1970" in (tmp_path / "s.html").read_text()
 
 
-def test_rows_of_an_interrupted_addition_are_invisible_until_it_is_repeated(store, write_run):
-    store.add([write_run("A")])
-    place = Location.of(store.path)
+def test_rows_of_an_interrupted_addition_are_invisible_until_it_is_repeated(filled, write_run):
+    place = Location.of(filled.path)
     # Killed after the rows were committed, and before the run was.
-    unfinished = convert([Source((write_run("B"),), place.reserve(1))], place)
+    unfinished = convert([Source((write_run("C"),), place.reserve(1))], place)
     place.append(unfinished.files)
 
-    assert queried(store) == ["A"]
-    assert {problem.is_harmless for problem in store.check()} == {True}
+    assert queried(filled) == ["A", "B"]
+    assert {problem.is_harmless for problem in filled.check()} == {True}
 
-    store.add([write_run("B")])
-    store.compact(grace_hours=0)
+    filled.add([write_run("C")])
+    filled.compact(grace_hours=0)
 
-    assert queried(store) == ["A", "B"]
-    assert store.check() == []
-    assert len(rows(store, "task")) == 4
+    assert queried(filled) == ["A", "B", "C"]
+    assert filled.check() == []
+    assert len(rows(filled, "task")) == 7
 
 
 @pytest.mark.exhaustive
@@ -242,16 +237,14 @@ def test_files_are_partitioned_by_month_and_merged_in_the_order_of_additions(sto
     assert store.check() == []
 
 
-def test_removed_traces_are_gone_at_once_and_their_files_when_compacted(store, write_run):
-    store.add([write_run("A"), write_run("B")])
+def test_removed_traces_are_gone_at_once_and_their_files_when_compacted(filled):
+    filled.remove(["A"])
 
-    store.remove(["A"])
-
-    assert queried(store) == ["B"]
-    store.compact(grace_hours=0)
-    assert rows(store, "task")["trace_id"].unique().to_list() == ["B"]
+    assert queried(filled) == ["B"]
+    filled.compact(grace_hours=0)
+    assert rows(filled, "task")["trace_id"].unique().to_list() == ["B"]
     with pytest.raises(UnknownTrace, match="has no trace 'A'"):
-        store.remove(["A"])
+        filled.remove(["A"])
 
 
 @pytest.mark.exhaustive
@@ -273,10 +266,9 @@ def test_a_table_that_cannot_be_read_is_reported(store, write_run):
         assert "\n" not in str(caught.value)
 
 
-def test_a_store_that_cannot_be_written(write_run, small_disk):
+def test_a_store_that_cannot_be_written(original, small_disk):
     disk = small_disk(2**20)
-    store = Store(disk / "store")
-    store.add([write_run("A")])
+    store = Store(shutil.copytree(original / "store", disk / "store"))
     with suppress(OSError):
         (disk / "large").write_bytes(bytes(2**20))
 

@@ -1,5 +1,6 @@
 """Traces to import into, in each format."""
 
+import contextlib
 import gzip
 import shutil
 
@@ -59,6 +60,13 @@ def rows_of():
             return trace.rows(query)
 
     return rows_of
+
+
+@pytest.fixture
+def asked():
+    """Open a trace; return a function that returns the rows of a query."""
+    with contextlib.ExitStack() as opened:
+        yield lambda path: opened.enter_context(Trace(path)).rows
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def add(analyze, log):
 
 
 @pytest.mark.parametrize("name", [*FILES, exhaustive("folder")])
-def test_a_file_is_appended_once(stored, log, rows_of, analyze, tmp_path, name):
+def test_a_file_is_appended_once(stored, log, rows_of, asked, analyze, tmp_path, name):
     trace = stored(name)
     twin = shutil.copy(log, tmp_path / "twin.darshan")
     before, [run] = content(trace), rows_of(trace, "FROM run")
@@ -57,24 +57,26 @@ def test_a_file_is_appended_once(stored, log, rows_of, analyze, tmp_path, name):
     assert once.startswith(before)
     assert all(json.loads(line)["kind"] for line in once.splitlines())
     assert analyze("check", trace)[0] == 0
-    assert rows_of(trace, "FROM run") == [run]
-    assert rows_of(trace, "SELECT count(*) FROM io_files") == [(64,)]
-    imported = rows_of(trace, "SELECT tool, filename, records FROM imports")
+    rows = asked(trace)
+    assert rows("FROM run") == [run]
+    assert rows("SELECT count(*) FROM io_files") == [(64,)]
+    imported = rows("SELECT tool, filename, records FROM imports")
     assert imported == [("darshan", "log.darshan", 67)]
 
 
 @pytest.mark.parametrize("nbytes", [1, 30])
 @pytest.mark.parametrize("name", FILES)
-def test_a_trace_that_was_cut_can_be_imported_into(stored, add, rows_of, name, nbytes):
+def test_a_trace_that_was_cut_can_be_imported_into(stored, add, rows_of, asked, name, nbytes):
     trace = stored(name)
     os.truncate(trace, trace.stat().st_size - nbytes)
     [(clean,)] = rows_of(trace, "SELECT clean_end FROM trace_info")
 
     add(trace)
 
+    rows = asked(trace)
     query = "SELECT key, (SELECT count(*) FROM io_files), clean_end FROM tasks, trace_info"
-    assert rows_of(trace, query) == [("a", 64, clean)]
-    lost = {reason for (reason,) in rows_of(trace, "SELECT reason FROM loss")}
+    assert rows(query) == [("a", 64, clean)]
+    lost = {reason for (reason,) in rows("SELECT reason FROM loss")}
     assert ("no trailer" in lost) == (not clean)
     # A cut frame is removed; otherwise it would continue into the appended data.
     assert not lost & {"cut import", "changed import", "damaged compression"}
@@ -181,10 +183,11 @@ def test_a_cached_trace_is_extended_by_an_import(tmp_path, lines, task, add, row
     assert rows_of(trace, "FROM loss") == []
 
 
-def test_traces_of_version_2_1_have_no_losses(tmp_path, lines, task, rows_of):
+def test_traces_of_version_2_1_have_no_losses(tmp_path, lines, task, asked):
     path = tmp_path / "older.jsonl"
     version = f'"{SCHEMA_VERSION}"'.encode()
     path.write_bytes(sealed(lines(task("a")).replace(version, b'"2.1"')))
 
+    rows = asked(path)
     for view in ("loss", "imports", "io_jobs"):
-        assert rows_of(path, f"FROM {view}") == []
+        assert rows(f"FROM {view}") == []

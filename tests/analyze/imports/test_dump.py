@@ -97,23 +97,24 @@ def as_key(value):
 
 
 @pytest.mark.cluster
-def test_a_trace_contains_what_the_dump_does(converted, rows_of, analyze):
+def test_a_trace_contains_what_the_dump_does(converted, asked, analyze):
     path, state, out = converted
+    rows = asked(path)
     scheduler = state["scheduler"]
     tasks = {as_key(task["key"]): task for task in scheduler["tasks"].values()}
     log = scheduler["transition_log"]
     logged = [e for of in scheduler["events"].values() if isinstance(of, list) for e in of]
     assert f"{len(tasks)} tasks, 2 workers, {len(log)} transitions" in out
 
-    found = rows_of(path, "SELECT key, task_group, len(dependencies) FROM tasks ORDER BY key")
+    found = rows("SELECT key, task_group, len(dependencies) FROM tasks ORDER BY key")
     assert found == sorted(
         (key, task["group_key"], len(task["dependencies"])) for key, task in tasks.items()
     )
     assert "('tuple', 0)" in tasks
-    prefixes = rows_of(path, "SELECT DISTINCT prefix FROM tasks ORDER BY 1")
+    prefixes = rows("SELECT DISTINCT prefix FROM tasks ORDER BY 1")
     assert prefixes == [("bad",), ("die",), ("slow",), ("sum",), ("tuple",)]
     columns = "worker, name, host, nthreads, memory_limit_bytes, server_id"
-    assert rows_of(path, f"SELECT {columns} FROM workers ORDER BY worker") == sorted(
+    assert rows(f"SELECT {columns} FROM workers ORDER BY worker") == sorted(
         (
             worker["address"], str(worker["name"]), worker["host"], worker["nthreads"],
             worker["memory_limit"], worker["server_id"],
@@ -121,25 +122,23 @@ def test_a_trace_contains_what_the_dump_does(converted, rows_of, analyze):
         for worker in scheduler["workers"].values()
     )  # fmt: skip
     columns = "key, start, finish, stimulus_id, t"
-    assert rows_of(path, f"SELECT {columns} FROM transitions ORDER BY seq") == [
+    assert rows(f"SELECT {columns} FROM transitions ORDER BY seq") == [
         (as_key(key), start, finish, stimulus, t) for key, start, finish, _, stimulus, t in log
     ]
-    events = rows_of(path, "SELECT count(*) FROM events WHERE topic <> 'worker-log'")
+    events = rows("SELECT count(*) FROM events WHERE topic <> 'worker-log'")
     assert events == [(len(logged),)]
 
     # Attempts: outcomes, errors and times.
-    ends = dict(
-        rows_of(path, "SELECT key, arg_max(outcome, attempt) FROM task_runs GROUP BY key")
-    )
+    ends = dict(rows("SELECT key, arg_max(outcome, attempt) FROM task_runs GROUP BY key"))
     for key, task in tasks.items():
         if task["state"] in ("memory", "erred"):
             assert ends[key] == task["state"]
-    failed = rows_of(path, "SELECT key, exception FROM failures WHERE what = 'task erred'")
+    failed = rows("SELECT key, exception FROM failures WHERE what = 'task erred'")
     assert {key for key, _ in failed} == {k for k, t in tasks.items() if t["state"] == "erred"}
     texts = {key.split("-")[0]: text for key, text in failed}
     assert texts["bad"].startswith("ValueError(")
     assert texts["die"] == "KilledWorker (pickled in the dump, not read)"
-    assert rows_of(path, "SELECT count(*) FROM task_runs WHERE outcome = 'retried'") == [(3,)]
+    assert rows("SELECT count(*) FROM task_runs WHERE outcome = 'retried'") == [(3,)]
     held = {
         as_key(task["key"]): (part["start"], part["stop"])
         for worker in state["workers"].values()
@@ -148,14 +147,14 @@ def test_a_trace_contains_what_the_dump_does(converted, rows_of, analyze):
         if part["action"] == "compute" and task["state"] == "memory"
     }
     columns = "key, compute_start_t, compute_stop_t"
-    found = rows_of(path, f"SELECT {columns} FROM task_runs WHERE compute_start_t IS NOT NULL")
+    found = rows(f"SELECT {columns} FROM task_runs WHERE compute_start_t IS NOT NULL")
     assert {key: tuple(ends) for key, *ends in found} == held
     assert "('tuple', 0)" in held
-    assert rows_of(path, "SELECT DISTINCT package FROM packages WHERE differs") == []
+    assert rows("SELECT DISTINCT package FROM packages WHERE differs") == []
 
     # It is valid, and lists what it lacks.
     assert analyze("check", path)[0] == 1
-    reasons = {reason for (reason,) in rows_of(path, "SELECT reason FROM loss")}
+    reasons = {reason for (reason,) in rows("SELECT reason FROM loss")}
     assert {"a cluster dump is not a recording", "settings not imported"} <= reasons
     assert not reasons & {"changed content", "records missing", "incomplete records"}
 
@@ -242,7 +241,7 @@ def test_every_line_is_valid_in_the_schema(convert):
     assert task["state"] == "processing"
 
 
-def test_what_a_dump_lacks_and_logs_of_workers(convert, rows_of):
+def test_what_a_dump_lacks_and_logs_of_workers(convert, asked):
     log = [["a", "waiting", "processing", {}, "s", T + 3]]
     workers = {name: {"address": name, "last_seen": T} for name in ("tcp://w:1", "tcp://w:2")}
     state = state_of(workers=workers, transition_log=log, transition_counter=1_001)
@@ -257,8 +256,9 @@ def test_what_a_dump_lacks_and_logs_of_workers(convert, rows_of):
     state["workers"] = {"tcp://w:1": "OSError('Timed out')", "tcp://w:2": {"logs": logs}}
 
     path = convert(state)
+    rows = asked(path)
 
-    losses = rows_of(path, "SELECT reason, records, detail FROM loss")
+    losses = rows("SELECT reason, records, detail FROM loss")
     for loss in [
         (
             "older transitions",
@@ -273,7 +273,7 @@ def test_what_a_dump_lacks_and_logs_of_workers(convert, rows_of):
         ),
     ]:
         assert loss in losses
-    payloads = rows_of(path, "SELECT payload FROM events WHERE topic = 'worker-log'")
+    payloads = rows("SELECT payload FROM events WHERE topic = 'worker-log'")
     assert [json.loads(payload) for (payload,) in payloads] == [
         {"level": "WARNING", "message": message}
         for message in (
@@ -284,7 +284,7 @@ def test_what_a_dump_lacks_and_logs_of_workers(convert, rows_of):
     ]
 
 
-def test_a_trace_begins_with_the_log_of_the_scheduler(convert, rows_of, analyze):
+def test_a_trace_begins_with_the_log_of_the_scheduler(convert, asked, analyze):
     """Each log keeps the newest entries: the oldest one is no start of a worker or a task."""
     task = {"key": ["x", 0], "state": "memory", "who_has": ["<WorkerState 'w', name: 0>"]}
     phase = {"action": "compute", "start": T + 50, "stop": T + 59}
@@ -306,13 +306,14 @@ def test_a_trace_begins_with_the_log_of_the_scheduler(convert, rows_of, analyze)
     }
 
     path = convert(state)
+    rows = asked(path)
 
-    assert rows_of(path, "SELECT start_t, stop_t FROM run") == [(T + 50, T + 60)]
-    assert rows_of(path, "SELECT added_t FROM workers") == [(T + 50,)]
-    assert rows_of(path, "SELECT DISTINCT t FROM raw.task") == [(T + 50,)]
-    assert rows_of(path, "SELECT key, compute_seconds FROM task_runs") == [("('x', 0)", 9.0)]
-    assert rows_of(path, "SELECT map_keys(keys) FROM transfers") == [(["('x', 0)", "[y]"],)]
-    assert rows_of(path, "SELECT records, detail FROM loss WHERE records > 0") == [
+    assert rows("SELECT start_t, stop_t FROM run") == [(T + 50, T + 60)]
+    assert rows("SELECT added_t FROM workers") == [(T + 50,)]
+    assert rows("SELECT DISTINCT t FROM raw.task") == [(T + 50,)]
+    assert rows("SELECT key, compute_seconds FROM task_runs") == [("('x', 0)", 9.0)]
+    assert rows("SELECT map_keys(keys) FROM transfers") == [(["('x', 0)", "[y]"],)]
+    assert rows("SELECT records, detail FROM loss WHERE records > 0") == [
         (9, "worker_transition: the log of w keeps the last 1")
     ]
     _, out, _ = analyze(path)
@@ -320,7 +321,7 @@ def test_a_trace_begins_with_the_log_of_the_scheduler(convert, rows_of, analyze)
     assert "The recording ended because the cluster dump was written." in out
 
 
-def test_malformed_values_are_skipped(convert, rows_of):
+def test_malformed_values_are_skipped(convert, asked):
     worker = {
         "last_seen": "soon", "metrics": 7, "resources": [1], "name": None,
         "memory_limit": 1e400,
@@ -347,13 +348,14 @@ def test_malformed_values_are_skipped(convert, rows_of):
                               "tasks": {"c": {"startstops": phases}}}}  # fmt: skip
 
     path = convert(state)
+    rows = asked(path)
 
-    assert rows_of(path, "SELECT key FROM tasks ORDER BY key") == [
+    assert rows("SELECT key FROM tasks ORDER BY key") == [
         ("(1, (2,))",), ("a",), ("c",),
     ]  # fmt: skip
-    assert rows_of(path, "SELECT count(*) FROM transitions") == [(3,)]
-    assert rows_of(path, "SELECT compute_seconds FROM task_runs WHERE key = 'c'") == [(2.0,)]
-    assert rows_of(path, "SELECT payload FROM events WHERE topic = 't'") == [("1",)]
+    assert rows("SELECT count(*) FROM transitions") == [(3,)]
+    assert rows("SELECT compute_seconds FROM task_runs WHERE key = 'c'") == [(2.0,)]
+    assert rows("SELECT payload FROM events WHERE topic = 't'") == [("1",)]
 
 
 EVIL = "!!python/object/apply:os.mkdir ['{target}']\n"

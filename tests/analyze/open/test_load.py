@@ -42,12 +42,36 @@ def facts(tmp_path, keys_and_losses):
 
 
 @pytest.fixture
-def inserted(facts, lines, task):
-    """Return the facts of a trace of the tasks a and z, with some lines between them."""
+def facts_of_each(tmp_path):
+    """Open several files together; return the facts of each, by its name.
 
-    def inserted(between: bytes):
-        header, first, *rest = lines(task("a"), task("z")).splitlines(keepends=True)
-        return facts(header + first + between + b"".join(rest))
+    Each file contains a trace whose ID is the name of the file, or that has no header.
+    """
+
+    def facts_of_each(files: dict[str, bytes]):
+        for name, content in files.items():
+            (tmp_path / name).write_bytes(content)
+        with Trace(*(tmp_path / name for name in files)) as trace:
+            keys = trace.rows("SELECT trace_id, key FROM tasks")
+            losses = trace.rows("SELECT trace_id, reason, records, detail FROM loss")
+        found = {}
+        for name in files:
+            ids = (name, name.partition(".")[0])
+            of_file = [tuple(loss) for trace_id, *loss in losses if trace_id in ids]
+            found[name] = ([key for trace_id, key in keys if trace_id in ids], of_file)
+        return found
+
+    return facts_of_each
+
+
+@pytest.fixture
+def inserted(lines, task):
+    """Return a trace of the tasks a and z, with some lines between them."""
+
+    def inserted(between: bytes, trace_id: str = "T") -> bytes:
+        content = lines(task("a"), task("z"), trace_id=trace_id)
+        header, first, *rest = content.splitlines(keepends=True)
+        return header + first + between + b"".join(rest)
 
     return inserted
 
@@ -55,10 +79,15 @@ def inserted(facts, lines, task):
 # -- good files --------------------------------------------------------------------------
 
 
-def test_the_compression_does_not_depend_on_the_name(facts, lines, task):
-    for suffix, compress in COMPRESS.items():
-        assert facts(compress(lines(task("a"))), f"t.{suffix}") == (["a"], [])
-    assert facts(zstandard.compress(lines(task("a"))), "wrong-suffix.txt") == (["a"], [])
+def test_the_compression_does_not_depend_on_the_name(facts_of_each, lines, task):
+    names = {f"t.{suffix}": compress for suffix, compress in COMPRESS.items()}
+    names["wrong-suffix.txt"] = zstandard.compress
+
+    found = facts_of_each(
+        {name: compress(lines(task("a"), trace_id=name)) for name, compress in names.items()}
+    )
+
+    assert found == dict.fromkeys(names, (["a"], []))
 
 
 def test_records_keep_their_order_across_kinds_and_blocks(monkeypatch, open_trace, task, move):
@@ -75,17 +104,22 @@ def test_records_keep_their_order_across_kinds_and_blocks(monkeypatch, open_trac
     assert trace.rows("SELECT * FROM loss") == []  # the checksum spans blocks
 
 
-def test_unusual_but_valid_lines(facts, lines, task):
-    content = lines(task("a", flavor="unknown field", kinds={"x": [1]}))
-    windows = content[:-1].replace(b"\n", b"\r\n\r\n") + b"\n"
+def test_unusual_but_valid_lines(facts_of_each, lines, task):
+    def content(trace_id):
+        return lines(task("a", flavor="unknown field", kinds={"x": [1]}), trace_id=trace_id)
+
+    windows = content("windows")[:-1].replace(b"\n", b"\r\n\r\n") + b"\n"
     turned = b"".join(
         json.dumps(dict(sorted(json.loads(line).items(), reverse=True))).encode() + b"\n"
-        for line in content.splitlines()
+        for line in content("turned").splitlines()
     )
+    files = {
+        "windows": sealed(windows),
+        "marked": b"\xef\xbb\xbf" + content("marked"),
+        "turned": sealed(turned.replace(SCHEMA_VERSION.encode(), b"2.0")),
+    }
 
-    assert facts(sealed(windows)) == (["a"], [])
-    assert facts(b"\xef\xbb\xbf" + content) == (["a"], [])
-    assert facts(sealed(turned.replace(SCHEMA_VERSION.encode(), b"2.0"))) == (["a"], [])
+    assert facts_of_each(files) == dict.fromkeys(files, (["a"], []))
 
 
 def test_a_repeated_kind_in_a_line_loads_one_record(write_trace, task):
@@ -141,19 +175,24 @@ INCOMPLETE = [
 ]
 
 
-def test_damaged_lines_are_counted(inserted):
+def test_damaged_lines_are_counted(facts_of_each, inserted):
+    overlong = b'{"kind":"task","t":1,"key":"' + b"x" * 17_000_000 + b'"}\n'
+    damage = dict(enumerate([overlong, *UNREADABLE, *INCOMPLETE]))
+    found = facts_of_each({f"{n}": inserted(between, f"{n}") for n, between in damage.items()})
+
+    assert [keys for keys, _ in found.values()] == [["a", "z"]] * len(damage)
+    losses = {damage[int(n)]: losses for n, (_, losses) in found.items()}
     for garbage in UNREADABLE:
         detail = "the first is line 3, not counting blank lines"
-        losses = [("unreadable lines", garbage.count(b"\n"), detail)]
-        assert inserted(garbage) == (["a", "z"], losses), garbage
+        expected = [("unreadable lines", garbage.count(b"\n"), detail)]
+        assert losses[garbage] == expected, garbage
     for record in INCOMPLETE:
         # The trailer does not count the record.
-        keys, losses = inserted(record)
-        assert keys == ["a", "z"]
-        assert losses[0] == ("incomplete records", 1, "kind 'task' needs kind, t, key"), record
-    overlong = b'{"kind":"task","t":1,"key":"' + b"x" * 17_000_000 + b'"}\n'
-    losses = [("overlong lines", 1, "longer than 16 MiB, the limit of a record")]
-    assert inserted(overlong) == (["a", "z"], losses)
+        expected = ("incomplete records", 1, "kind 'task' needs kind, t, key")
+        assert losses[record][0] == expected, record
+    assert losses[overlong] == [
+        ("overlong lines", 1, "longer than 16 MiB, the limit of a record")
+    ]
 
 
 ODD_VALUES = [
@@ -169,18 +208,18 @@ ODD_VALUES = [
 ]
 
 
-def test_odd_values_affect_no_other_line(inserted):
+def test_odd_values_affect_no_other_line(facts, inserted):
     between = b"".join(
         b'{"kind":"event","topic":"x","%s":%s}\n' % (field, value)
         for field in (b"payload", b"worker", b"t")
         for value in ODD_VALUES
     )
 
-    assert inserted(between)[0] == ["a", "z"]
+    assert facts(inserted(between))[0] == ["a", "z"]
 
 
 def test_an_infinite_time_does_not_affect_the_times_of_a_trace(inserted, tmp_path):
-    inserted(INCOMPLETE[-1])
+    (tmp_path / "trace.jsonl").write_bytes(inserted(INCOMPLETE[-1]))
 
     with Trace(tmp_path / "trace.jsonl") as trace:
         assert trace.rows("SELECT start_t, stop_t FROM trace_info") == [(0.0, 100.0)]
@@ -199,8 +238,7 @@ def test_unknown_kinds_are_counted_by_name_up_to_a_limit(facts, lines):
 # -- checksums ---------------------------------------------------------------------------
 
 
-def test_a_changed_value_is_detected_by_the_checksum(facts, lines, task):
-    content = lines(task("a-1", 1.5))
+def test_a_changed_value_is_detected_by_the_checksum(facts_of_each, lines, task):
     changes = [
         (b'"key": "a-1"', b'"key": "a-7"'),
         (b'"t": 1.5', b'"t": 1.6'),
@@ -209,10 +247,15 @@ def test_a_changed_value_is_detected_by_the_checksum(facts, lines, task):
         (b'"crc32":', b'"crc3l":'),
         (b"2026.8.0", b"2026.8.1"),
     ]
-    changed = [content.replace(before, after) for before, after in changes]
-    for data in (*changed, gzip.compress(changed[0]), zstandard.compress(changed[0])):
-        _, losses = facts(data)
-        assert [reason for reason, *_ in losses] == ["changed content"]
+    files = {}
+    for number, change in enumerate(changes):
+        for compress in (bytes, gzip.compress, zstandard.compress)[: 1 if number else 3]:
+            name = f"{number}-{compress.__name__}-{compress.__module__}"
+            content = lines(task("a-1", 1.5), trace_id=name)
+            files[name] = compress(content.replace(*change))
+
+    for name, (_, losses) in facts_of_each(files).items():
+        assert [reason for reason, *_ in losses] == ["changed content"], name
 
 
 # -- headers and versions ----------------------------------------------------------------
@@ -226,60 +269,70 @@ def test_a_file_without_header_is_named_after_its_file(tmp_path, facts):
         assert trace.rows("SELECT trace_id FROM tasks") == [("run-7",)]
 
 
-def test_other_versions_are_reported(facts, lines, task):
-    content, version = lines(task("a")), f'"{SCHEMA_VERSION}"'.encode()
-    for other, reasons in [
-        (version, []),
-        (b'"2.7"', ["newer schema version"]),
-        (b'"1.7"', ["older schema version"]),
-        (b'"one"', ["unknown schema version"]),
-    ]:
-        keys, losses = facts(sealed(content.replace(version, other)))
-        assert (keys, [loss[0] for loss in losses]) == (["a"], reasons)
-    before_checksums = re.sub(rb',"crc32":[0-9]+', b"", content)
-    assert facts(before_checksums.replace(version, b'"2.0"')) == (["a"], [])
+def test_other_versions_are_reported(facts_of_each, facts, lines, task):
+    version = f'"{SCHEMA_VERSION}"'.encode()
+    reasons = {
+        SCHEMA_VERSION: [],
+        "2.7": ["newer schema version"],
+        "1.7": ["older schema version"],
+        "one": ["unknown schema version"],
+    }
+    files = {
+        name: sealed(lines(task("a"), trace_id=name).replace(version, f'"{name}"'.encode(), 1))
+        for name in reasons
+    }
+    before_checksums = re.sub(rb',"crc32":[0-9]+', b"", lines(task("a"), trace_id="2.0"))
+    files["2.0"] = before_checksums.replace(version, b'"2.0"')
+
+    found = facts_of_each(files)
+
+    assert found.pop("2.0") == (["a"], [])
+    for name, (keys, losses) in found.items():
+        assert (keys, [loss[0] for loss in losses]) == (["a"], reasons[name])
     with pytest.raises(SchemaTooNew, match=r"version 3.0, newer than .*: upgrade with pip in"):
-        facts(content.replace(version, b'"3.0"'))
+        facts(lines(task("a")).replace(version, b'"3.0"'))
 
 
 # -- cut files and damaged compression ---------------------------------------------------
 
 
-def test_a_cut_file_loses_only_its_last_line_or_frame(facts, lines, task):
-    content = lines(task("a"), task("b"))
-    cut = content[: content.index(b'"key": "b"') + 5]
-    last = ("last line unreadable", 1, "line 3; the file was cut off there")
-    assert facts(cut) == (["a"], [last, NO_TRAILER])
-
-    *first, last = content.splitlines(keepends=True)
+def test_a_cut_file_loses_only_its_last_line_or_frame(facts_of_each, lines, task):
+    content = lines(task("a"), task("b"), trace_id="plain")
+    files = {"plain": content[: content.index(b'"key": "b"') + 5]}
+    expected = {}
     for suffix in ("jsonl.zst", "jsonl.gz"):
+        *first, last = lines(task("a"), task("b"), trace_id=suffix).splitlines(keepends=True)
         frames = COMPRESS[suffix](b"".join(first)) + COMPRESS[suffix](last)
-        keys, losses = facts(frames[:-4], f"t.{suffix}")
-        assert keys == ["a", "b"]
+        files[suffix] = frames[:-4]
         detail = f"cut off at byte {len(frames) - 4} of the compressed file"
-        assert losses[0] == ("damaged compression", None, detail)
+        expected[suffix] = ("damaged compression", None, detail)
+
+    found = facts_of_each(files)
+
+    last = ("last line unreadable", 1, "line 3; the file was cut off there")
+    assert found["plain"] == (["a"], [last, NO_TRAILER])
+    for suffix, loss in expected.items():
+        keys, losses = found[suffix]
+        assert keys == ["a", "b"]
+        assert losses[0] == loss
 
 
-@pytest.mark.parametrize(
-    ("suffix", "nbytes", "reason"),
-    [
-        ("jsonl", 1, "last line unreadable"),
-        ("jsonl", 60, "last line unreadable"),
-        ("jsonl.zst", 1, "damaged compression"),
-        ("jsonl.zst", 3, "damaged compression"),
-        ("jsonl.zst", 4, "damaged compression"),
-        ("jsonl.gz", 2, "damaged compression"),
-        ("jsonl.gz", 20, "damaged compression"),
-    ],
-)
 def test_a_file_cut_within_its_first_line_is_an_empty_trace(
-    facts, lines, task, tmp_path, suffix, nbytes, reason
+    facts_of_each, lines, task, tmp_path
 ):
-    keys, losses = facts(COMPRESS[suffix](lines(task("a")))[:nbytes], f"t.{suffix}")
+    kept = {"jsonl": [1, 60], "jsonl.zst": [1, 3, 4], "jsonl.gz": [2, 20]}
+    reasons = dict.fromkeys(kept, "damaged compression") | {"jsonl": "last line unreadable"}
+    files = {
+        f"{suffix[-1]}{nbytes}.{suffix}": COMPRESS[suffix](lines(task("a")))[:nbytes]
+        for suffix in kept
+        for nbytes in kept[suffix]
+    }
 
-    assert keys == []
-    assert [loss[0] for loss in losses] == [reason, "no header", "no trailer"]
-    with Trace(tmp_path / f"t.{suffix}") as trace:
+    for name, (keys, losses) in facts_of_each(files).items():
+        assert keys == [], name
+        reason = reasons[name.partition(".")[2]]
+        assert [loss[0] for loss in losses] == [reason, "no header", "no trailer"], name
+    with Trace(*(tmp_path / name for name in files)) as trace:
         assert trace.rows("FROM critical_path") == []
 
 

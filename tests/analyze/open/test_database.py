@@ -164,7 +164,7 @@ def test_only_new_records_of_a_growing_trace_are_parsed(
     tmp_path, lines, records, read_bytes, folder
 ):
     path = tmp_path / "trace.jsonl"
-    whole = lines(*records(0, 30)).splitlines(keepends=True)
+    whole = lines(*records(0, 15)).splitlines(keepends=True)
     parts = [b"".join(whole[i : i + 13]) for i in range(0, len(whole), 13)]
     for part in parts:
         with path.open("ab") as file:
@@ -257,15 +257,15 @@ def test_an_open_trace_does_not_change(write_trace, records):
 # -- damage -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "*.duckdb"])
 @pytest.mark.parametrize("kept", [pytest.param(0.0, marks=pytest.mark.exhaustive), 0.999])
-def test_a_truncated_cache_is_rebuilt(write_trace, records, folder, name, kept):
+def test_a_truncated_cache_is_rebuilt(write_trace, records, folder, kept):
     path = write_trace(*records(0, 5))
     first = answers(path)
-    [file] = folder.glob(f"*/{name}")
-    os.truncate(file, int(kept * file.stat().st_size))
+    for name in ("manifest.json", "*.duckdb"):
+        [file] = folder.glob(f"*/{name}")
+        os.truncate(file, int(kept * file.stat().st_size))
 
-    assert answers(path) == first
+        assert answers(path) == first, name
 
 
 @pytest.mark.exhaustive
@@ -299,7 +299,7 @@ def test_a_cache_that_cannot_be_written_is_not_used(
 
 
 def test_only_the_owner_can_read_the_cache(write_trace, records, folder):
-    answers(write_trace(*records(0, 5)))
+    Trace(write_trace(*records(0, 5))).close()
 
     [manifest] = folder.glob("*/manifest.json")
     assert manifest.parent.stat().st_mode & 0o777 == 0o700

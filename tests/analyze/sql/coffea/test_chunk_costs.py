@@ -4,15 +4,29 @@ import random
 
 import pytest
 
+from roast_analyze import Trace
+
 
 @pytest.fixture
-def costs(open_trace, worker, chunk, run):
-    """Return the rows of chunk_costs for chunks ``(events, seconds)``, one after another.
+def costs_of_each(write_trace, worker, chunk, run):
+    """Return the row of chunk_costs for each run, opening the traces of all runs together.
 
-    Each worker first processes a chunk that takes 10 s.
+    A run is a dictionary of chunks ``(events, seconds)``, one after another, and optionally
+    threads and file_events. Each worker first processes a chunk that takes 10 s.
     """
 
-    def costs(*chunks, threads=1, file_events=None, dataset="DY"):
+    def costs_of_each(*runs: dict) -> list[dict]:
+        paths = []
+        for number, fields in enumerate(runs):
+            records, stop_t = described(**fields)
+            about = {"name": f"{number}.jsonl", "trace_id": f"{number}"}
+            paths.append(write_trace(*records, stop_t=stop_t, **about))
+        with Trace(*paths) as trace:
+            rows = trace.view("chunk_costs").pl().to_dicts()
+        assert sorted(int(row["trace_id"]) for row in rows) == [*range(len(runs))]
+        return sorted(rows, key=lambda row: int(row["trace_id"]))
+
+    def described(chunks, threads=1, file_events=None):
         records = [worker(f"w{number}") for number in range(threads)]
         records += [
             record
@@ -21,22 +35,27 @@ def costs(open_trace, worker, chunk, run):
         ]
         t = 11.0
         for number, (events, seconds) in enumerate(chunks):
-            name = f"w{number % threads}"
-            records += result(f"c{number}", (events, seconds), t, name, dataset)
+            records += result(f"c{number}", (events, seconds), t, f"w{number % threads}")
             t += seconds + 0.001
         if file_events:
-            about = {"dataset": dataset, "filename": "large.root"}
+            about = {"dataset": "DY", "filename": "large.root"}
             records.append(chunk("x", entry_start=0, entry_stop=file_events, **about))
             records += [r for r in run("x", t, t + 1.0) if "nbytes" not in r]
-        return open_trace(*records, stop_t=t + 2.0).view("chunk_costs").pl().to_dicts()
+        return records, t + 2.0
 
-    def result(key, size, t, name, dataset="DY"):
+    def result(key, size, t, name):
         events, seconds = size
-        about = {"dataset": dataset, "filename": f"{key}.root"}
+        about = {"dataset": "DY", "filename": f"{key}.root"}
         described = chunk(key, entry_start=0, entry_stop=events, **about)
         return [described, *run(key, t, t + seconds, worker=name)]
 
-    return costs
+    return costs_of_each
+
+
+@pytest.fixture
+def costs(costs_of_each):
+    """Return the row of chunk_costs for a run of chunks ``(events, seconds)``."""
+    return lambda *chunks, **fields: costs_of_each({"chunks": chunks, **fields})
 
 
 SIZES = [1000, 2000, 3000, 4000, 5000, 2500, 3500, 1500]
@@ -77,34 +96,36 @@ def test_the_first_chunk_of_each_thread_is_left_out(open_trace, worker, chunk, r
     assert row["fixed_seconds"] == pytest.approx(0.04)
 
 
-@pytest.mark.parametrize(
-    ("fixed", "threads", "recommended", "note"),
-    [
+def test_recommended_size(costs_of_each):
+    cases = [
         (0.1, 4, 2500, "keep the size: fixed time 3.8 %"),
         (2.0, 1, "min_events", "larger chunks: fixed time"),
         (0.001, 20, "max_events", "smaller chunks: less waiting for the last ones"),
-    ],
-)
-def test_recommended_size(costs, fixed, threads, recommended, note):
-    chunks = [(n, fixed + 1e-3 * n) for n in SIZES * 20]
+    ]
+    runs = [
+        {"chunks": [(n, fixed + 1e-3 * n) for n in SIZES * 20], "threads": threads}
+        for fixed, threads, *_ in cases
+    ]
+    rows = costs_of_each(*(run | {"file_events": 1_000_000} for run in runs))
 
-    [row] = costs(*chunks, threads=threads, file_events=1_000_000)
-
-    # The expected time by number of events per chunk: work, fixed times and tail.
-    seconds = sum(seconds for _, seconds in chunks) + 10.0 * threads
-    events = sum(events for events, _ in chunks) + 1000 * threads
-
-    def expected(n):
-        return (seconds + events / n * fixed) / threads + (fixed + 1e-3 * n) / 2
-
-    shortest = min(expected(n) for n in range(10, 150_000, 10))
-    good = [n for n in range(10, 150_000, 10) if expected(n) < 1.02 * shortest]
-    assert row["min_events"] == pytest.approx(good[0], rel=0.01, abs=11)
-    assert row["max_events"] == pytest.approx(good[-1], rel=0.01)
-    wanted = row.get(recommended, recommended)
-    assert row["recommended_events"] == pytest.approx(wanted, rel=0.1)
-    assert row["min_events"] <= row["recommended_events"] <= row["max_events"]
-    assert row["note"].startswith(note)
+    for (fixed, threads, recommended, note), run, row in zip(cases, runs, rows, strict=True):
+        # The expected time by number of events per chunk: work, fixed times and tail.
+        seconds = sum(seconds for _, seconds in run["chunks"]) + 10.0 * threads
+        events = sum(events for events, _ in run["chunks"]) + 1000 * threads
+        expected = {
+            n: (seconds + events / n * fixed) / threads + (fixed + 1e-3 * n) / 2
+            for n in range(10, 150_000, 10)
+        }
+        shortest = min(expected.values())
+        good = [
+            n for n, expected_seconds in expected.items() if expected_seconds < 1.02 * shortest
+        ]
+        assert row["min_events"] == pytest.approx(good[0], rel=0.01, abs=11)
+        assert row["max_events"] == pytest.approx(good[-1], rel=0.01)
+        wanted = row.get(recommended, recommended)
+        assert row["recommended_events"] == pytest.approx(wanted, rel=0.1)
+        assert row["min_events"] <= row["recommended_events"] <= row["max_events"]
+        assert row["note"].startswith(note)
 
 
 def test_recommended_size_is_at_most_a_file(costs):
@@ -123,45 +144,37 @@ def test_small_fixed_time_compatible_with_zero(costs):
     assert row["recommended_events"] == row["median_events"]
 
 
-@pytest.mark.parametrize(
-    ("chunks", "note"),
-    [
-        ([(1000, 1.0)] * 9, "all chunks of a dataset have the same size; record a run with"),
+def test_note_gives_the_reason_without_a_model(costs_of_each):
+    cases = {
+        "all chunks of a dataset have the same size; record a run with": [(1000, 1.0)] * 9,
         # The first chunk of the worker.
-        ([], "the dataset has a single chunk; record a run with smaller chunks"),
-        ([(1000, 1.0), (2000, 2.0)], "fewer than 5 chunks besides the first ones"),
-        ([(1000 + n, 1.0) for n in range(90)], "chunk sizes are too similar; record"),
-        (
-            [*[(1000, 1.0)] * 9, (3000, 2.0)],
-            "fewer than 3 chunks are much smaller or larger than",
-        ),
-        (
-            [(n, 9.0 - 1e-3 * n) for n in SIZES],
-            "time does not increase with the number of events",
-        ),
-        ([(n, 1e-6 * n**2) for n in SIZES], "time increases faster than the number of events"),
-        (
-            [(n, 1e-3 * n + (-1) ** i) for i, n in enumerate(SIZES)],
-            "the fixed time is only known to be below",
-        ),
-    ],
-    ids=["equal", "single", "few", "alike", "odd rest", "falling", "rising", "noise"],
-)
-def test_note_gives_the_reason_without_a_model(costs, chunks, note):
-    [row] = costs(*chunks)
+        "the dataset has a single chunk; record a run with smaller chunks": [],
+        "fewer than 5 chunks besides the first ones": [(1000, 1.0), (2000, 2.0)],
+        "chunk sizes are too similar; record": [(1000 + n, 1.0) for n in range(90)],
+        "fewer than 3 chunks are much smaller or larger than": [
+            *[(1000, 1.0)] * 9,
+            (3000, 2.0),
+        ],
+        "time does not increase with the number of events": [
+            (n, 9.0 - 1e-3 * n) for n in SIZES
+        ],
+        "time increases faster than the number of events": [(n, 1e-6 * n**2) for n in SIZES],
+        "the fixed time is only known to be below": [
+            (n, 1e-3 * n + (-1) ** i) for i, n in enumerate(SIZES)
+        ],
+    }
+    rows = costs_of_each(*({"chunks": chunks} for chunks in cases.values()))
 
-    assert (row["is_known"], row["recommended_events"], row["min_events"]) == (
-        False,
-        None,
-        None,
-    )
-    assert row["note"].startswith(f"not known from this run: {note}")
+    for note, row in zip(cases, rows, strict=True):
+        assert row["note"].startswith(f"not known from this run: {note}")
+        known = [row[name] for name in ("is_known", "recommended_events", "min_events")]
+        assert known == [False, None, None], note
 
 
-def test_processes_count_as_threads_without_a_cluster(open_trace, chunk):
-    """Two processes with one thread each, as with coffea's FuturesExecutor."""
-
-    def thread_counts(processes):
+def test_processes_count_as_threads_without_a_cluster(write_trace, chunk):
+    """Processes with one thread each, as with coffea's FuturesExecutor."""
+    paths = []
+    for processes in (1, 2):
         records = [
             chunk(
                 f"c{number}", run_id=number, dataset="DY", filename="f.root",
@@ -170,10 +183,12 @@ def test_processes_count_as_threads_without_a_cluster(open_trace, chunk):
             )
             for number in range(80)
         ]  # fmt: skip
-        [row] = open_trace(*records, stop_t=1e3).view("chunk_costs").pl().to_dicts()
-        return row["max_events"]
+        about = {"name": f"{processes}.jsonl", "trace_id": f"{processes}"}
+        paths.append(write_trace(*records, stop_t=1e3, **about))
 
-    assert thread_counts(2) < thread_counts(1)
+    with Trace(*paths) as trace:
+        of_one, of_two = trace.rows("SELECT max_events FROM chunk_costs ORDER BY trace_id")
+    assert of_two < of_one
 
 
 def test_excluded_chunks(rows, chunk, run, move):

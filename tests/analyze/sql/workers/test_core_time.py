@@ -230,13 +230,10 @@ def test_a_leaving_worker_starts_no_task(rows, worker, task, run, gone):
     ]
 
 
-@pytest.mark.parametrize("transitions", [1, 5, 100])
-def test_attempts_are_read_in_parts(rows, worker, task, run, move, monkeypatch, transitions):
+def test_attempts_are_read_in_parts(open_trace, worker, task, run, move, monkeypatch):
     """Parts do not change the times of repeated, unfinished and waiting tasks."""
-    monkeypatch.setattr(core_time, "_TRANSITIONS_PER_QUERY", transitions)
     keys = [f"x-{number}" for number in range(6)]
-    assert rows(
-        QUERY,
+    trace = open_trace(
         worker("w1"),
         *(task(key) for key in (*keys, "open")),
         *(move(0.0, key, "released>queued") for key in keys),
@@ -251,14 +248,20 @@ def test_attempts_are_read_in_parts(rows, worker, task, run, move, monkeypatch, 
         move(59.0, keys[0], "memory>released"),
         *run(keys[0], 60.0, 70.0, phases=[("compute", 62.0, 70.0)]),
         *run("open", 80.0),
-    ) == [
+    )  # fmt: skip
+    assert trace.rows(QUERY) == [
         ("w1", "assigned: dispatch", "x", 2.0),
         ("w1", "busy: kept result", "x", 48.0),
         ("w1", "busy: recomputed result", "x", 8.0),
         ("w1", "busy: unfinished attempt", "open", 20.0),
         ("w1", "idle: between graphs", "", 2.0 + 10.0),
         ("w1", "idle: scheduler", "", 5 * 2.0),
-    ]  # fmt: skip
+    ]
+
+    whole = core_time.query(trace)
+    for transitions in (1, 5):
+        monkeypatch.setattr(core_time, "_TRANSITIONS_PER_QUERY", transitions)
+        assert core_time.query(trace).equals(whole)
 
 
 def test_lost_transitions(rows, worker, task, move):
@@ -274,39 +277,50 @@ def test_lost_transitions(rows, worker, task, move):
     ) == [("after last result", 70.0), ("before first graph", 10.0), ("dependencies", 20.0)]
 
 
-@pytest.mark.parametrize(
-    ("start", "stop", "use"),
-    [(0, 5, "before first graph"), (25, 35, "between graphs"), (60, 70, "after last result")],
-)
 def test_a_time_range_without_tasks_is_between_the_graphs_of_the_run(
-    write_trace, worker, task, run, start, stop, use
+    write_trace, worker, task, run
 ):
-    path = write_trace(
-        worker("w1"),
-        *(task("a", t=10.0), *run("a", 10.0, 20.0)),
-        *(task("b", t=40.0), *run("b", 40.0, 50.0)),
-    )
+    """The range is from 20 s to 30 s; two graphs compute for 10 s each."""
+    starts = {
+        "before first graph": (40.0, 70.0),
+        "between graphs": (5.0, 40.0),
+        "after last result": (0.0, 10.0),
+    }
+    paths = []
+    for use, (a, b) in starts.items():
+        records = [task("a", t=a), *run("a", a, a + 10.0)]
+        records += [task("b", t=b), *run("b", b, b + 10.0)]
+        paths.append(write_trace(worker("w1"), *records, name=use, trace_id=use))
 
-    with Trace(path, start=start, stop=stop) as trace:
-        assert trace.rows("SELECT use, sum(seconds) FROM core_time GROUP BY ALL") == [
-            (use, stop - start)
-        ]
+    with Trace(*paths, start=20, stop=30) as trace:
+        assert trace.rows(
+            "SELECT trace_id, use, sum(seconds) FROM core_time GROUP BY ALL ORDER BY 1"
+        ) == [(use, use, 10.0) for use in sorted(starts)]
 
 
 def test_a_time_range_that_cuts_chunks_without_a_cluster(write_trace, worker, chunk):
-    path = write_trace(
-        worker("w1"),
-        chunk("a", run_id=1, worker="w1", start_t=10.0, stop_t=30.0),
-        chunk("b", run_id=2, worker="w1", start_t=40.0, stop_t=60.0),
-        chunk("c", run_id=3, worker="w1", start_t=80.0, stop_t=90.0),
-    )
-    query = "SELECT use, sum(seconds) FROM core_time GROUP BY ALL ORDER BY ALL"
+    """The range is from 20 s to 50 s; the trace U has no chunk in it."""
+    paths = []
+    for trace_id, times in {
+        "T": [(10.0, 30.0), (40.0, 60.0), (80.0, 90.0)],
+        "U": [(10.0, 15.0), (80.0, 90.0)],
+    }.items():
+        records = [
+            chunk(f"{n}", run_id=n, worker="w1", start_t=start, stop_t=stop)
+            for n, (start, stop) in enumerate(times)
+        ]
+        about = {"name": f"{trace_id}.jsonl", "trace_id": trace_id}
+        paths.append(write_trace(worker("w1"), *records, **about))
 
-    with Trace(path, start=20, stop=50) as cut, Trace(path, start=62, stop=78) as between:
-        assert cut.rows(query) == [
-            ("between graphs", 10.0), ("kept result", 10.0), ("unfinished attempt", 10.0),
-        ]  # fmt: skip
-        assert between.rows(query) == [("between graphs", 16.0)]
+    with Trace(*paths, start=20, stop=50) as trace:
+        assert trace.rows(
+            "SELECT trace_id, use, sum(seconds) FROM core_time GROUP BY ALL ORDER BY ALL"
+        ) == [
+            ("T", "between graphs", 10.0),
+            ("T", "kept result", 10.0),
+            ("T", "unfinished attempt", 10.0),
+            ("U", "between graphs", 30.0),
+        ]
 
 
 def test_a_chunk_of_a_task_counts_once(rows, worker, task, run, chunk):

@@ -10,30 +10,47 @@ from roast_analyze.computed.rules import COLUMNS, rules
 
 
 @pytest.fixture
-def apply_each(write_trace):
-    """Apply a rule to several traces at once; return columns of the rows of each.
+def apply_rules(write_trace):
+    """Apply rules to several traces; for each rule, return columns of the rows of each trace.
 
     Opening and planning take most of the time of a test, and are the same for several traces.
     """
 
-    def apply_each(
-        rule_id: str, *traces: Iterable[dict], columns="entity, core_seconds", stop_t=100.0
-    ) -> list[list[tuple]]:
-        [rule] = [rule for rule in rules() if rule.id == rule_id]
+    def apply_rules(
+        rule_ids: Iterable[str],
+        *traces: Iterable[dict],
+        columns="entity, core_seconds",
+        stop_t=100.0,
+    ) -> list[list[list[tuple]]]:
+        by_id = {rule.id: rule for rule in rules()}
         traces = [[*records] for records in traces]
+        kinds = [{record["kind"] for record in records} for records in traces]
         paths = [
             write_trace(*records, name=f"{n}.jsonl", trace_id=f"T{n}", stop_t=stop_t)
             for n, records in enumerate(traces)
         ]
+        results = []
         with Trace(*paths) as trace:
-            found = trace.sql(rule.sql, rule.parameters).pl()
-        assert set(COLUMNS) <= set(found.columns)
-        assert found["sentence"].null_count() == found["change"].null_count() == 0
-        rows = [found.filter(pl.col("trace_id") == f"T{n}") for n in range(len(traces))]
-        for records, own in zip(traces, rows, strict=True):
-            if rule.records is not None and not own.is_empty():
-                assert rule.records in {record["kind"] for record in records}
-        return [own.select(columns.split(", ")).rows() for own in rows]
+            for rule in map(by_id.get, rule_ids):
+                found = trace.sql(rule.sql, rule.parameters).pl()
+                assert set(COLUMNS) <= set(found.columns)
+                assert found["sentence"].null_count() == found["change"].null_count() == 0
+                rows = [found.filter(pl.col("trace_id") == f"T{n}") for n in range(len(traces))]
+                for of_trace, own in zip(kinds, rows, strict=True):
+                    assert own.is_empty() or rule.records is None or rule.records in of_trace
+                results.append([own.select(columns.split(", ")).rows() for own in rows])
+        return results
+
+    return apply_rules
+
+
+@pytest.fixture
+def apply_each(apply_rules):
+    """Apply a rule to several traces at once; return columns of the rows of each."""
+
+    def apply_each(rule_id: str, *traces: Iterable[dict], **options) -> list[list[tuple]]:
+        [rows] = apply_rules([rule_id], *traces, **options)
+        return rows
 
     return apply_each
 

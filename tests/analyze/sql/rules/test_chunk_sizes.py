@@ -21,34 +21,31 @@ def test_fixed_time_of_the_cost_model(apply_each, process, worker):
 
 
 def test_short_chunks_of_the_same_size(apply_each, process, worker):
-    def trace(seconds):
-        measured = {"open_seconds": 0.05, "process_seconds": seconds - 0.1}
+    """Chunks spend some time outside of the processor, 0.05 s of it with opening."""
+
+    def trace(seconds, process_seconds):
+        measured = {"open_seconds": 0.05, "process_seconds": process_seconds}
         return [worker("w1"), *process(*[{"seconds": seconds, **measured}] * 20)]
 
+    short, long_enough, [(confidence, *_)] = apply_each(
+        "chunks-too-small",
+        *(trace(0.3, 0.2), trace(0.5, 0.4), trace(0.3, 0.25)),
+        columns=f"confidence, {COST}",
+    )
     saved = 20 * (1 - 1 / 20)
-    assert apply_each("chunks-too-small", trace(0.3), trace(0.5), columns=COST) == [
-        [
-            (
-                pytest.approx(saved * 0.1),
-                pytest.approx(0.7 * saved * 0.1),
-                # All of the process time may be fixed.
-                pytest.approx(1.3 * saved * (0.1 + 0.2)),
-                "Use chunks of about 20,000 events (now 1,000).",
-            )
-        ],
-        [],
+    assert short == [
+        (
+            "medium",
+            pytest.approx(saved * 0.1),
+            pytest.approx(0.7 * saved * 0.1),
+            # All of the process time may be fixed.
+            pytest.approx(1.3 * saved * (0.1 + 0.2)),
+            "Use chunks of about 20,000 events (now 1,000).",
+        )
     ]
-
-
-def test_confidence_depends_on_the_known_fixed_time(apply_each, process, worker):
-    """Chunks of 0.3 s spend 0.1 s or 0.05 s outside of the processor."""
-
-    def trace(process_seconds):
-        measured = {"open_seconds": 0.05, "process_seconds": process_seconds}
-        return [worker("w1"), *process(*[{"seconds": 0.3, **measured}] * 20)]
-
-    rows = apply_each("chunks-too-small", trace(0.2), trace(0.25), columns="confidence")
-    assert rows == [[("medium",)], [("low",)]]
+    assert long_enough == []
+    # The known fixed time is short.
+    assert confidence == "low"
 
 
 def test_opening_that_includes_preloading(apply_each, process, worker):
@@ -64,25 +61,23 @@ def test_opening_that_includes_preloading(apply_each, process, worker):
     assert rows == [[(None,)], []]
 
 
-def test_the_dispatch_of_short_chunks(apply_each, process, worker):
-    def trace(dispatch_seconds):
-        measured = {"open_seconds": 0.0, "process_seconds": 0.09}
-        chunks = [{"seconds": 0.09, "dispatch_seconds": dispatch_seconds, **measured}] * 20
-        return [worker("w1"), *process(*chunks)]
+def test_dispatch_and_slow_events_of_short_chunks(apply_each, process, worker):
+    def trace(**measured):
+        return [worker("w1"), *process(*[measured] * 20)]
 
-    rows = apply_each("chunks-too-small", trace(0.05), trace(0.0), columns="core_seconds")
-    assert rows == [[(pytest.approx(19 * 0.05, rel=0.1),)], []]
-
-
-def test_events_that_take_longer_than_columnar_code(apply_each, process, worker):
-    """A chunk has 1,000 events."""
-
-    def trace(seconds):
-        chunks = [{"seconds": seconds, "process_seconds": seconds}] * 20
-        return [worker("w1"), *process(*chunks)]
-
-    rows = apply_each("chunks-too-small", trace(0.11), trace(0.09), columns="entity")
-    assert rows == [[(None,)], []]
+    short = {"seconds": 0.09, "process_seconds": 0.09}
+    dispatched, at_once, slow, fast = apply_each(
+        "chunks-too-small",
+        trace(**short, open_seconds=0.0, dispatch_seconds=0.05),
+        trace(**short, open_seconds=0.0, dispatch_seconds=0.0),
+        # The 1,000 events of a chunk take longer than columnar code, or not.
+        trace(seconds=0.11, process_seconds=0.11),
+        trace(**short),
+        columns="entity, core_seconds",
+    )
+    assert dispatched == [(None, pytest.approx(19 * 0.05, rel=0.1))]
+    assert [entity for entity, _ in slow] == [None]
+    assert at_once == fast == []
 
 
 def test_threads_wait_for_the_last_large_chunk(apply_each, process, worker):

@@ -24,18 +24,10 @@ def workers(worker):
 
 
 def test_slow_file(apply_each, process, workers):
-    def records(seconds):
+    def four(seconds):
         files = {"a.root": 1.0, "b.root": 1.0, "c.root": seconds, "d.root": 1.0}
-        return [*workers, *process(*chunks_of_files(files))]
+        return chunks_of_files(files)
 
-    assert apply_each(
-        "slow-file",
-        *(records(2.0), records(1.4)),
-        columns="entity, core_seconds, wall_seconds_min",
-    ) == [[("c.root", pytest.approx(8.0), pytest.approx(1.0))], []]
-
-
-def test_slow_file_of_few_chunks(apply_each, process, workers):
     def few(seconds):
         files = {"a.root": 1.0, "b.root": 1.0, "c.root": seconds, "d.root": 1.0, "e.root": 1.0}
         return [*chunks_of_files(files)[:10], {"seconds": 1.0, "worker": "w3"}]
@@ -45,11 +37,19 @@ def test_slow_file_of_few_chunks(apply_each, process, workers):
     first = [{"file": "c.root", "seconds": 4.0, "worker": f"w{n % 4}"} for n in range(6)]
     first += chunks_of_files(dict.fromkeys(("a.root", "b.root", "d.root", "e.root"), 1.0))
 
-    assert apply_each(
+    cases = (four(2.0), four(1.4), few(4.0), few(2.5), first)
+    of_four, *others = apply_each(
         "slow-file",
-        *([*workers, *process(*chunks)] for chunks in (few(4.0), few(2.5), first)),
-        columns="entity",
-    ) == [[("c.root",)], [], [("c.root",)]]
+        *([*workers, *process(*chunks)] for chunks in cases),
+        columns="entity, core_seconds, wall_seconds_min",
+    )
+    assert of_four == [("c.root", pytest.approx(8.0), pytest.approx(1.0))]
+    assert [[entity for entity, *_ in rows] for rows in others] == [
+        [],
+        ["c.root"],
+        [],
+        ["c.root"],
+    ]
 
 
 def test_slow_input_of_a_file(apply_each, process, workers):
@@ -95,23 +95,36 @@ def test_cpu_time_of_a_slow_file(apply_each, process, workers):
         assert ("what the processor waits for in c.root" in change) == (cpu_seconds == 0.5)
 
 
-def test_slow_server(apply_each, process, worker):
-    def records(seconds):
+def test_slow_server_and_slow_link(apply_each, process, worker):
+    def records(workers, *reads):
+        """Five chunks for each worker, server and time of reading."""
         chunks = [
             {
-                "file": f"root://{server}//{number % 2}.root",
+                "file": f"root://{server}//{number}.root",
                 "seconds": 1.0,
+                "worker": name,
                 "open_seconds": 0.0,
                 "read_seconds": read_seconds,
                 "bytes_read": 10**6,
             }
-            for server, read_seconds in {"near:1094": 0.1, "far:1094": seconds}.items()
+            for name, server, read_seconds in reads
             for number in range(5)
         ]
-        return [worker("w1"), *process(*chunks)]
+        return [*workers, *process(*chunks)]
 
-    assert apply_each("slow-storage", records(0.4), records(0.2)) == [
+    one = [worker("w1")]
+    # Workers of two hosts read the same files; the first chunk of each worker is left out.
+    hosts = [worker("w1", host="a"), worker("w2", host="b")]
+    assert apply_each(
+        "slow-storage",
+        records(one, ("w1", "near:1094", 0.1), ("w1", "far:1094", 0.4)),
+        records(one, ("w1", "near:1094", 0.1), ("w1", "far:1094", 0.2)),
+        records(hosts, ("w1", "near:1094", 0.1), ("w2", "near:1094", 0.8)),
+        records(hosts, ("w1", "near:1094", 0.1), ("w2", "near:1094", 0.2)),
+    ) == [
         [("far:1094", pytest.approx(5 * 0.3))],
+        [],
+        [("b", pytest.approx(4 * 0.7))],
         [],
     ]
 
@@ -133,30 +146,6 @@ def test_server_that_is_slower_than_local_files(apply_each, process, worker):
     assert apply_each(
         "slow-storage", records(0.4), records(0.2), columns="confidence, sentence"
     ) == [[("high", sentence)], []]
-
-
-def test_slow_link_of_a_host(apply_each, process, worker):
-    """Workers of two hosts read the same files; the first chunk of each worker is left out."""
-
-    def records(seconds):
-        chunks = [
-            {
-                "file": f"root://near:1094//{number}.root",
-                "seconds": 1.0,
-                "worker": name,
-                "open_seconds": 0.0,
-                "read_seconds": read_seconds,
-                "bytes_read": 10**6,
-            }
-            for name, read_seconds in {"w1": 0.1, "w2": seconds}.items()
-            for number in range(5)
-        ]
-        return [worker("w1", host="a"), worker("w2", host="b"), *process(*chunks)]
-
-    assert apply_each("slow-storage", records(0.8), records(0.2)) == [
-        [("b", pytest.approx(4 * 0.7))],
-        [],
-    ]
 
 
 def test_single_slow_server(apply_each, process, worker):

@@ -339,7 +339,7 @@ def test_unmanaged_memory_pauses_a_worker(apply_each, worker, task, run, sample)
     ]
 
 
-def test_spilling_because_of_unmanaged_memory(apply_each, worker, task, run, sample):
+def test_spilling_because_of_unmanaged_memory(apply_rules, worker, task, run, sample):
     """Without 600 MB of unmanaged memory, 400 MB of results would not be spilled."""
 
     def records(managed_bytes):
@@ -358,5 +358,7 @@ def test_spilling_because_of_unmanaged_memory(apply_each, worker, task, run, sam
 
     few, many = records(400 * MB), records(700 * MB)
     found = [(pytest.approx(4.0),)]
-    assert apply_each("unmanaged-memory", few, many, columns="core_seconds") == [found, []]
-    assert apply_each("spilling", few, many, columns="core_seconds") == [[], found]
+    assert apply_rules(("unmanaged-memory", "spilling"), few, many, columns="core_seconds") == [
+        [found, []],
+        [[], found],
+    ]

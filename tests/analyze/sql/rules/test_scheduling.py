@@ -23,22 +23,9 @@ def tasks(task, run):
     return tasks
 
 
-def test_short_tasks(apply_each, worker, tasks):
-    [[(entity, core_seconds, change)], long_enough] = apply_each(
-        "short-tasks",
-        [worker("w1"), *tasks(0.01)],
-        [worker("w1"), *tasks(0.05)],
-        columns="entity, core_seconds, change",
-    )
-    assert (entity, core_seconds) == ("row", pytest.approx(300 * 0.29))
-    assert change.startswith("Combine about 20 tasks of row into one ")
-    assert long_enough == []
-
-
-def test_the_overhead_of_short_tasks(apply_each, worker, task, run):
-    """Tasks of 20 ms; their overhead is 13 % or 5 % of their time."""
-
-    def trace(dispatch_seconds):
+def test_short_tasks(apply_each, worker, tasks, task, run):
+    def dispatched(dispatch_seconds):
+        """Tasks of 20 ms; their overhead is 13 % or 5 % of their time."""
         records = [worker("w1")]
         for number in range(300):
             key, begin = f"row-{number}", 0.03 * number
@@ -47,8 +34,18 @@ def test_the_overhead_of_short_tasks(apply_each, worker, task, run):
             records += [task(key), *run(key, begin, ready + 0.02, phases=phases)]
         return records
 
-    rows = apply_each("short-tasks", trace(0.003), trace(0.001), columns="entity")
-    assert rows == [[("row",)], []]
+    [(*found, change)], long_enough, [(entity, *_)], little_overhead = apply_each(
+        "short-tasks",
+        [worker("w1"), *tasks(0.01)],
+        [worker("w1"), *tasks(0.05)],
+        dispatched(0.003),
+        dispatched(0.001),
+        columns="entity, core_seconds, change",
+    )
+    assert found == ["row", pytest.approx(300 * 0.29)]
+    assert change.startswith("Combine about 20 tasks of row into one ")
+    assert entity == "row"
+    assert long_enough == little_overhead == []
 
 
 def samples(interval_seconds):

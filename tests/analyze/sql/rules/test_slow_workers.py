@@ -80,7 +80,7 @@ def test_a_slow_host(apply_each, naps, task, run):
     assert rows == [expected for _, expected in cases.values()]
 
 
-def test_chunks_from_the_middle_of_the_run_on(apply_each, worker, chunk, run):
+def test_chunks_from_the_middle_of_the_run_on(apply_rules, worker, chunk, run):
     """Chunks take 1 s; after 20 of 40 s, those of the slow workers take 3 s."""
 
     def trace(*slow):
@@ -101,12 +101,14 @@ def test_chunks_from_the_middle_of_the_run_on(apply_each, worker, chunk, run):
             number += 1
         return records
 
-    traces, options = [trace("w3"), trace("w2", "w3")], {"columns": "entity", "stop_t": 45.0}
-    assert apply_each("slow-worker", *traces, **options) == [[("w3",)], []]
-    assert apply_each("slow-host", *traces, **options) == [[], [("host-b",)]]
+    rules, options = ("slow-worker", "slow-host"), {"columns": "entity", "stop_t": 45.0}
+    assert apply_rules(rules, trace("w3"), trace("w2", "w3"), **options) == [
+        [[("w3",)], []],
+        [[], [("host-b",)]],
+    ]
 
 
-def test_a_host_of_which_one_worker_is_nearly_slow(apply, worker, task, run):
+def test_a_host_of_which_one_worker_is_nearly_slow(apply_rules, worker, task, run):
     """Tasks of c2 vary so much that it may be slow by chance, but not together with c1."""
     records = []
     factors = {"a1": [1.0], "a2": [1.0], "b1": [1.0], "c1": [2.0], "c2": [0.8, 1.6, 1.6, 3.0]}
@@ -116,8 +118,10 @@ def test_a_host_of_which_one_worker_is_nearly_slow(apply, worker, task, run):
             key, begin = f"nap-{name}-{number}", 3.0 * number
             stop = begin + seconds[number % len(seconds)]
             records += [task(key), *run(key, begin, stop, worker=name)]
-    assert apply("slow-host", *records, columns="entity") == [("host-c",)]
-    assert apply("slow-worker", *records) == []
+    assert apply_rules(("slow-host", "slow-worker"), records, columns="entity") == [
+        [[("host-c",)]],
+        [[]],
+    ]
 
 
 def test_a_host_that_is_slow_now_and_then(apply_each, worker, task, run):

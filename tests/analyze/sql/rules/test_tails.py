@@ -67,7 +67,7 @@ def test_a_few_tasks_more_than_threads(apply_each, worker, task, run):
     assert rows == [*expected.values()]
 
 
-def test_a_long_task_that_started_last(apply_each, cluster, sample):
+def test_a_long_task_that_started_last(apply_rules, cluster, sample):
     """The fit of 30 s ends 20 s after the last other task."""
 
     def restricted(**annotations):
@@ -90,9 +90,11 @@ def test_a_long_task_that_started_last(apply_each, cluster, sample):
         "a worker that responds": (naps, [("nap", pytest.approx(20.0, rel=0.02))]),
         "a worker that stopped responding": ([*naps, *heartbeats], []),
     }
-    rows = apply_each("long-tail", *(records for records, _ in cases.values()))
-    assert rows == [expected for _, expected in cases.values()]
-    assert apply_each("low-parallelism", cluster(30.0), late_chain) == [[], []]
+    tails, chains = apply_rules(
+        ("long-tail", "low-parallelism"), *(records for records, _ in cases.values())
+    )
+    assert tails == [expected for _, expected in cases.values()]
+    assert chains[:2] == [[], []]
 
 
 @pytest.mark.exhaustive
@@ -117,17 +119,15 @@ def test_long_tasks_of_several_prefixes(apply, cluster, worker, task, run):
     )
 
 
-def test_a_chain(apply, apply_each, cluster):
+def test_a_chain(apply_rules, cluster):
     """Each fit of 3 s needs the previous one: from 20 s to 40 s, one thread is idle."""
     chain = cluster(*[3.0] * 10, is_chain=True)
     # Three merges of four results each.
     end_of_a_tree = cluster(*[7.0] * 3, is_chain=True, inputs=[f"nap-w1-{n}" for n in range(4)])
 
-    assert apply_each("low-parallelism", chain, end_of_a_tree) == [
-        [("fit", pytest.approx(20.0, rel=0.05))],
-        [],
-    ]
-    assert apply("long-tail", *chain) == []
+    tails, chains = apply_rules(("long-tail", "low-parallelism"), chain, end_of_a_tree)
+    assert chains == [[("fit", pytest.approx(20.0, rel=0.05))], []]
+    assert tails[0] == []
 
 
 def test_parallel_chains(apply_each, worker, task, run):
@@ -155,15 +155,15 @@ def test_parallel_chains(apply_each, worker, task, run):
     ]
 
 
-def test_a_long_task_between_others(apply_each, cluster):
+def test_a_long_task_between_others(apply_rules, cluster):
     """Tasks after a fit of 30 s form a chain with it if they take at least a tenth as long."""
     traces = [cluster(30.0, *[seconds] * 5, is_chain=True) for seconds in (1.0, 4.0)]
-    tails, chains = (apply_each(rule, *traces) for rule in ("long-tail", "low-parallelism"))
+    tails, chains = apply_rules(("long-tail", "low-parallelism"), *traces)
     assert [bool(rows) for rows in tails] == [True, False]
     assert chains[1] != []
 
 
-def test_a_task_after_a_merge(apply, worker, task, run):
+def test_a_task_after_a_merge(apply_rules, worker, task, run):
     """One partition is left after the merge; the other thread is idle while it is written."""
     reads = [f"read-{number}" for number in range(20)]
     records = [worker("w1"), worker("w2")]
@@ -179,9 +179,9 @@ def test_a_task_after_a_merge(apply, worker, task, run):
         task("write-0", dependencies=["merge-0"]), *run("write-0", 10.01, 40.0),
     ]  # fmt: skip
 
-    found = apply("low-parallelism", *records)
-    assert found[0] == ("write", pytest.approx(30.0, rel=0.05))
-    assert apply("long-tail", *records) == []
+    [tails], [chains] = apply_rules(("long-tail", "low-parallelism"), records)
+    assert chains[0] == ("write", pytest.approx(30.0, rel=0.05))
+    assert tails == []
 
 
 def test_a_long_chunk_that_started_first(apply_each, process, worker, chunk):

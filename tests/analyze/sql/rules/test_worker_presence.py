@@ -5,15 +5,15 @@ import pytest
 
 @pytest.fixture
 def naps(task, run):
-    """Return tasks of 1 s that a worker computes one after another."""
+    """Return tasks that a worker computes one after another, each for some `seconds`."""
 
-    def naps(address, start, stop):
-        keys = [(f"nap-{address}-{number}", start + number) for number in range(stop - start)]
-        return [
-            record
-            for key, begin in keys
-            for record in (task(key), *run(key, float(begin), begin + 1.0, worker=address))
-        ]
+    def naps(address, start, stop, seconds=1):
+        records = []
+        for begin in range(start, stop, seconds):
+            key = f"nap-{address}-{begin - start}"
+            end = float(begin + seconds)
+            records += [task(key), *run(key, float(begin), end, worker=address)]
+        return records
 
     return naps
 
@@ -45,9 +45,10 @@ def test_a_worker_that_joined_late_or_left_early(apply_each, worker, naps, gone)
 
 def test_late_workers_of_a_large_cluster(apply, worker, naps):
     """With 150 workers a time bucket of core_time is 1 s long."""
-    records = [record for n in range(75) for record in (worker(f"a{n}"), *naps(f"a{n}", 0, 60))]
+    records = []
     for n in range(75):
-        records += [worker(f"b{n}", t=20.0), *naps(f"b{n}", 20, 60)]
+        records += [worker(f"a{n}"), *naps(f"a{n}", 0, 60, seconds=20)]
+        records += [worker(f"b{n}", t=20.0), *naps(f"b{n}", 20, 60, seconds=20)]
     [(core_seconds,)] = apply("late-workers", *records, columns="core_seconds")
     assert core_seconds == pytest.approx(75 * 20.0)
 

@@ -47,14 +47,14 @@ def test_a_task_that_failed_for_good_saves_nothing(apply_each, worker, task, run
     assert saving_if_recovered is not None
 
 
-def test_other_outcomes(apply_each, worker, task, run):
+def test_other_outcomes(apply, worker, task, run):
     """Tasks of killed workers belong to another rule."""
-    attempts = [
-        run("a", 1.0, 5.0, outcome="erred", exception="KilledWorker: a"),
-        *(run("a", 0.0, 9.0, outcome=outcome) for outcome in ("memory", "lost", "cancelled")),
-    ]
-    found = apply_each("retries", *([worker("w1"), task("a"), *each] for each in attempts))
-    assert found == [[], [], [], []]
+    killed = {"outcome": "erred", "exception": "KilledWorker: a"}
+    records = [worker("w1", nthreads=4), task("a-killed"), *run("a-killed", 1.0, 5.0, **killed)]
+    for outcome in ("memory", "lost", "cancelled"):
+        key = f"a-{outcome}"
+        records += [task(key), *run(key, 0.0, 9.0, outcome=outcome)]
+    assert apply("retries", *records) == []
 
 
 @pytest.mark.exhaustive

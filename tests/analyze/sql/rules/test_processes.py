@@ -51,23 +51,32 @@ def test_threads_that_wait_for_the_gil(apply_each, worker, process_facts, sample
     assert rows == [*expected.values()]
 
 
-def test_a_worker_and_its_replacement_count_once(apply, worker, process_facts, sample, gone):
-    records = [
-        worker("w1", name="A", nthreads=4),
-        gone("w1", 25.0, "handle-worker-cleanup-1.0"),
-    ]
-    records += [worker("w2", 25.0, name="A", nthreads=4)]
-    for address, start in (("w1", 0), ("w2", 25)):
-        server = {"worker": address, "server_id": f"id-{address}-{start}.0"}
-        records += process_facts("worker", worker=address, machine=MACHINE)
-        records += [{**record, **server} for record in metrics(25.0, 75.0)]
-        records += [
-            sample(t, address, cpu=100.0, executing=4, nthreads=4)
-            for t in range(start, start + 25, 5)
-        ]
-    assert apply("gil", *records, columns="change", stop_t=50.0) == [
-        ("Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL.",)
-    ]
+def test_workers_after_one_another(apply_each, worker, process_facts, sample, gone):
+    """Each of two workers has four threads for 25 s, on one host."""
+
+    def trace(usable_cores, **names):
+        records = [worker("w1", nthreads=4, **names), worker("w2", 25.0, nthreads=4, **names)]
+        records.append(gone("w1", 25.0, "handle-worker-cleanup-1.0"))
+        for address, start in (("w1", 0), ("w2", 25)):
+            machine = {**MACHINE, "usable_cores": usable_cores}
+            server = {"worker": address, "server_id": f"id-{address}-{start}.0"}
+            records += process_facts("worker", worker=address, machine=machine)
+            records += [{**record, **server} for record in metrics(25.0, 75.0)]
+            records += [
+                sample(t, address, cpu=100.0, executing=4, nthreads=4)
+                for t in range(start, start + 25, 5)
+            ]
+        return records
+
+    [(change, _)], [(_, sentence)] = apply_each(
+        "gil", trace(8, name="A"), trace(1), columns="change, sentence", stop_t=50.0
+    )
+    # A worker and its replacement count once.
+    assert change == (
+        "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL."
+    )
+    # Each of them has the core of the host.
+    assert "their hosts have 1.0 cores for each worker" in sentence
 
 
 def test_threads_on_a_host_without_a_free_core(apply_each, worker, process_facts, sample):
@@ -86,24 +95,6 @@ def test_threads_on_a_host_without_a_free_core(apply_each, worker, process_facts
         [("a", "low", None, None)],
         [],
     ]
-
-
-def test_cores_of_a_host_with_one_worker_after_another(
-    apply, worker, process_facts, sample, gone
-):
-    """Each of two workers has the core of the host for 25 s."""
-    records = [worker("w1", nthreads=4), gone("w1", 25.0, "restart-1.0")]
-    records += [worker("w2", t=25.0, nthreads=4), *metrics(50.0, 150.0)]
-    for address, start in (("w1", 0), ("w2", 25)):
-        records += process_facts(
-            "worker", worker=address, machine={**MACHINE, "usable_cores": 1}
-        )
-        records += [
-            sample(t, address, cpu=100.0, executing=4, nthreads=4)
-            for t in range(start, start + 25, 5)
-        ]
-    [(sentence,)] = apply("gil", *records, columns="sentence", stop_t=50.0)
-    assert "their hosts have 1.0 cores for each worker" in sentence
 
 
 @pytest.mark.exhaustive

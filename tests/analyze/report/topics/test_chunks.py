@@ -1,12 +1,18 @@
 """Chunks: their sentences and their scatter plots."""
 
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
 
 from analyze.report.reading import plain
 from roast_analyze.figures import palette
 from roast_analyze.figures.layout import TimeAxis
+from roast_analyze.report.listing import Listing
+from roast_analyze.report.run import Run
 from roast_analyze.report.topics.chunks.figure import chosen, figure, median_rate, sized
+from roast_analyze.report.topics.chunks.sentences import merging
+from roast_analyze.report.topics.chunks.sentences import slow as describe_slow
 
 
 @pytest.fixture
@@ -37,65 +43,65 @@ BRANCHES = [{"branch": "x", "compressed_bytes": 3}, {"branch": "y", "compressed_
 
 
 @pytest.mark.parametrize(
-    ("rows", "measured", "text"),
+    ("rows", "measured", "texts"),
     [
         (
             [("DY", "f.root", "w1", n, seconds) for n, seconds in SIZED], {},
-            ("DY: a chunk costs 1 s (± 2.71 ms) plus 1 s per 1,000 events (median model error "
-            "<1 %); the median chunk has 2,500 events, the recommended size is 4,000 (the run "
-            "time changes by less than 2 % between 5,253 and 15,241); whole files, smaller "
-            "than the "),
-        ),
-        (
-            [(name, "f.root", "w1", 1000, 1.0) for name in ("DY", "QCD", "TT")] * 5, {},
-            ("Cost of a chunk of DY, QCD and TT: not known from this run: all chunks of "
-            "a dataset have the same size; record a run with two chunk sizes."),
+            [
+                ("DY: a chunk costs 1 s (± 2.71 ms) plus 1 s per 1,000 events (median model "
+                "error <1 %); the median chunk has 2,500 events, the recommended size is 4,000 "
+                "(the run time changes by less than 2 % between 5,253 and 15,241); whole "
+                "files, smaller than the "),
+            ],
         ),
         (
             # CMS dataset names differ in the first part only.
-            [(name, "f.root", "w1", 1000, 1.0) for name in ("/DY/Run3/NANO", "/TT/Run3/NANO")],
+            [(name, "f.root", "w1", 1000, 1.0)
+             for name in ("DY", "/QCD/Run3/NANO", "/TT/Run3/NANO")] * 5,
             {},
-            "Cost of a chunk of /DY/Run3/NANO and /TT/Run3/NANO: not known from this run: ",
+            [
+                "Reading and the time of chunks by activity were not measured.",
+                "Slow files and slow workers cannot be told apart",
+                ("Cost of a chunk of /QCD/Run3/NANO, /TT/Run3/NANO and DY: not known from this "
+                "run: all chunks of a dataset have the same size; record a run with two chunk "
+                "sizes."),
+            ],
         ),
-        ([ONE], {}, "by activity were not measured"),
         (
             [ONE],
             {"open_seconds": 1.0, "process_seconds": 3.0, "read_seconds": 2.0,
-             "cpu_seconds": 1.0},
-            ("Chunk attempts computed for 4 s: 1 s (25 %) opening files, 3 s (75 %) in the "
-            "processor and 2 s (50 %) reading columns, inside or before the processor. Their "
-            "threads were on the CPU 25 % of the time."),
-        ),
-        (
-            [ONE], {"branches": BRANCHES},
-            "The most expensive branches by bytes read: x (75 %) and y (25 %).",
-        ),
-        (
-            [ONE],
-            {"branches": [one | {"read_seconds": 4.0 - one["compressed_bytes"]}
+             "cpu_seconds": 1.0,
+             "branches": [one | {"read_seconds": 4.0 - one["compressed_bytes"]}
                           for one in BRANCHES]},
-            "The most expensive branches by reading time: y (75 %) and x (25 %).",
+            [
+                ("Chunk attempts computed for 4 s: 1 s (25 %) opening files, 3 s (75 %) in the "
+                "processor and 2 s (50 %) reading columns, inside or before the processor. "
+                "Their threads were on the CPU 25 % of the time."),
+                "The most expensive branches by reading time: y (75 %) and x (25 %).",
+            ],
         ),
         (
-            [(*ONE[:4], seconds) for seconds in (1.0, 2.0, 5.0)], {},
-            ("The median compute time was 2 s; the slowest chunk took 5 s, 2.5 times as long "
-             "(in f.root)."),
+            [ONE], {"branches": BRANCHES, "exception": "E()"},
+            [
+                ("1 chunk attempt failed. 1 of them was skipped: the exception was suppressed "
+                "(skipbadfiles)."),
+                "The most expensive branches by bytes read: x (75 %) and y (25 %).",
+            ],
         ),
         (
-            [ONE], {"exception": "E()"},
-            ("1 chunk attempt failed. "
-             "1 of them was skipped: the exception was suppressed (skipbadfiles)."),
+            [(*ONE[:4], seconds) for seconds in (1.0, 2.0, 5.0)], {"from_checkpoint": True},
+            [
+                ("The median compute time was 2 s; the slowest chunk took 5 s, 2.5 times as "
+                "long (in f.root). The results of 3 chunks came from a checkpoint, so their "
+                "number of events is unknown."),
+            ],
         ),
-        (
-            [ONE], {"from_checkpoint": True},
-            ("The results of 1 chunk came from a checkpoint, so their number of events is "
-            "unknown."),
-        ),
-        ([ONE], {}, "Slow files and slow workers cannot be told apart"),
     ],
 )  # fmt: skip
-def test_sentences(sentences, chunks, rows, measured, text):
-    assert text in sentences("chunks", *chunks(*rows, **measured), stop_t=100.0)
+def test_sentences(sentences, chunks, rows, measured, texts):
+    made = sentences("chunks", *chunks(*rows, **measured), stop_t=100.0)
+
+    assert [text for text in texts if text not in made] == []
 
 
 def test_the_costs_of_the_first_datasets_are_described(section, chunks):
@@ -121,10 +127,22 @@ def test_slow_files_and_slow_workers(sentences, chunks):
         "duration). Slow worker, corrected for the cost of files: w1 (2.0 ± 0.0 times the "
         "usual duration)."
     ) in sentences("chunks", *chunks(*rows))
-    assert (
+
+
+def test_no_file_and_no_worker_is_slow():
+    nothing = Listing("", "", pl.DataFrame(), 0)
+
+    assert describe_slow(
+        SimpleNamespace(
+            comparable_files=4,
+            comparable_workers=3,
+            slow_files=nothing,
+            slow_workers=nothing,
+        )
+    ) == (
         "None of the 4 comparable files is slow, corrected for the speed of workers. None of "
         "the 3 comparable workers is slow, corrected for the cost of files."
-    ) in sentences("chunks", *chunks(*[(*row[:4], 1.0) for row in rows]))
+    )
 
 
 def test_branches_are_compared_by_bytes_if_a_reading_time_is_unknown(sentences, chunks):
@@ -145,14 +163,15 @@ def test_branches_are_compared_by_bytes_if_a_reading_time_is_unknown(sentences, 
 
 
 def test_merging(sentences, task, chunks, run):
-    records = [*chunks(ONE), task("reduce-1", dependencies=["P-0"])]
+    merged = task("reduce-1", dependencies=["P-0"]), *run("reduce-1", 4.0, 5.0)
 
-    assert "Merging" not in sentences("chunks", *records)
-    for stop, text in (
-        (5.0, "Merging results took 1 s, 25 % of the compute time of the chunks."),
-        (12.0, "Merging results took 8 s, 2.0 times the compute time of the chunks."),
-    ):
-        assert text in sentences("chunks", *records, *run("reduce-1", 4.0, stop))
+    assert ("Merging results took 1 s, 25 % of the compute time of the chunks.") in sentences(
+        "chunks", *chunks(ONE), *merged
+    )
+    assert merging(Run(chunk_seconds=4.0)) == ""
+    assert plain(merging(Run(chunk_seconds=4.0, merge_seconds=8.0))) == (
+        "Merging results took 8 s, 2.0 times the compute time of the chunks."
+    )
 
 
 def test_without_a_cluster_chunks_have_tables_and_a_timeline(build, worker, chunk):
@@ -175,6 +194,11 @@ def test_without_a_cluster_chunks_have_tables_and_a_timeline(build, worker, chun
         "for 60 % of the core time, 40 % for results that were kept. 1 failure."
     )
     assert sections["timeline"].timeline.query == "SELECT * FROM chunks ORDER BY processing_t"
+    # There are no tasks, and the memory of the processes is not sampled.
+    assert [tile.label for tile in built.verdict.tiles] == [
+        "Wall time", "Workers", "Core-seconds", "Chunks", "Events", "Events per second",
+        "Failures", "Trace",
+    ]  # fmt: skip
     tables = {table.name: table for table in sections["chunks"].tables}
     assert list(tables) == ["datasets", "costs", "files", "chunks"]
     # The cause that coffea quotes.

@@ -1,9 +1,12 @@
 """Failures, the events that were logged with Dask, and losses."""
 
+import polars as pl
 import pytest
 
 from analyze.report.reading import plain, texts
-from roast_analyze.report.run import SURPLUS
+from roast_analyze.report.context import Context
+from roast_analyze.report.listing import Listing
+from roast_analyze.report.run import SURPLUS, Recording, Run
 from roast_analyze.report.topics import failures
 
 
@@ -62,21 +65,31 @@ def test_long_lists_and_texts_are_cut(open_trace, fail):
             "3 failures; by kind: 3 × task erred. All 2 exceptions are the same: E()",
         ),
         (["E()", "F()"], "2 failures; by kind: 2 × task erred. First exception: E()"),
-        (
-            ["E()"] * failures.FAILURE_ROWS + ["F()"],
-            (f"{failures.FAILURE_ROWS + 1} failures; by kind among the first "
-             f"{failures.FAILURE_ROWS}: {failures.FAILURE_ROWS} × task erred. All "
-             f"{failures.FAILURE_ROWS} exceptions among the first {failures.FAILURE_ROWS} are "
-             "the same: E()"),
-        ),
     ],
 )  # fmt: skip
-def test_the_most_frequent_exception(sentences, fail, exceptions, text):
-    records = [
-        r for i, exception in enumerate(exceptions) for r in fail(f"a-{i:03}", exception)
-    ]
+def test_the_most_frequent_exception(exceptions, text):
+    unknown = ("t", "prefix", "key", "attempt", "worker", "exception", "detail", "traceback")
+    rows = pl.DataFrame({"cause": exceptions}, {"cause": pl.String}).with_columns(
+        what=pl.lit("task erred"), **dict.fromkeys(unknown)
+    )
+    empty = pl.DataFrame()
+    nothing, found = Listing("", "", empty, 0), Listing("failures", "", rows, rows.height)
+    context = Context("t.jsonl", Run(), Recording(), empty, empty, empty, empty)
 
-    assert sentences("failures", *records).startswith(f"{text} No Dask event was recorded")
+    section = failures.section(failures.Failures(found, nothing, nothing), context)
+
+    assert plain(section.sentences[0]) == text
+
+
+def test_the_most_frequent_exception_of_those_that_are_listed(sentences, fail):
+    listed = failures.FAILURE_ROWS
+    records = [r for i in range(listed) for r in fail(f"a-{i:03}", "E()")]
+
+    assert sentences("failures", *records, *fail("b", "F()")).startswith(
+        f"{listed + 1} failures; by kind among the first {listed}: {listed} × task erred. All "
+        f"{listed} exceptions among the first {listed} are the same: E() No Dask event was "
+        "recorded"
+    )
 
 
 def test_without_transitions_failed_attempts_are_unknown(sentences, worker, task):

@@ -6,6 +6,8 @@ import pytest
 from analyze.report.reading import plain, texts
 from roast_analyze.report.topics import memory
 
+NO_PREFIXES = pl.DataFrame(schema={"prefix": pl.String, "transfer_seconds": pl.Float64})
+
 
 @pytest.fixture
 def query(opened):
@@ -57,8 +59,8 @@ def test_workers_report_their_transfers(query, worker, fetch):
     ]  # fmt: skip
 
 
-def test_recorded_transfers_replace_reported_ones(query, sentences, worker, fetch):
-    records = (
+def test_recorded_transfers_replace_reported_ones(opened, worker, fetch):
+    trace, context = opened(
         worker("w1"),
         worker("w2"),
         *fetch("a", ("w2", 9.0)),
@@ -66,26 +68,27 @@ def test_recorded_transfers_replace_reported_ones(query, sentences, worker, fetc
         transfer("w1", "w2", 24),
         transfer("w2", "w1", 5000),
     )
-    found = query(*records)
+    found = memory.query(trace, context)
 
     assert (found.recorded, found.count, found.bytes) == (True, 3, 6024)
     assert found.pairs.view == "transfers"
     assert found.pairs.rows.rows() == [("w2", "w1", 1, 5000, 0.5), ("w1", "w2", 2, 1024, 1.0)]
-    assert sentences("memory", *records).endswith(
+    assert plain(memory.section(found, context, NO_PREFIXES).sentences[-1]) == (
         "The workers sent each other 5.88 KiB in 3 transfers; the most, 4.88 KiB, from w2 to "
         "w1."
     )
 
 
 def test_many_workers_share_rows_and_the_largest_pairs_are_listed(
-    section, query, worker, fetch
+    opened, section, worker, fetch
 ):
-    records = (
+    trace, context = opened(
         *(worker(f"w{i}", name=f"{i}") for i in range(100)),
         *fetch("a", *((f"w{i}", i / 100) for i in range(70, 100)), worker="w0"),
     )
 
-    found, shown = query(*records), section("memory", *records)
+    found = memory.query(trace, context)
+    shown = memory.section(found, context, NO_PREFIXES)
 
     assert found.workers.height == memory.MAP_ROWS
     assert found.workers["workers"].sum() == 100

@@ -3,9 +3,12 @@
 import polars as pl
 import pytest
 
+from analyze.report.reading import plain
 from roast_analyze.figures.layout import TimeAxis
+from roast_analyze.report.context import Context
+from roast_analyze.report.run import Recording, Run
 from roast_analyze.report.topics import scheduler
-from roast_analyze.report.topics.scheduler import figure, submission_figure
+from roast_analyze.report.topics.scheduler import SchedulerLoad, figure, submission_figure
 
 AXIS = TimeAxis(100.0, 104.0)
 
@@ -106,20 +109,18 @@ def test_sentences(sentences, worker, task, move):
 
 
 @pytest.mark.parametrize(
-    ("later", "records", "text"),
+    ("changes", "text"),
     [
-        (0, [setting(None)], "1 task was submitted in one batch."),
-        (0, [setting(True)], "1 task was submitted in one batch."),
+        ({}, "1 task was submitted in one batch."),
+        ({"stealing": True}, "1 task was submitted in one batch."),
         (
-            2,
-            [],
+            {"batches": 2, "tasks": 3, "largest": 2},
             "3 tasks were submitted in 2 batches, such as graphs; the largest had 2 tasks.",
         ),
-        (0, [setting(False)], "one batch. Work stealing was disabled."),
-        (0, [{**steal(1.0, 1), "topic": "x"}], "one batch. No task was stolen."),
+        ({"stealing": False}, "one batch. Work stealing was disabled."),
+        ({"has_events": True}, "one batch. No task was stolen."),
         (
-            0,
-            [steal(1.0, "confirm"), steal(1.0, "confirm"), steal(1.0, "already-computing")],
+            {"has_events": True, "stolen": 2, "too_late": 1},
             (
                 "2 tasks were stolen from busy workers by idle ones; "
                 "1 request to steal came too late."
@@ -127,12 +128,27 @@ def test_sentences(sentences, worker, task, move):
         ),
     ],
 )
-def test_submitted_and_stolen_tasks(sentences, task, move, later, records, text):
-    tasks = [task("a-1"), *(task(f"b-{i}", t=5.0) for i in range(later))]
+def test_submitted_and_stolen_tasks(changes, text):
+    columns = ("ready", "waiting", "executing", "nthreads", "slowest_loop_seconds", "stolen")
+    load = pl.DataFrame({"t": [0.0], "seconds": [0.1], "transitions": [1], "tasks": [1]})
+    load = load.with_columns(transitions_per_second=10.0, **dict.fromkeys(columns, 0.0))
+    counts = {"batches": 1, "tasks": 1, "largest": 1, "stolen": 0, "too_late": 0}
+    found = SchedulerLoad(load, **{**counts, "stealing": None, "has_events": False, **changes})
+    empty = pl.DataFrame()
+    context = Context("t.jsonl", Run(), Recording(), empty, load, empty, empty)
 
-    made = sentences("scheduler", *tasks, move(1.0, "a-1", "released>waiting"), *records)
+    assert plain(" ".join(scheduler.section(found, context).sentences)).endswith(text)
 
-    assert made.endswith(text)
+
+def test_the_setting_and_the_events_of_work_stealing(opened, open_trace):
+    other = {**steal(1.0, 1), "topic": "x"}
+    trace, context = opened(setting(False), other)
+
+    found = scheduler.query(trace, context)
+    assert (found.stealing, found.has_events, found.stolen) == (False, True, 0)
+    for value in (True, None):
+        found = scheduler.query(open_trace(setting(value), stop_t=10.0), context)
+        assert (found.stealing, found.has_events) == (value, False)
 
 
 def test_curves_of_the_load():

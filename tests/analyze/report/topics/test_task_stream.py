@@ -41,34 +41,28 @@ def test_a_computation_is_on_the_lane_of_its_thread(stream, worker, task, run):
     assert (found.runs, found.hidden_runs, found.cells.height) == (3, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("most_cells", "width", "cells"),
-    [
-        (60, 1.0, [(0, 51, 0.25), (0, 53, 0.5), (0, 54, 1.0), (0, 55, 0.25)]),
-        # Buckets are merged until there are few enough sums.
-        (1, 12.0, [(0, 4, 2.0)]),
-    ],
-)
-def test_other_computations_are_divided_between_buckets(
-    stream, worker, run, most_cells, width, cells
-):
-    found = stream(
+def test_other_computations_are_divided_between_buckets(opened, worker, run):
+    trace, context = opened(
         worker("w1"),
         *run("long", 0.0, 50.0),
         *run("short", 51.0, 51.25),
         *run("across", 53.5, 55.25),
         stop_t=120.0,
-        most_bars=1,
-        most_cells=most_cells,
     )
 
-    assert rows(found.bars, "key") == [("long",)]
-    assert found.bucket_seconds == width
-    assert rows(found.cells, "lane", "cell", "seconds") == cells
+    for most_cells, width, cells in [
+        (60, 1.0, [(0, 51, 0.25), (0, 53, 0.5), (0, 54, 1.0), (0, 55, 0.25)]),
+        # Buckets are merged until there are few enough sums.
+        (1, 12.0, [(0, 4, 2.0)]),
+    ]:
+        found = task_stream.query(trace, context, most_bars=1, most_cells=most_cells)
+
+        assert rows(found.bars, "key") == [("long",)]
+        assert found.bucket_seconds == width
+        assert rows(found.cells, "lane", "cell", "seconds") == cells
 
 
-@pytest.mark.parametrize("most_bars", [1, 20])
-def test_bars_and_sums_contain_all_time(stream, worker, task, run, most_bars):
+def test_bars_and_sums_contain_all_time(opened, worker, task, run):
     records = [worker("w1"), worker("w2")]
     expected = {}
     for number in range(100):
@@ -77,16 +71,18 @@ def test_bars_and_sums_contain_all_time(stream, worker, task, run, most_bars):
         records += [task(key), *run(key, start, stop, address)]
         lane = number % 2
         expected[lane] = expected.get(lane, 0.0) + stop - start
+    trace, context = opened(*records, stop_t=100.0)
 
-    found = stream(*records, most_bars=most_bars, most_cells=50)
+    for most_bars in (1, 20):
+        found = task_stream.query(trace, context, most_bars=most_bars, most_cells=50)
 
-    parts = pl.concat([f.select("lane", "seconds") for f in (found.bars, found.cells)])
-    sums = dict(parts.group_by("lane").agg(pl.col("seconds").sum()).iter_rows())
-    assert sums == pytest.approx(expected)
-    assert found.bars.height == most_bars
-    assert found.bars["seconds"].min() >= 0.01 * (100 - most_bars)
-    assert found.cells.height <= 50
-    assert found.cells["cell"].max() * found.bucket_seconds < 100.0
+        parts = pl.concat([f.select("lane", "seconds") for f in (found.bars, found.cells)])
+        sums = dict(parts.group_by("lane").agg(pl.col("seconds").sum()).iter_rows())
+        assert sums == pytest.approx(expected)
+        assert found.bars.height == most_bars
+        assert found.bars["seconds"].min() >= 0.01 * (100 - most_bars)
+        assert found.cells.height <= 50
+        assert found.cells["cell"].max() * found.bucket_seconds < 100.0
 
 
 def test_equally_long_computations_are_drawn_once(stream, worker, run):

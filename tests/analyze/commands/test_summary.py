@@ -139,15 +139,18 @@ def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
     assert section(text, "Sections")[0][2:] == ["47", "500 ms", "DY", "jets"]
 
 
-def test_activities_and_spans(summarize, worker, task, run):
-    metric = {"kind": "fine_metric", "t": 40.0, "worker": "w1", "prefix": "a", "span_id": "S"}
+def test_activities_and_spans_of_a_task_with_a_long_key(summarize, worker, task, run):
+    key = "('read-parquet-and-apply-something-with-a-long-name-0123456789abcdef', 12, 3456)"
+    address = "tcp://192.168.100.200:43210"
+    metric = {"kind": "fine_metric", "t": 40.0, "worker": address, "span_id": "S"}
+    metric["prefix"] = "a"
     span = {"kind": "span", "t": 10.0, "span_id": "S", "span_name": ["fits", "2018"]}
 
     text = summarize(
-        worker("w1", nthreads=1),
+        worker(address, nthreads=1),
         span,
-        task("a-1", t=10.0, span_id="S"),
-        *run("a-1", 20.0, 30.0),
+        task(key, t=10.0, prefix="a", span_id="S"),
+        *run(key, 20.0, 30.0, worker=address),
         {**metric, "context": "execute", "activity": "cpu", "unit": "seconds", "delta": 15.0},
         {**metric, "context": "execute", "activity": "cpu", "unit": "bytes", "delta": 9.0},
         {**metric, "context": "get-data", "activity": "net", "unit": "seconds", "delta": 2.0},
@@ -160,6 +163,11 @@ def test_activities_and_spans(summarize, worker, task, run):
     assert section(text, "Spans (shares of the thread time)") == [
         ["fits / 2018", "1", "20 s", "10 s", "50 %", "25 %"],
     ]  # fmt: skip
+    # The key is wrapped.
+    [part] = [part for part in text.split("\n\n") if part.startswith("Slowest attempts")]
+    head, _, *lines = part.splitlines()[1:]
+    shown = "".join(line[head.index("key") :] for line in lines)
+    assert shown.replace(" ", "") == key.replace(" ", "")
 
 
 def test_a_run_without_a_cluster(summarize, worker, chunk):
@@ -186,32 +194,26 @@ def test_a_run_without_a_cluster(summarize, worker, chunk):
     ]  # fmt: skip
 
 
-def test_tasks_that_were_never_attempted(summarize, task, move, run):
-    text = summarize(
-        *(task(key) for key in ("load-1", "fit-1", "plot-1")),
-        *run("load-1", 1.0, 2.0, outcome="erred"),
-        move(1.0, "fit-1", "released>waiting"),
-        move(2.0, "fit-1", "waiting>erred", "task-erred-2.0"),
-    )
-
-    assert "2 never attempted: 1 because a dependency failed, 1 not needed" in text
-
-
-def test_equal_failures_are_counted(summarize, worker, task, run):
-    """Attempts of two tasks fail with the same error, and that of a third with another one."""
+def test_failures_and_tasks_that_were_never_attempted_are_counted(
+    summarize, worker, task, run, move
+):
+    """Two tasks fail with the same error, and a third one, which `fit` needs, with another."""
     text = summarize(
         worker("w1"),
-        *(task(key) for key in "abc"),
+        *(task(key) for key in ("a", "b", "c", "fit-1", "plot-1")),
         *run("a", 1.0, 2.0, outcome="retried", exception="OSError('no entry 10')"),
         *run("b", 2.0, 3.0, outcome="retried", exception="OSError('no entry 20')"),
         *run("a", 3.0, 4.0, outcome="retried", exception="OSError('no entry 10')"),
         *run("c", 4.0, 5.0, outcome="erred", exception="KeyError('Jet')"),
+        move(4.0, "fit-1", "released>waiting"),
+        move(5.0, "fit-1", "waiting>erred", "task-erred-2.0"),
     )
 
     assert section(text, "Failures") == [
         ["2 s", "3", "attempt retried", "w1", "a and 1 more: OSError('no entry 10')"],
         ["5 s", "1", "task erred", "w1", "c: KeyError('Jet')"],
     ]
+    assert "2 never attempted: 1 because a dependency failed, 1 not needed" in text
 
 
 @pytest.mark.exhaustive
@@ -269,17 +271,6 @@ def test_a_number_is_not_separated_from_its_unit(monkeypatch, capsys):
     terminal.print_out(terminal.cell("possible saving: 3 s of 12 (28\N{NO-BREAK SPACE}%)"))
 
     assert capsys.readouterr().out == "possible saving: 3 s of 12\n(28 %)\n"
-
-
-def test_long_names_are_wrapped(summarize, task, run):
-    key = "('read-parquet-and-apply-something-with-a-long-name-0123456789abcdef', 12, 3456)"
-
-    text = summarize(task(key), *run(key, 1.0, 2.0, worker="tcp://192.168.100.200:43210"))
-
-    [part] = [part for part in text.split("\n\n") if part.startswith("Slowest attempts")]
-    head, _, *lines = part.splitlines()[1:]
-    shown = "".join(line[head.index("key") :] for line in lines)
-    assert shown.replace(" ", "") == key.replace(" ", "")
 
 
 HOSTILE = [

@@ -32,19 +32,27 @@ class Page(HTMLParser):
         self.text += data
 
 
-def test_a_cell_shows_the_run(write_trace, worker, task, run):
-    path = write_trace(worker("w1"), task("a"), *run("a", 10.0, 30.0))
+def test_a_cell_shows_the_run_and_is_small_and_harmless(write_trace, worker, task, run):
+    records = worker("w1"), task("a"), *run("a", 10.0, 30.0)
+    path = write_trace(*records, name="<script>alert(1)<\u202e.jsonl")
 
     with Trace(path, start=20, stop=40) as trace:
-        page = Page(trace._repr_html_())
+        html = trace._repr_html_()
 
+    page = Page(html)
     assert page.open == []
     for part in (
-        "trace.jsonl", "Only time range 20 s to 40 s of a run of 1 min 40 s. Left out: 0 of 1 ",
+        "<script>alert(1)<⟨U+202E⟩.jsonl",
+        "Only time range 20 s to 40 s of a run of 1 min 40 s. Left out: 0 of 1 ",
         "1 attempt crosses the ends of the time range: only the time inside counts, and ",
         ": 1 worker, 1 task, 1 attempt, 0 failures", "task_runs", "trace.sql(",
+        "No loss was detected.",
     ):  # fmt: skip
         assert part in plain(page.text), part
+    assert len(html) < 10_000
+    assert page.tags <= {"p", "b", "ul", "li", "code", "details", "summary"}
+    # For a closed trace, only the name and the error are shown.
+    assert "the trace is closed" in Page(trace._repr_html_()).text
 
 
 def test_a_cell_shows_losses(open_trace):
@@ -56,18 +64,6 @@ def test_a_cell_shows_losses(open_trace):
     assert "Incomplete" in page.text
     assert "<b>0</b>" in page.text
     assert "and 4 more in the view loss" in page.text
-
-
-def test_a_cell_is_small_and_harmless(write_trace):
-    with Trace(write_trace(name="<script>alert(1)<\u202e.jsonl")) as trace:
-        html = trace._repr_html_()
-
-    assert len(html) < 10_000
-    assert Page(html).tags <= {"p", "b", "ul", "li", "code", "details", "summary"}
-    assert "⟨U+202E⟩" in html
-    assert "No loss was detected." in html
-    # For a closed trace, only the name and the error are shown.
-    assert "the trace is closed" in Page(trace._repr_html_()).text
 
 
 def test_findings_predictions_and_comparisons_are_displayed_as_html(

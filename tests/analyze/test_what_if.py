@@ -331,13 +331,19 @@ def test_samples_are_replayed():
     assert frame["replay_error"].abs().max() < 0.1
 
 
-def test_chunk_sizes_of_a_sample():
+def test_chunk_sizes_of_a_sample_are_predicted_and_limited(monkeypatch):
     with Trace(SAMPLES / "coffea.jsonl.zst") as trace:
         usual, small, large = trace.what_if(chunk_sizes=[5_000, 200_000]).iter_rows(named=True)
 
-    # Small chunks have more fixed cost; large ones are too few for all threads.
-    assert usual["wall_seconds"] < small["wall_seconds"]
-    assert usual["critical_path_seconds"] < large["critical_path_seconds"]
+        # Small chunks have more fixed cost; large ones are too few for all threads.
+        assert usual["wall_seconds"] < small["wall_seconds"]
+        assert usual["critical_path_seconds"] < large["critical_path_seconds"]
+
+        monkeypatch.setattr(what_if, "_MAX_CHUNKS", 100)
+        [(events,)] = trace.rows("SELECT events FROM run")
+        with pytest.raises(TraceError, match=r"invalid chunk size 100: use [0-9,]+ or more"):
+            trace.what_if(chunk_sizes=100)
+        assert trace.what_if(chunk_sizes=-(-events // 100)).height == 2
 
 
 def test_other_chunk_sizes_are_predicted_where_none_can_be_recommended(
@@ -365,16 +371,6 @@ def test_other_chunk_sizes_are_predicted_where_none_can_be_recommended(
     assert auto["note"].startswith(
         "chunk size auto: no size can be recommended from this trace"
     )
-
-
-def test_chunk_sizes_are_limited(monkeypatch):
-    monkeypatch.setattr(what_if, "_MAX_CHUNKS", 100)
-    with Trace(SAMPLES / "coffea.jsonl.zst") as trace:
-        [(events,)] = trace.rows("SELECT events FROM run")
-
-        with pytest.raises(TraceError, match=r"invalid chunk size 100: use [0-9,]+ or more"):
-            trace.what_if(chunk_sizes=100)
-        assert trace.what_if(chunk_sizes=-(-events // 100)).height == 2
 
 
 @pytest.mark.exhaustive

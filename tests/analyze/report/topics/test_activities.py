@@ -6,6 +6,8 @@ import pytest
 from analyze.report.reading import plain, texts
 from roast_analyze.figures import palette
 from roast_analyze.figures.layout import TimeAxis
+from roast_analyze.report.context import Context
+from roast_analyze.report.run import Recording, query_run
 from roast_analyze.report.topics import activities
 from roast_analyze.report.topics.activities import figures
 
@@ -80,14 +82,16 @@ def test_the_section(section, worker):
 
 
 @pytest.mark.parametrize(("length", "width"), [(5.0, 1.0), (90.0, 2.0), (86_400.0, 1800.0)])
-def test_buckets_of_a_round_length(opened, length, width):
+def test_buckets_of_a_round_length(open_trace, length, width):
     """A bar begins at the start of its bucket."""
-    trace, about = opened(
+    trace = open_trace(
         metric("cpu", 1.0, t=0.0),
         metric("cpu", 2.0, t=0.9 * width),
         metric("cpu", 4.0, t=length),
         stop_t=length,
     )
+    empty = pl.DataFrame()
+    about = Context("t", query_run(trace), Recording(), empty, empty, empty, empty)
 
     found = activities.query(trace, about)
     (bar,) = figures.over_time(

@@ -5,7 +5,6 @@ from collections import Counter
 import pytest
 
 from analyze.report.reading import plain, texts
-from roast_analyze.report import findings
 from roast_analyze.report.topics import core_time, loss, verdict
 
 
@@ -38,7 +37,7 @@ def test_the_time_before_the_first_worker(opened, worker, task, run):
     text = "4 s of 10 s passed before the first worker started and are not in the core time."
 
     assert plain(core_time.section(found, context).sentences[1]) == text
-    shown = verdict.build(context, loss.query(trace), findings.query(trace), "", found)
+    shown = verdict.build(context, loss.query(trace), (), "", found)
     assert text in plain(shown.spent_sentence)
 
 

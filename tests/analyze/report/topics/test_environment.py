@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from analyze.report.reading import plain
-from roast_analyze.report.run import Run
+from roast_analyze.report.run import Run, query_run
 from roast_analyze.report.topics import environment
 from roast_analyze.report.topics.environment.rerun_script import Rerun, script
 
@@ -28,12 +28,12 @@ def facts():
 
 
 @pytest.fixture
-def written(opened, facts):
+def written(open_trace, facts):
     """Return the lines of the script of a run with some facts."""
 
     def written(*rows, workers=()):
-        trace, about = opened(*facts(*rows), *workers)
-        text = script(environment.query(trace).rerun, about.run)
+        trace = open_trace(*facts(*rows), *workers)
+        text = script(environment.query(trace).rerun, query_run(trace))
         return plain(text).splitlines()
 
     return written

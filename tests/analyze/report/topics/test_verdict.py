@@ -178,16 +178,15 @@ def test_every_second_of_the_core_time_has_one_use(built, worker, task, run):
     assert second.spent_sentence.startswith("The workers provided 1 core-second. Each")
 
 
-def test_findings_and_their_absence(built, worker, task, run):
+def test_findings_and_their_absence(built, open_trace, worker, task, run):
     failed = run("a-1", 1.0, 3.0, outcome="erred", exception="ValueError('no')",
                  phases=[("compute", 1.0, 3.0)])  # fmt: skip
-    ill, healthy = (
-        built(worker("w1"), task("a-1"), *some, apply_rules=True)
-        for some in (failed, run("a-1", 0.0, 10.0))
-    )
-
+    ill = built(worker("w1"), task("a-1"), *failed, apply_rules=True)
     assert [(found.id, found.entity) for found in ill.findings] == [("retries", "ValueError")]
-    assert (healthy.findings, healthy.no_finding) == ((), findings.NONE)
+
+    healthy = open_trace(worker("w1"), task("a-1"), *run("a-1", 0.0, 10.0), stop_t=10.0)
+    assert (findings.query(healthy), query_obstacle(healthy)) == ((), "")
+    assert built_from(Run()).no_finding == findings.NONE
 
 
 def test_a_run_that_cannot_be_judged(built, worker):

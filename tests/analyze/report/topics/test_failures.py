@@ -7,7 +7,9 @@ from analyze.report.reading import plain, texts
 from roast_analyze.report.context import Context
 from roast_analyze.report.listing import Listing
 from roast_analyze.report.run import SURPLUS, Recording, Run
-from roast_analyze.report.topics import failures
+from roast_analyze.report.topics import failures, loss
+
+NOTHING = Listing("", "", pl.DataFrame(), 0)
 
 
 @pytest.fixture
@@ -22,6 +24,11 @@ def fail(task, move):
         )
 
     return fail
+
+
+def context_of(run, **recording):
+    """Return the context of a run without workers and samples."""
+    return Context("t.jsonl", run, Recording(**recording), *[NOTHING.rows] * 4)
 
 
 def event(t, payload, topic="x"):
@@ -72,11 +79,9 @@ def test_the_most_frequent_exception(exceptions, text):
     rows = pl.DataFrame({"cause": exceptions}, {"cause": pl.String}).with_columns(
         what=pl.lit("task erred"), **dict.fromkeys(unknown)
     )
-    empty = pl.DataFrame()
-    nothing, found = Listing("", "", empty, 0), Listing("failures", "", rows, rows.height)
-    context = Context("t.jsonl", Run(), Recording(), empty, empty, empty, empty)
+    found = failures.Failures(Listing("failures", "", rows, rows.height), NOTHING, NOTHING)
 
-    section = failures.section(failures.Failures(found, nothing, nothing), context)
+    section = failures.section(found, context_of(Run()))
 
     assert plain(section.sentences[0]) == text
 
@@ -116,10 +121,27 @@ def test_loss(section):
         "The trace is incomplete: r0; r1; r2; and more. At least 30 records are missing."
     ]
     assert [row[0] for row in texts(found.tables[0])] == ["r0", "r1", "r2", "r3"]
-    same = section("loss", *({**loss, "reason": "r0"} for loss in lost))
-    assert plain(same.sentences[0]).startswith("The trace is incomplete: r0. At least")
-    surplus = {**lost[0], "reason": SURPLUS}
-    assert plain(section("loss", surplus).sentences[0]) == (
-        "The trace is incomplete: more records than were written. 9 records are surplus."
-    )
-    assert section("loss").empty.startswith("The trace is complete: it contains 2")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "text"),
+    [
+        (["r0"] * 4, "The trace is incomplete: r0. At least 30 records are missing."),
+        (
+            [SURPLUS],
+            "The trace is incomplete: more records than were written. 9 records are surplus.",
+        ),
+    ],
+)
+def test_reasons_for_loss(reasons, text):
+    rows = pl.DataFrame({"reason": reasons, "records": [9, 8, 7, 6][: len(reasons)]})
+    found = Listing("loss", "", rows.with_columns(detail=None, t=1.0), rows.height)
+    run = Run(lost_records=0 if SURPLUS in reasons else 30)
+
+    assert list(map(plain, loss.section(found, context_of(run)).sentences)) == [text]
+
+
+def test_no_loss():
+    complete = loss.section(NOTHING, context_of(Run(), records=2))
+
+    assert plain(complete.empty).startswith("The trace is complete: it contains 2 records")

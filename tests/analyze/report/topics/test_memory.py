@@ -4,8 +4,12 @@ import polars as pl
 import pytest
 
 from analyze.report.reading import plain, texts
+from roast_analyze.report.context import Context
+from roast_analyze.report.listing import Listing
+from roast_analyze.report.run import Recording, Run
 from roast_analyze.report.topics import memory
 
+GIB = 1024**3
 NO_PREFIXES = pl.DataFrame(schema={"prefix": pl.String, "transfer_seconds": pl.Float64})
 
 
@@ -123,42 +127,57 @@ def test_transfers_without_samples(section, worker, task, fetch):
     assert texts(found.tables[0]) == [["tcp://w2:1", "w1", "1", "0.500"]]
 
 
+def described(limit, spilled, **transfers):
+    """Return the sentences about a worker that uses 3 GiB, from its samples."""
+    sizes = {"memory_bytes": 3 * GIB, "memory_limit_bytes": limit, "spilled_bytes": spilled}
+    frame = pl.DataFrame({"t": [1.0], "worker": ["w1"], "name": ["0"]}).with_columns(
+        server_id=pl.lit("i"), managed_bytes=0, peak_memory_bytes=3 * GIB,
+        **{name: pl.lit(value, pl.Int64) for name, value in sizes.items()},
+    )  # fmt: skip
+    run = Run(start_t=0.0, stop_t=10.0, peak_memory_bytes=3 * GIB)
+    context = Context("t.jsonl", run, Recording(), frame, frame, frame, frame)
+    nothing = Listing("", "", pl.DataFrame(), 0)
+    found = memory.Transfers(False, 0, 0, 0.0, nothing, frame, frame, **transfers)
+    return plain(" ".join(memory.section(found, context, NO_PREFIXES).sentences))
+
+
 @pytest.mark.parametrize(
     ("limit", "spilled", "words"),
     [
-        (4, 0, "3 GiB of 4 GiB. The fullest worker reached 75 % of its limit. Nothing"),
+        (4 * GIB, 0, "3 GiB of 4 GiB. The fullest worker reached 75 % of its limit. Nothing"),
         (None, 1024, "3 GiB; no limit is set. At most 1 KiB were spilled to disk."),
-        (60, 0, "3 GiB of 60 GiB. The fullest worker reached 5 % of its limit. Nothing"),
+        (60 * GIB, 0, "3 GiB of 60 GiB. The fullest worker reached 5 % of its limit. Nothing"),
     ],
 )
-def test_memory_and_the_limit(sentences, worker, sample, limit, spilled, words):
-    memory = {"memory": 3 * 1024**3, "memory_limit": limit and limit * 1024**3}
-
-    made = sentences("memory", worker("w1"), sample(1.0, **memory, spilled_disk=spilled))
+def test_memory_and_the_limit(limit, spilled, words):
+    made = described(limit, spilled)
 
     assert made.startswith(f"Peak memory of all workers was {words}")
     far = "The limits are far above the curves and are not drawn." in made
-    assert far == (limit == 60)
+    assert far == (limit == 60 * GIB)
     assert made.endswith(" The workers reported no transfers between them.")
 
 
+@pytest.mark.parametrize(("spilled", "has_spills"), [(0, True), (None, False)])
+def test_spilling_between_samples_or_without_a_measurement(spilled, has_spills):
+    assert "spilled" not in described(4 * GIB, spilled, has_spills=has_spills)
+
+
 @pytest.mark.parametrize(
-    ("record", "spilled"),
+    ("record", "has_spills"),
     [
-        ({"kind": "spill", "key": "a", "start": "memory", "finish": "disk"}, 0),
+        ({"kind": "spill", "key": "a", "start": "memory", "finish": "disk"}, True),
         ({"kind": "fine_metric", "context": "execute", "activity": "disk-write",
-          "unit": "bytes", "delta": 5, "value": 5}, 0),
-        ({"kind": "event", "topic": "x"}, None),
+          "unit": "bytes", "delta": 5, "value": 5}, True),
+        ({"kind": "event", "topic": "x"}, False),
     ],
 )  # fmt: skip
-def test_spilling_between_samples_or_without_a_measurement(
-    sentences, worker, sample, record, spilled
-):
-    samples = sample(1.0, memory=500, spilled_disk=spilled)
+def test_records_of_spilling(open_trace, worker, record, has_spills):
+    trace = open_trace(worker("w1"), {**record, "t": 2.0, "worker": "w1"})
+    nobody = pl.DataFrame(schema={"worker": pl.String, "name": pl.String})
+    context = Context("t.jsonl", Run(), Recording(), *[nobody] * 4)
 
-    made = sentences("memory", worker("w1"), samples, {**record, "t": 2.0, "worker": "w1"})
-
-    assert "spilled" not in made
+    assert memory.query(trace, context).has_spills == has_spills
 
 
 def test_the_fullest_worker_was_killed(sentences, worker, sample, gone):
@@ -167,12 +186,12 @@ def test_the_fullest_worker_was_killed(sentences, worker, sample, gone):
     assert sentences(
         "memory",
         worker("w1", memory_limit=1000),
-        sample(1.0, memory=500, memory_limit=1000),
+        sample(1.0, memory=500, memory_limit=1000, spilled_disk=0),
         {"kind": "event", "t": 1.9, "topic": "worker-restart-memory", "payload": killed},
         gone("w1", 2.0, "handle-worker-cleanup-2.0"),
     ).startswith(
         "Peak memory of all workers was 990 B of 1,000 B. The fullest worker reached 99 % of "
-        "its limit."
+        "its limit. Nothing was spilled to disk."
     )
 
 

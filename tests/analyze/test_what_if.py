@@ -250,75 +250,67 @@ def test_a_loss_after_the_predicted_end_is_noted(open_trace, worker, gone, task,
     )
 
 
-@pytest.mark.parametrize(
-    ("cpu_seconds", "note"),
-    [
-        (1.0, "8 threads share 2 cores: the overhead of Dask may be higher"),
+@pytest.fixture
+def two_cores(write_trace, worker, process_facts, task, run):
+    """Write a trace of successive tasks on a host with two cores, and their CPU seconds."""
+
+    def two_cores(name, durations, cpu_seconds, waiting_seconds=None):
+        metric = {"kind": "fine_metric", "t": 10.0, "worker": "w1", "server_id": "id-w1-0.0"}
+        metric |= {"context": "execute", "prefix": "a", "unit": "seconds"}
+        activities = {"thread-cpu": cpu_seconds, "thread-noncpu": waiting_seconds}
+        machine = {"host": "h", "cores": 2, "usable_cores": 2}
+        records, t = [worker("w1", host="h")], 0.0
+        records += process_facts("worker", worker="w1", machine=machine)
+        for n, seconds in enumerate(durations):
+            records += [task(f"a-{n}"), *run(f"a-{n}", t, t + seconds)]
+            t += seconds
+        records += [
+            {**metric, "activity": activity, "delta": seconds}
+            for activity, seconds in activities.items()
+            if seconds is not None
+        ]
+        return write_trace(*records, name=f"{name}.jsonl", trace_id=name, stop_t=t)
+
+    return two_cores
+
+
+def test_more_threads_than_cores_are_noted(two_cores):
+    """Tasks use a core for a tenth of their time, for nine tenths, or it is not recorded."""
+    times = {"a": (1.0, 9.0), "b": (9.0, 1.0), "c": (None, None)}
+    paths = [two_cores(name, [10.0] * 8, *seconds) for name, seconds in times.items()]
+
+    with Trace(*paths) as trace:
+        notes = trace.what_if(workers=[1, 8]).select("trace_id", "note").rows()
+
+    assert notes == [
+        ("a", None),
+        ("a", "8 threads share 2 cores: the overhead of Dask may be higher"),
+        ("b", None),
         (
-            9.0,
+            "b",
             "uncertain: 8 threads share 2 cores; computation is stretched while more tasks run",
         ),
-        (None, "contention for the 2 cores of the host is not known"),
-    ],
-)
-def test_more_threads_than_cores_are_noted(
-    open_trace, worker, process_facts, task, run, cpu_seconds, note
-):
-    # Tasks use a core for a tenth of their time, for nine tenths, or it is not recorded.
-    metric = {"kind": "fine_metric", "t": 10.0, "worker": "w1", "server_id": "id-w1-0.0"}
-    metric |= {"context": "execute", "prefix": "a", "unit": "seconds"}
-    metrics = [] if cpu_seconds is None else [
-        {**metric, "activity": "thread-cpu", "delta": cpu_seconds},
-        {**metric, "activity": "thread-noncpu", "delta": 10.0 - cpu_seconds},
-    ]  # fmt: skip
-    trace = open_trace(
-        worker("w1", host="h"),
-        *process_facts(
-            "worker", worker="w1", machine={"host": "h", "cores": 2, "usable_cores": 2}
-        ),
-        *(
-            record
-            for n in range(8)
-            for record in (task(f"a-{n}"), *run(f"a-{n}", 10.0 * n, 10.0 * n + 10.0))
-        ),
-        *metrics,
-    )
-
-    notes = trace.what_if(workers=[1, 8])["note"]
-
-    assert notes.to_list() == [None, note]
+        ("c", None),
+        ("c", "contention for the 2 cores of the host is not known"),
+    ]
 
 
-@pytest.mark.parametrize(
-    ("chunks", "expected"),
-    [
-        ([10.0], [10.0, 10.0]),
-        # Five share the cores for 2.5 s; the long one then runs alone.
-        ([10.0, 1.0, 1.0, 1.0, 1.0], [14.0, 11.5]),
-        ([2.0] * 8, [16.0, 8.0]),
-    ],
-)
-def test_tasks_share_the_cores_of_the_host_only_while_they_run(
-    open_trace, worker, process_facts, task, run, chunks, expected
-):
+def test_tasks_share_the_cores_of_the_host_only_while_they_run(two_cores):
     """One worker, then eight, on a host with two cores; each task uses a core."""
-    metric = {"kind": "fine_metric", "t": 10.0, "worker": "w1", "server_id": "id-w1-0.0"}
-    metric |= {"context": "execute", "prefix": "a", "unit": "seconds", "delta": sum(chunks)}
-    runs, t = [], 0.0
-    for n, seconds in enumerate(chunks):
-        runs += [task(f"a-{n}"), *run(f"a-{n}", t, t + seconds)]
-        t += seconds
-    trace = open_trace(
-        worker("w1", host="h"),
-        *process_facts(
-            "worker", worker="w1", machine={"host": "h", "cores": 2, "usable_cores": 2}
-        ),
-        *runs,
-        metric | {"activity": "thread-cpu"},
-        stop_t=t,
-    )
+    runs = {
+        "a": ([10.0], [10.0, 10.0]),
+        # Five share the cores for 2.5 s; the long one then runs alone.
+        "b": ([10.0, 1.0, 1.0, 1.0, 1.0], [14.0, 11.5]),
+        "c": ([2.0] * 8, [16.0, 8.0]),
+    }
+    paths = [two_cores(name, chunks, sum(chunks)) for name, (chunks, _) in runs.items()]
 
-    assert trace.what_if(workers=[8])["wall_seconds"].to_list() == pytest.approx(expected)
+    with Trace(*paths) as trace:
+        predicted = trace.what_if(workers=[8])
+
+    for name, (_, expected) in runs.items():
+        walls = predicted.filter(trace_id=name)["wall_seconds"].to_list()
+        assert walls == pytest.approx(expected), name
 
 
 def test_samples_are_replayed():

@@ -121,27 +121,18 @@ def test_loss(section):
         "The trace is incomplete: r0; r1; r2; and more. At least 30 records are missing."
     ]
     assert [row[0] for row in texts(found.tables[0])] == ["r0", "r1", "r2", "r3"]
+    surplus = {**lost[0], "reason": SURPLUS}
+    assert plain(section("loss", surplus).sentences[0]) == (
+        "The trace is incomplete: more records than were written. 9 records are surplus."
+    )
 
 
-@pytest.mark.parametrize(
-    ("reasons", "text"),
-    [
-        (["r0"] * 4, "The trace is incomplete: r0. At least 30 records are missing."),
-        (
-            [SURPLUS],
-            "The trace is incomplete: more records than were written. 9 records are surplus.",
-        ),
-    ],
-)
-def test_reasons_for_loss(reasons, text):
-    rows = pl.DataFrame({"reason": reasons, "records": [9, 8, 7, 6][: len(reasons)]})
-    found = Listing("loss", "", rows.with_columns(detail=None, t=1.0), rows.height)
-    run = Run(lost_records=0 if SURPLUS in reasons else 30)
+def test_several_losses_for_one_reason_and_no_loss():
+    rows = pl.DataFrame({"reason": ["r0"] * 4, "records": [9, 8, 7, 6]})
+    rows = rows.with_columns(detail=None, t=1.0)
 
-    assert list(map(plain, loss.section(found, context_of(run)).sentences)) == [text]
+    same = loss.section(Listing("loss", "", rows, 4), context_of(Run(lost_records=30)))
+    none = loss.section(NOTHING, context_of(Run(), records=2))
 
-
-def test_no_loss():
-    complete = loss.section(NOTHING, context_of(Run(), records=2))
-
-    assert plain(complete.empty).startswith("The trace is complete: it contains 2 records")
+    assert plain(same.sentences[0]).startswith("The trace is incomplete: r0. At least")
+    assert plain(none.empty).startswith("The trace is complete: it contains 2 records")

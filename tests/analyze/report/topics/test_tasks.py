@@ -6,7 +6,6 @@ import pytest
 from analyze.report.reading import plain, texts
 from roast_analyze import Trace
 from roast_analyze.figures import palette
-from roast_analyze.report.listing import Listing
 from roast_analyze.report.topics import tasks
 from roast_analyze.report.topics.tasks.figures import BAR_LIMIT, durations, seconds
 from roast_analyze.report.topics.tasks.sentences import stragglers
@@ -67,15 +66,15 @@ def test_groups_and_stragglers(section, sentences, attempts):
     ) in sentences("tasks", *attempts(*[1.0] * 12, *[3.0] * 5))
 
 
-def test_only_prefixes_with_ten_attempts_have_stragglers(sentences, attempts):
+def test_only_prefixes_with_ten_attempts_have_stragglers(sentences, open_trace, attempts):
     text = (
         "Of the prefixes with at least 10 successful attempts, none has an attempt that took "
         "at least twice the usual time."
     )
 
     assert sentences("tasks", *attempts(*[1.0] * 10)).endswith(text)
-    nine = Listing("prefixes", "", pl.DataFrame({"memory": [9]}), 1)
-    assert stragglers(Listing("task_runs", "", pl.DataFrame(), 0), nine) == ""
+    nine = tasks.query(open_trace(*attempts(*[1.0] * 8, 9.0)))
+    assert stragglers(nine.stragglers, nine.prefixes) == ""
 
 
 def test_stragglers_that_are_not_listed_are_counted(open_trace, attempts):

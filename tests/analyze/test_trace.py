@@ -10,7 +10,7 @@ import roast_analyze
 from roast_analyze import Trace
 from roast_analyze.errors import QueryError, TraceError, UnknownView
 from roast_analyze.open.database import documented_views
-from roast_analyze.open.views import column_comments, view_names
+from roast_analyze.open.views import view_comments, view_names
 
 ROOT = Path(__file__).parents[2]
 SQL = ROOT / "analyze" / "roast_analyze" / "sql"
@@ -24,9 +24,11 @@ def test_views(empty):
     views = documented_views()
     assert empty.views() == views
     assert [view.name for view in views] == list(view_names())
-    assert column_comments() == {
-        view.name: {column.name: column.comment for column in view.columns} for view in views
+    commented = {
+        view.name: {"": view.comment, **{c.name: c.comment for c in view.columns}}
+        for view in views
     }
+    assert view_comments() == commented
     double = re.compile(r".*(_seconds|_percent|_bps|_efficiency|_t)|t")
     for view in views:
         columns = [column.name for column in view.columns]

@@ -263,6 +263,11 @@ class Location:
 
     def delete_runs(self, trace_ids: Sequence[str]) -> None:
         """Delete rows of ``runs`` in one commit."""
+        if refused := _NOT_DELETABLE & set(self.uri):
+            raise NotWritable(
+                f"cannot remove traces from {self.uri!r}: deltalake cannot delete rows of a "
+                f"table with {min(refused)!r} in its path; rename the folder"
+            )
         self._repeat(RUNS, lambda: self.open_runs().delete(_is_one_of(trace_ids)))
 
     def _repeat(self, name: str, commit: Callable[[], _Result]) -> _Result:
@@ -313,6 +318,9 @@ class Location:
         """
         return [f"{self.table(name)}/{action['path']}" for action in actions]
 
+
+#: Characters in the path of a table with which deltalake 1 panics when it deletes rows.
+_NOT_DELETABLE: Final = frozenset("[]^|")
 
 #: Columns that decide whether a trace replaces another one.
 _IDENTITY: Final = ("trace_id", ADDITION, "records", "fingerprint")

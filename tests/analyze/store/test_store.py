@@ -247,6 +247,14 @@ def test_removed_traces_are_gone_at_once_and_their_files_when_compacted(filled):
         filled.remove(["A"])
 
 
+def test_traces_cannot_be_removed_if_deltalake_cannot_delete_rows(filled, tmp_path):
+    renamed = Store(shutil.copytree(filled.path, tmp_path / "[1]"))
+
+    with pytest.raises(NotWritable, match=r"with '\[' in its path; rename the folder$"):
+        renamed.remove(["A"])
+    assert queried(renamed) == ["A", "B"]
+
+
 @pytest.mark.exhaustive
 def test_a_table_that_cannot_be_read_is_reported(store, write_run):
     store.add([write_run("A")])

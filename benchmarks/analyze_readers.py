@@ -11,9 +11,16 @@ import inspect
 import time
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 AGGREGATE = "SELECT prefix, count(*), sum(compute_seconds) FROM task_runs GROUP BY prefix"
+
+
+def _all_columns(columns: dict[str, str]) -> str:
+    """Return a table function of DuckDB for all columns of a trace."""
+    types = ", ".join(f"'{name}': '{type_}'" for name, type_ in columns.items())
+    return f"read_json($trace, format = 'newline_delimited', columns = {{{types}}})"
 
 
 def duckdb_scan(trace: Path) -> None:
@@ -23,7 +30,6 @@ def duckdb_scan(trace: Path) -> None:
     from roast_schemas.describe import duckdb_columns
 
     columns = duckdb_columns()
-    types = ", ".join(f"'{name}': '{type_}'" for name, type_ in columns.items())
     # Select every column, so that every column is parsed.
     asked = ", ".join(
         f'sum(strlen("{name}"))' if type_ == "VARCHAR" else f'count("{name}")'
@@ -33,10 +39,23 @@ def duckdb_scan(trace: Path) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET enable_progress_bar = false")
         connection.execute(
-            f"SELECT kind, count(*), {asked} FROM read_json($trace, "
-            f"format = 'newline_delimited', columns = {{{types}}}) GROUP BY kind",
+            f"SELECT kind, count(*), {asked} FROM {_all_columns(columns)} GROUP BY kind",
             {"trace": str(trace)},
         ).fetchall()
+
+
+def duckdb_table(trace: Path) -> None:
+    """Store all rows in one table of a database file."""
+    import duckdb
+
+    from roast_schemas.describe import duckdb_columns
+
+    with TemporaryDirectory() as folder, duckdb.connect(f"{folder}/trace.duckdb") as connection:
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute(
+            f"CREATE TABLE records AS FROM {_all_columns(duckdb_columns())}",
+            {"trace": str(trace)},
+        )
 
 
 def orjson_loop(trace: Path) -> None:
@@ -104,7 +123,8 @@ def opened(trace: Path) -> Any:
 
 
 READERS = {
-    reader.__name__: reader for reader in (duckdb_scan, orjson_loop, polars_scan, hta_totals)
+    reader.__name__: reader
+    for reader in (duckdb_scan, duckdb_table, orjson_loop, polars_scan, hta_totals)
 }
 
 

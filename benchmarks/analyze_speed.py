@@ -1,9 +1,9 @@
 """Measure time and memory of the analysis by trace size: ``make benchmark-analyze``.
 
-One table compares DuckDB's typed scan of the same file, a Python loop, the reader of Polars,
-and roast_analyze. Each measurement is a separate process and includes the start of Python;
-peak memory is reported by the system. The files are synthetic traces (see :mod:`synthetic`),
-created if missing.
+One table compares DuckDB's typed scan of the same file, its table of all records on disk, a
+Python loop, the reader of Polars, and roast_analyze. Each measurement is a separate process and
+includes the start of Python; peak memory is reported by the system. The files are synthetic
+traces (see :mod:`synthetic`), created if missing.
 
 Cold means without roast's cache: ``ROAST_CACHE_DIR`` is a new folder each time. Warm means
 with it. The page cache of the system is always warm: each file is read once beforehand.
@@ -94,6 +94,7 @@ def rows(memory_limit: str | None, hta_python: str | None = None) -> list[Row]:
     first = ours("sql", "TRACE", FIRST_QUERY, "--format", "csv")
     compared = [
         Row("DuckDB's typed scan", here("duckdb_scan")),
+        Row("DuckDB's table of all records", here("duckdb_table")),
         Row("plain orjson loop", here("orjson_loop")),
         Row("polars' scan", here("polars_scan")),
         Row("roast: first query, cold", first, "fresh"),

@@ -318,7 +318,8 @@ def test_the_least_recently_used_entries_are_removed(monkeypatch, write_trace, r
         for file in folder.glob("*/*"):
             os.utime(file, (file.stat().st_atime, file.stat().st_mtime - 100))
     answers(recorded("a"))
-    size = sum(file.stat().st_size for file in folder.glob("*/*"))
+    # The templates were used before all entries, so they are removed first.
+    size = sum(file.stat().st_size for file in folder.glob("[0-9a-f]*/*"))
     monkeypatch.setenv("ROAST_CACHE_BYTES", str(size + 10_000))
     (folder / "others").mkdir()
     (folder / "others" / "file").touch()

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #: Observer of opening a trace: called with the current stage and its finished share.
 Listener = Callable[[str, float], None]
 
-#: Smaller traces are not cached.
+#: Smaller traces are not cached, because an entry takes at least 1 MB.
 UNCACHED_BYTES: Final = 2**16
 
 #: For smaller traces, coordinating several threads takes longer than they save.
@@ -95,7 +95,7 @@ def open_database(
     largest_in_memory = UNCACHED_BYTES if keep else memory_bytes // 2
     if threads is None and inputs.content_bytes < _ONE_THREAD_BYTES:
         threads = 1
-    connection = _connect(memory_bytes, threads)
+    connection = _connect(memory_bytes, inputs, threads)
     try:
         if inputs.content_bytes < largest_in_memory:
             _attach(connection, _IN_MEMORY)
@@ -212,13 +212,18 @@ def copy_template(
     return True
 
 
-def _connect(memory_bytes: int, threads: int | None = None) -> duckdb.DuckDBPyConnection:
+def _connect(
+    memory_bytes: int, inputs: Inputs | None = None, threads: int | None = None
+) -> duckdb.DuckDBPyConnection:
+    """Connect to DuckDB; new databases have small blocks if the inputs are small."""
+    is_small = inputs is not None and inputs.content_bytes < _SMALL_BLOCKS_BYTES
     connection = duckdb.connect(
         ":memory:",
         config={
             "memory_limit": f"{memory_bytes}B",
             "temp_directory": str(new_spill_folder()),
             **({"threads": threads} if threads else {}),
+            **({"default_block_size": _SMALL_BLOCK_BYTES} if is_small else {}),
         },
     )
     connection.execute("SET enable_progress_bar = false")
@@ -229,33 +234,18 @@ def _connect(memory_bytes: int, threads: int | None = None) -> duckdb.DuckDBPyCo
 
 
 def _attach(
-    connection: duckdb.DuckDBPyConnection,
-    path: Path,
-    *,
-    read_only: bool = False,
-    block_bytes: int | None = None,
+    connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool = False
 ) -> None:
-    attach_file(connection, path, NAME, read_only=read_only, block_bytes=block_bytes)
+    attach_file(connection, path, NAME, read_only=read_only)
     connection.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
 
 
 def attach_file(
-    connection: duckdb.DuckDBPyConnection,
-    path: Path,
-    name: str,
-    *,
-    read_only: bool = False,
-    block_bytes: int | None = None,
+    connection: duckdb.DuckDBPyConnection, path: Path, name: str, *, read_only: bool = False
 ) -> None:
-    """Attach a database under a name.
-
-    Several processes can do so at the same time only with `read_only`. A new file has blocks of
-    `block_bytes`, by default those of DuckDB.
-    """
-    options = ["READ_ONLY"] * read_only
-    options += [f"BLOCK_SIZE {block_bytes}"] * (block_bytes is not None)
-    listed = f" ({', '.join(options)})" if options else ""
-    connection.execute(f"ATTACH {literal(str(path))} AS {name}{listed}")
+    """Attach a database under a name; several processes can do so only with `read_only`."""
+    options = " (READ_ONLY)" if read_only else ""
+    connection.execute(f"ATTACH {literal(str(path))} AS {name}{options}")
 
 
 def _attach_cached(
@@ -320,9 +310,8 @@ def _build(
 ) -> list[tuple[Segment, Account, Progress]]:
     """Build or grow a database in a file."""
     remove_abandoned_spills()
-    with _connect(min(memory_bytes, LOADING_BYTES)) as connection:
-        is_small = not known and inputs.content_bytes < _SMALL_BLOCKS_BYTES
-        _attach(connection, path, block_bytes=_SMALL_BLOCK_BYTES if is_small else None)
+    with _connect(min(memory_bytes, LOADING_BYTES), inputs) as connection:
+        _attach(connection, path)
         accounts = _load(connection, inputs, known, listener, cache=cache)
         # Closing would write the file too, but without an error on a full disk.
         connection.execute(f"CHECKPOINT {NAME}")

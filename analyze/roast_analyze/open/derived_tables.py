@@ -238,13 +238,8 @@ class DerivedTables:
             return
         if self._database is not None and names.isdisjoint(self._not_kept):
             try:
-                [(block_bytes,)] = cursor.execute(
-                    "SELECT block_size FROM pragma_database_size() WHERE database_name = ?",
-                    [NAME],
-                ).fetchall()
                 with unfinished(self._database.parent) as draft:
-                    # A database in memory has no blocks.
-                    attach_file(cursor, draft, _DRAFT, block_bytes=block_bytes or None)
+                    attach_file(cursor, draft, _DRAFT)
                     try:
                         create(f"{_DRAFT}.main")
                         cursor.execute(f"CHECKPOINT {_DRAFT}")

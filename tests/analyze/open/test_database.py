@@ -164,7 +164,7 @@ def test_only_new_records_of_a_growing_trace_are_parsed(
     tmp_path, lines, records, read_bytes, folder
 ):
     path = tmp_path / "trace.jsonl"
-    whole = lines(*records(0, 15)).splitlines(keepends=True)
+    whole = lines(*records(0, 30)).splitlines(keepends=True)
     parts = [b"".join(whole[i : i + 13]) for i in range(0, len(whole), 13)]
     for part in parts:
         with path.open("ab") as file:

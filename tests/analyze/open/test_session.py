@@ -294,8 +294,8 @@ def test_a_closed_trace_raises(write_trace):
 
 
 def test_queries_from_many_threads(write_trace, task, run):
-    tasks = [task(f"p{i % 7}-{i}") for i in range(500)]
-    runs = [record for i in range(500) for record in run(f"p{i % 7}-{i}", i, i + 0.5)]
+    tasks = [task(f"p{i % 7}-{i}") for i in range(2000)]
+    runs = [record for i in range(2000) for record in run(f"p{i % 7}-{i}", i, i + 0.5)]
     relations, wrong = [], []
 
     def work(prefix):
@@ -303,10 +303,10 @@ def test_queries_from_many_threads(write_trace, task, run):
             for times in range(20):
                 query = "SELECT count(*) FROM tasks WHERE prefix = $prefix"
                 found = trace.rows(query, {"prefix": prefix})[0][0]
-                expected = len(range(int(prefix[1]), 500, 7))
+                expected = len(range(int(prefix[1]), 2000, 7))
                 frame = trace.frame("task_runs")
                 seconds = frame.filter(pl.col("prefix") == prefix)["compute_seconds"].sum()
-                if (found, len(frame), seconds) != (expected, 500, expected / 2):
+                if (found, len(frame), seconds) != (expected, 2000, expected / 2):
                     wrong.append((prefix, times, found, len(frame), seconds))
             relations.append((trace.sql("SELECT $p", {"p": prefix}), prefix))
         except Exception as error:  # noqa: BLE001 - reported by the main thread

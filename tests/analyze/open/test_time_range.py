@@ -96,7 +96,7 @@ def test_workers_and_their_losses_are_those_in_the_range(rows_in, worker, gone):
         ("lost", 40.0, 55.0),
     ]
     assert opened("SELECT workers, core_seconds FROM run") == [(3, 40.0 + 30.0 + 15.0)]
-    # A later range contains the loss of the other worker.
+    # The other worker is lost after the range.
     assert opened("SELECT worker, t FROM failures") == [("lost", 55.0)]
 
 
@@ -197,6 +197,7 @@ def test_tasks_without_a_start_or_an_end(rows_in, worker, task, move):
         ("stays-1", "unfinished", 20.0, None),
         ("was-1", "unfinished", None, 30.0),
     ]
+    assert rows_in(*records, start=60)(query) == [("stays-1", "unfinished", 60.0, None)]
 
 
 def test_phases_of_an_attempt_that_ends_after_the_range(rows_in, worker, task, move):

@@ -3,11 +3,11 @@
 import polars as pl
 import pytest
 
+from analyze.report.contexts import context_of
 from analyze.report.reading import plain, texts
 from roast_analyze.figures import palette
 from roast_analyze.figures.layout import TimeAxis
-from roast_analyze.report.context import Context
-from roast_analyze.report.run import Recording, query_run
+from roast_analyze.report.run import query_run
 from roast_analyze.report.topics import activities
 from roast_analyze.report.topics.activities import figures
 
@@ -90,8 +90,7 @@ def test_buckets_of_a_round_length(open_trace, length, width):
         metric("cpu", 4.0, t=length),
         stop_t=length,
     )
-    empty = pl.DataFrame()
-    about = Context("t", query_run(trace), Recording(), empty, empty, empty, empty)
+    about = context_of(query_run(trace))
 
     found = activities.query(trace, about)
     (bar,) = figures.over_time(

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+from analyze.report.contexts import NOTHING
 from analyze.report.reading import plain
 from roast_analyze.figures import palette
 from roast_analyze.figures.layout import TimeAxis
-from roast_analyze.report.listing import Listing
 from roast_analyze.report.run import Run
 from roast_analyze.report.topics.chunks.figure import chosen, figure, median_rate, sized
 from roast_analyze.report.topics.chunks.sentences import merging
@@ -70,13 +70,15 @@ BRANCHES = [{"branch": "x", "compressed_bytes": 3}, {"branch": "y", "compressed_
         (
             [ONE],
             {"open_seconds": 1.0, "process_seconds": 3.0, "read_seconds": 2.0,
-             "cpu_seconds": 1.0,
+             "cpu_seconds": 1.0, "from_checkpoint": True,
              "branches": [one | {"read_seconds": 4.0 - one["compressed_bytes"]}
                           for one in BRANCHES]},
             [
                 ("Chunk attempts computed for 4 s: 1 s (25 %) opening files, 3 s (75 %) in the "
                 "processor and 2 s (50 %) reading columns, inside or before the processor. "
                 "Their threads were on the CPU 25 % of the time."),
+                ("The results of 1 chunk came from a checkpoint, so their number of events is "
+                "unknown."),
                 "The most expensive branches by reading time: y (75 %) and x (25 %).",
             ],
         ),
@@ -130,14 +132,12 @@ def test_slow_files_and_slow_workers(sentences, chunks):
 
 
 def test_no_file_and_no_worker_is_slow():
-    nothing = Listing("", "", pl.DataFrame(), 0)
-
     assert describe_slow(
         SimpleNamespace(
             comparable_files=4,
             comparable_workers=3,
-            slow_files=nothing,
-            slow_workers=nothing,
+            slow_files=NOTHING,
+            slow_workers=NOTHING,
         )
     ) == (
         "None of the 4 comparable files is slow, corrected for the speed of workers. None of "

@@ -3,13 +3,11 @@
 import polars as pl
 import pytest
 
+from analyze.report.contexts import NOTHING, context_of
 from analyze.report.reading import plain, texts
-from roast_analyze.report.context import Context
 from roast_analyze.report.listing import Listing
-from roast_analyze.report.run import SURPLUS, Recording, Run
+from roast_analyze.report.run import SURPLUS, Run
 from roast_analyze.report.topics import failures, loss
-
-NOTHING = Listing("", "", pl.DataFrame(), 0)
 
 
 @pytest.fixture
@@ -24,11 +22,6 @@ def fail(task, move):
         )
 
     return fail
-
-
-def context_of(run, **recording):
-    """Return the context of a run without workers and samples."""
-    return Context("t.jsonl", run, Recording(**recording), *[NOTHING.rows] * 4)
 
 
 def event(t, payload, topic="x"):
@@ -81,7 +74,7 @@ def test_the_most_frequent_exception(exceptions, text):
     )
     found = failures.Failures(Listing("failures", "", rows, rows.height), NOTHING, NOTHING)
 
-    section = failures.section(found, context_of(Run()))
+    section = failures.section(found, context_of())
 
     assert plain(section.sentences[0]) == text
 
@@ -132,7 +125,7 @@ def test_several_losses_for_one_reason_and_no_loss():
     rows = rows.with_columns(detail=None, t=1.0)
 
     same = loss.section(Listing("loss", "", rows, 4), context_of(Run(lost_records=30)))
-    none = loss.section(NOTHING, context_of(Run(), records=2))
+    none = loss.section(NOTHING, context_of(records=2))
 
     assert plain(same.sentences[0]).startswith("The trace is incomplete: r0. At least")
     assert plain(none.empty).startswith("The trace is complete: it contains 2 records")

@@ -3,10 +3,9 @@
 import polars as pl
 import pytest
 
+from analyze.report.contexts import NOTHING, context_of
 from analyze.report.reading import plain, texts
-from roast_analyze.report.context import Context
-from roast_analyze.report.listing import Listing
-from roast_analyze.report.run import Recording, Run
+from roast_analyze.report.run import Run
 from roast_analyze.report.topics import memory
 
 GIB = 1024**3
@@ -135,9 +134,8 @@ def described(limit, spilled, **transfers):
         **{name: pl.lit(value, pl.Int64) for name, value in sizes.items()},
     )  # fmt: skip
     run = Run(start_t=0.0, stop_t=10.0, peak_memory_bytes=3 * GIB)
-    context = Context("t.jsonl", run, Recording(), frame, frame, frame, frame)
-    nothing = Listing("", "", pl.DataFrame(), 0)
-    found = memory.Transfers(False, 0, 0, 0.0, nothing, frame, frame, **transfers)
+    context = context_of(run, workers=frame, cluster_samples=frame, worker_samples=frame)
+    found = memory.Transfers(False, 0, 0, 0.0, NOTHING, frame, frame, **transfers)
     return plain(" ".join(memory.section(found, context, NO_PREFIXES).sentences))
 
 
@@ -175,9 +173,8 @@ def test_spilling_between_samples_or_without_a_measurement(spilled, has_spills):
 def test_records_of_spilling(open_trace, worker, record, has_spills):
     trace = open_trace(worker("w1"), {**record, "t": 2.0, "worker": "w1"})
     nobody = pl.DataFrame(schema={"worker": pl.String, "name": pl.String})
-    context = Context("t.jsonl", Run(), Recording(), *[nobody] * 4)
 
-    assert memory.query(trace, context).has_spills == has_spills
+    assert memory.query(trace, context_of(workers=nobody)).has_spills == has_spills
 
 
 def test_the_fullest_worker_was_killed(sentences, worker, sample, gone):

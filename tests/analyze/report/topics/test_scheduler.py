@@ -3,10 +3,9 @@
 import polars as pl
 import pytest
 
+from analyze.report.contexts import context_of
 from analyze.report.reading import plain
 from roast_analyze.figures.layout import TimeAxis
-from roast_analyze.report.context import Context
-from roast_analyze.report.run import Recording, Run
 from roast_analyze.report.topics import scheduler
 from roast_analyze.report.topics.scheduler import SchedulerLoad, figure, submission_figure
 
@@ -134,10 +133,9 @@ def test_submitted_and_stolen_tasks(changes, text):
     load = load.with_columns(transitions_per_second=10.0, **dict.fromkeys(columns, 0.0))
     counts = {"batches": 1, "tasks": 1, "largest": 1, "stolen": 0, "too_late": 0}
     found = SchedulerLoad(load, **{**counts, "stealing": None, "has_events": False, **changes})
-    empty = pl.DataFrame()
-    context = Context("t.jsonl", Run(), Recording(), empty, load, empty, empty)
 
-    assert plain(" ".join(scheduler.section(found, context).sentences)).endswith(text)
+    section = scheduler.section(found, context_of(load=load))
+    assert plain(" ".join(section.sentences)).endswith(text)
 
 
 def test_the_setting_and_the_events_of_work_stealing(opened, open_trace):

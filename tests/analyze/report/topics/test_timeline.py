@@ -5,9 +5,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from analyze.report.contexts import context_of
 from analyze.report.reading import plain, unpack
-from roast_analyze.report.context import Context
-from roast_analyze.report.run import Recording, Run
 from roast_analyze.report.topics import timeline
 from roast_analyze.report.topics.timeline import lanes
 from roast_analyze.report.topics.timeline.task_stream import TaskStream
@@ -146,12 +145,10 @@ def test_kinds_of_several_prefixes_or_datasets_have_numbers_of_their_own():
 
 
 def test_the_note_counts_what_is_not_drawn():
-    empty = pl.DataFrame()
-    about = Context("trace.jsonl", Run(), Recording(), empty, LOAD, empty, empty)
     stream = replace(STREAM, hidden_rows=1, hidden_runs=2, failures=2, transfer_runs=3)
 
     found = timeline.Timeline(stream, UTILIZATION, PATH, None)
-    drawn = timeline.section(found, about, COLORS).timeline
+    drawn = timeline.section(found, context_of(load=LOAD), COLORS).timeline
 
     assert plain(drawn.note) == (
         "The 2 longest of 5 computations have their own bars; the others are added up in "

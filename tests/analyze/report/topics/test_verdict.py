@@ -3,15 +3,12 @@
 import polars as pl
 import pytest
 
+from analyze.report.contexts import NO_ROWS, NOTHING, context_of
 from analyze.report.reading import plain
 from roast_analyze import Trace
 from roast_analyze.report import findings
-from roast_analyze.report.context import Context
-from roast_analyze.report.listing import Listing
-from roast_analyze.report.run import Recording, Run, query_obstacle
+from roast_analyze.report.run import Run, query_obstacle
 from roast_analyze.report.topics import core_time, loss, verdict
-
-EMPTY = pl.DataFrame()
 
 
 @pytest.fixture
@@ -30,11 +27,9 @@ def built(opened):
 
 def built_from(run, **recording):
     """Build the verdict of a run from its totals, without losses and findings."""
-    context = Context("t.jsonl", run, Recording(**recording), EMPTY, EMPTY, EMPTY, EMPTY)
-    nothing = Listing("", "", EMPTY, 0)
     uses = pl.DataFrame(schema={"use": pl.String, "seconds": pl.Float64})
-    spent = core_time.CoreTime(uses, EMPTY, 1.0, EMPTY, nothing, 0.0)
-    return verdict.build(context, nothing, (), "", spent)
+    spent = core_time.CoreTime(uses, NO_ROWS, 1.0, NO_ROWS, NOTHING, 0.0)
+    return verdict.build(context_of(run, **recording), NOTHING, (), "", spent)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ import threading
 import warnings
 from contextlib import closing, suppress
 from contextvars import ContextVar
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -136,7 +135,8 @@ class DerivedTables:
         words = words_of(query)
         if words & INDIRECT:
             return set(self._empty)
-        return self._empty & with_definitions(words, self.users_views | self._needs)
+        stored: dict[str, set[str]] = {name: set() for name in self._stored}
+        return self._empty & with_definitions(words, self.users_views | needs() | stored)
 
     def read_users_views(self) -> None:
         """Read the definitions of the views that the user has created."""
@@ -146,10 +146,6 @@ class DerivedTables:
             [VIEWS_NAME],
         ).fetchall()
         self.users_views = {name.casefold(): words_of(sql) for name, sql in found}
-
-    @cached_property
-    def _needs(self) -> dict[str, set[str]]:
-        return needs() | {name: set() for name in self._stored}
 
     def _fill(self, names: set[str], trace: Session) -> None:
         with self._progress("computing tables") as listener:

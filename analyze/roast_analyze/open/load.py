@@ -199,14 +199,10 @@ class _Loader:
                 f"(SELECT kind, row_number() OVER () - 1 AS row FROM {_STAGED}) "
                 "WHERE kind IS NULL ORDER BY row"
             ).fetchall():
-                self._count_unreadable(int(lines.numbers[row]))
-
-    def _count_unreadable(self, line: int) -> None:
-        account = self.account
-        number = line + 1
-        account.unreadable += 1
-        account.first_unreadable = min(account.first_unreadable or number, number)
-        account.last_unreadable = max(account.last_unreadable or number, number)
+                number = int(lines.numbers[row]) + 1
+                account.unreadable += 1
+                account.first_unreadable = min(account.first_unreadable or number, number)
+                account.last_unreadable = max(account.last_unreadable or number, number)
 
 
 @dataclass
@@ -224,11 +220,14 @@ class _Lane:
     def insert(self, kind: str, table: str, parameters: dict[str, object] | None = None) -> int:
         """Append the complete records of a kind in a table; return their number."""
         columns = [quoted(name) for name in field_names(kind) if name not in OWN_COLUMNS]
+        required = [f"{quoted(name)} IS NOT NULL" for name in required_names(kind)]
+        # JSON has no infinity, but DuckDB reads 1e999 as one.
+        conditions = " AND ".join(["kind = $kind", *required, "isfinite(t)"])
         inserted: int = self.connection.execute(
             # The names are those of the schema, not of the file.
             f"INSERT INTO raw.{quoted(kind)} "  # noqa: S608
             f"SELECT {', '.join(columns)}, $segment, $trace_id "
-            f"FROM {table} WHERE kind = $kind AND {_is_complete(kind)}",
+            f"FROM {table} WHERE {conditions}",
             {**(parameters or {}), "kind": kind, **self.identity._asdict()},
         ).fetchall()[0][0]
         return inserted
@@ -267,9 +266,3 @@ class _Lane:
 def _add(counts: dict[str, int], kind: str, count: int) -> None:
     if count:
         counts[kind] = counts.get(kind, 0) + count
-
-
-def _is_complete(kind: str) -> str:
-    # JSON has no infinity, but DuckDB reads 1e999 as one.
-    conditions = (f"{quoted(name)} IS NOT NULL" for name in required_names(kind))
-    return " AND ".join([*conditions, "isfinite(t)"])

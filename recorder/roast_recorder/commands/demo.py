@@ -40,10 +40,10 @@ def add_to(commands: Any) -> None:
         help="events per chunk (default: %(default)s)",
     )
     add("--workers", type=count, default=2, help="worker processes (default: %(default)s)")
-    parser.set_defaults(run=_demo)
+    parser.set_defaults(run=_run)
 
 
-def _demo(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("coffea") is None:
         raise CallError("the demo needs coffea: pip install 'roast-trace[all]'")
     folder: Path = options.output

@@ -62,6 +62,12 @@ def section(found: pl.DataFrame, context: Context) -> Section:
             "predictions should not be used.",
         )
     rows = found.sort("workers")
+    limitations = rows.drop_nulls("note").group_by("note", maintain_order=True).agg("workers")
+    notes = "".join(
+        f" With {q.series([q.count(n) for n in workers])} "
+        f"{'worker' if workers == [1] else 'workers'}: {note}."
+        for note, workers in limitations.iter_rows()
+    )
     return replace(
         section,
         sentences=(_sentence(found),),
@@ -73,22 +79,11 @@ def section(found: pl.DataFrame, context: Context) -> Section:
                 description="Two curves over the number of workers: wall time and core time.",
                 note="Simulated from the recorded graph and durations. Bars are the range of "
                 "simulations with other choices between equal workers. Contention for storage, "
-                "network and shared cores that the run did not have is not predicted."
-                + _notes(rows),
+                "network and shared cores that the run did not have is not predicted." + notes,
                 query="",
                 command=command,
             ),
         ),
-    )
-
-
-def _notes(rows: pl.DataFrame) -> str:
-    """Describe the limitations of the predictions, each with the numbers of workers."""
-    notes = rows.drop_nulls("note").group_by("note", maintain_order=True).agg("workers")
-    return "".join(
-        f" With {q.series([q.count(n) for n in workers])} "
-        f"{'worker' if workers == [1] else 'workers'}: {note}."
-        for note, workers in notes.iter_rows()
     )
 
 
@@ -111,6 +106,17 @@ def figure(rows: pl.DataFrame, recorded: int) -> Figure:
         ("lower bound of the wall time", floor.to_series(), palette.REFERENCE, "dot", "y"),
         ("core time", rows["core_seconds"], palette.RANKED[1], "dash", "y2"),
     )
+    # The replay, with recorded placement, can be outside of the range.
+    above = (rows["wall_seconds_max"] - rows["wall_seconds"]).clip(0.0)
+    below = (rows["wall_seconds"] - rows["wall_seconds_min"]).clip(0.0)
+    wall_ranges = {
+        "type": "data",
+        "symmetric": False,
+        "array": above.round(4).to_list(),
+        "arrayminus": below.round(4).to_list(),
+        "color": palette.RANKED[0],
+        "thickness": 1,
+    }
     for name, values, color, dash, axis in curves:
         sizes = [13 if workers == recorded else 6 for workers in rows["workers"]]
         drawn.add_trace(
@@ -121,28 +127,13 @@ def figure(rows: pl.DataFrame, recorded: int) -> Figure:
                 name=name,
                 mode="lines" if dash == "dot" else "lines+markers",
                 line={"color": color, "dash": dash},
-                error_y=_ranges(rows, color) if name == "wall time" else None,
+                error_y=wall_ranges if name == "wall time" else None,
                 marker={"size": sizes, "color": color},
                 hovertemplate=f"%{{x}} workers: %{{y:,.4~g}} s {name}<extra></extra>",
                 meta=layout.columns(x="workers", y="seconds"),
             )
         )
     return drawn
-
-
-def _ranges(rows: pl.DataFrame, color: str) -> dict[str, object]:
-    """Return the bars from the shortest to the longest simulated wall time."""
-    # The replay, with recorded placement, can be outside of the range.
-    above = (rows["wall_seconds_max"] - rows["wall_seconds"]).clip(0.0)
-    below = (rows["wall_seconds"] - rows["wall_seconds_min"]).clip(0.0)
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": above.round(4).to_list(),
-        "arrayminus": below.round(4).to_list(),
-        "color": color,
-        "thickness": 1,
-    }
 
 
 def _sentence(found: pl.DataFrame) -> str:

@@ -35,6 +35,15 @@ def found(*names):
     return [(*part.identity, part.path.name) for part in find_inputs(names).segments]
 
 
+def test_content_of_compressed_files_is_estimated(segment):
+    plain = segment("run/1.jsonl", 1)
+    compressed = segment("run/2.jsonl.zst", 2)
+    compressed.write_bytes(zstandard.compress(compressed.read_bytes()))
+
+    nbytes = plain.stat().st_size + 12 * compressed.stat().st_size
+    assert find_inputs([plain.parent]).content_bytes == nbytes
+
+
 def test_folders_and_patterns(tmp_path, segment, keys_and_losses):
     segment("run-1.jsonl", trace_id="A")
     segment("run-2/1.jsonl", trace_id="B")

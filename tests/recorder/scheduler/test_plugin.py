@@ -352,6 +352,16 @@ def test_a_span_and_its_parent_are_recorded_once(exists):
     ]
 
 
+def test_all_spans_are_recorded_without_records_of_tasks():
+    async def before(scheduler):
+        for name in ("fit", "plot"):
+            span = {"name": (name,), "ids": (f"id-{name}",)}
+            await submit(scheduler, task(f"{name}-0"), annotations={"span": span})
+
+    spans = of_kind("span", recorded(nothing, before=before, kinds=["span"]))
+    assert [span["span_id"] for span in spans] == ["id-fit", "id-plot"]
+
+
 # -- the snapshot ---------------------------------------------------------------------------
 
 

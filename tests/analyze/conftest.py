@@ -5,7 +5,7 @@ import json
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,19 @@ def write_trace(tmp_path, lines):
         return path
 
     return write
+
+
+@pytest.fixture
+def write_traces(write_trace):
+    """Write a complete trace for each list of records, T0 and so on; return their paths."""
+
+    def write_traces(*traces: Iterable[dict], **options) -> list[Path]:
+        return [
+            write_trace(*records, name=f"{n}.jsonl", trace_id=f"T{n}", **options)
+            for n, records in enumerate(traces)
+        ]
+
+    return write_traces
 
 
 @pytest.fixture

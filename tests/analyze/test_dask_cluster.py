@@ -46,8 +46,8 @@ def test_a_killed_worker(client, tmp_path):
     assert result == "done"
 
 
-def test_traces_on_a_cluster(client, write_trace, task, tmp_path):
-    paths = [write_trace(task("x-1"), trace_id=f"T{i}", name=f"{i}.jsonl") for i in range(3)]
+def test_traces_on_a_cluster(client, write_traces, task, tmp_path):
+    paths = write_traces(*[[task("x-1")]] * 3)
     store = Store(tmp_path / "store")
 
     assert store.add(paths, client=client).added == 3

@@ -98,6 +98,8 @@ def figure(rows: pl.DataFrame, recorded: int) -> Figure:
             "overlaying": "y",
             "side": "right",
             "showgrid": False,
+            # By default, its ticks are aligned with those of the other axis: 8.3, 16.6 …
+            "tickmode": "auto",
         },
     )
     floor = rows.select(pl.max_horizontal("critical_path_seconds", "total_work_seconds"))

@@ -10,7 +10,7 @@ from roast_analyze.computed.rules import COLUMNS, rules
 
 
 @pytest.fixture
-def apply_rules(write_trace):
+def apply_rules(write_traces):
     """Apply rules to several traces; for each rule, return columns of the rows of each trace.
 
     Opening and planning take most of the time of a test, and are the same for several traces.
@@ -25,12 +25,8 @@ def apply_rules(write_trace):
         by_id = {rule.id: rule for rule in rules()}
         traces = [[*records] for records in traces]
         kinds = [{record["kind"] for record in records} for records in traces]
-        paths = [
-            write_trace(*records, name=f"{n}.jsonl", trace_id=f"T{n}", stop_t=stop_t)
-            for n, records in enumerate(traces)
-        ]
         results = []
-        with Trace(*paths) as trace:
+        with Trace(*write_traces(*traces, stop_t=stop_t)) as trace:
             for rule in map(by_id.get, rule_ids):
                 found = trace.sql(rule.sql, rule.parameters).pl()
                 assert set(COLUMNS) <= set(found.columns)

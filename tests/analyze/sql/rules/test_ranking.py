@@ -10,16 +10,12 @@ from roast_analyze.report.quantities import byte_size
 
 
 @pytest.fixture
-def findings_of_each(write_trace):
+def findings_of_each(write_traces):
     """Return columns of the findings of several traces, which are opened together."""
 
     def findings_of_each(*traces, columns, stop_t=100.0):
-        paths = [
-            write_trace(*records, name=f"{n}.jsonl", trace_id=f"T{n}", stop_t=stop_t)
-            for n, records in enumerate(traces)
-        ]
         query = f"SELECT trace_id, {columns} FROM findings ORDER BY rank"
-        with Trace(*paths) as trace:
+        with Trace(*write_traces(*traces, stop_t=stop_t)) as trace:
             rows = trace.rows(query)
         return [[row[1:] for row in rows if row[0] == f"T{n}"] for n in range(len(traces))]
 

@@ -9,15 +9,11 @@ EVERYWHERE = ["client", "scheduler", "worker"]
 
 
 @pytest.fixture
-def compare(write_trace):
+def compare(write_traces):
     """Return the differences between traces with these facts."""
 
     def compare(*traces):
-        paths = [
-            write_trace(*facts, name=f"{n}.jsonl", trace_id=f"T{n}")
-            for n, facts in enumerate(traces)
-        ]
-        with Trace(*paths) as opened:
+        with Trace(*write_traces(*traces)) as opened:
             return opened.rows("FROM differences")
 
     return compare

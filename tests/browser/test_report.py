@@ -135,6 +135,23 @@ def test_the_filter_keeps_the_rows_that_contain_the_text(page):
     page.locator("#table-workers input").fill("")
 
 
+def test_a_long_name_shows_both_ends_and_is_whole_in_its_tooltip(page):
+    cell = page.locator("#table-functions td.cut:has(div)").first
+    head_is_cut, tail_is_visible = cell.evaluate(
+        """(cell) => {
+          const [head, tail] = cell.querySelector("div").childNodes, range = new Range();
+          range.selectNode(tail);
+          const [end, edge] = [range, cell].map((one) => one.getBoundingClientRect().right);
+          return [head.scrollWidth > head.clientWidth, end <= edge];
+        }"""
+    )
+    assert head_is_cut
+    assert tail_is_visible
+    cell.hover()
+    assert cell.get_attribute("title") == cell.text_content()
+    assert cell.text_content() in cells(page, "functions", "function")
+
+
 def test_figures_download_what_they_draw(page, trace):
     [(managed, transfers, kept)] = trace.rows(
         "SELECT (SELECT max(managed_bytes) / 1048576 FROM cluster_samples), "

@@ -42,6 +42,8 @@ Kind = Literal[
 
 #: Maximum number of characters of a cell.
 CELL_LIMIT: Final = 240
+#: Number of characters at the end of a long name that are always visible.
+TAIL_CHARACTERS: Final = 24
 #: Maximum number of columns that a table shows with its details.
 COLUMN_LIMIT: Final = 8
 #: Outcomes that are not shown as failures.
@@ -100,6 +102,18 @@ class Cell:
     beside: str | None = None
     #: Address that the text links to.
     link: str = ""
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The text in two parts, between which a narrow column cuts it off.
+
+        Keys, file names and functions differ at their ends. The second part of a short text and
+        of a sentence is empty.
+        """
+        tail = self.text[-TAIL_CHARACTERS:]
+        if len(self.text) < 2 * TAIL_CHARACTERS or " " in tail or self.link:
+            return self.text, ""
+        return self.text[:-TAIL_CHARACTERS], tail
 
 
 @dataclass(frozen=True)

@@ -147,3 +147,17 @@ def test_columns_have_headings_and_kinds_by_name():
         Field("lost", "lost", "trouble", optional=True, help="?"),
         Field("total_tasks", "tasks", "count"),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "tail"),
+    [
+        ("root://server.example//store/mc/Run3/DYJets/nano_1.root", "/Run3/DYJets/nano_1.root"),
+        ("not known from this run: all chunks have the same size", ""),
+        ("nano_1.root", ""),
+    ],
+)
+def test_long_names_are_cut_off_in_the_middle(text, tail):
+    head, end = Cell(text).ends
+
+    assert (head + end, end) == (text, tail)

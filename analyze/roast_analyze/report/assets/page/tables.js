@@ -137,7 +137,9 @@ export function startTables() {
   // Text that is cut off is shown as a tooltip.
   document.addEventListener("pointerover", ({ target }) => {
     const cell = target.closest?.("td");
-    if (cell && !cell.title && cell.scrollWidth > cell.clientWidth) cell.title = cellText(cell);
+    if (!cell || cell.title) return;
+    const text = cell.querySelector("div > span") ?? cell;
+    if (text.scrollWidth > text.clientWidth) cell.title = cellText(cell);
   });
 }
 

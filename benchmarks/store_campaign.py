@@ -183,11 +183,12 @@ def main() -> int:
         help="time range of each kill",
     )
     options = parser.parse_args()
-    traces = make_traces(options.folder, options.traces, options.tasks, 50)
+    folder = options.folder.resolve()  # the store contains absolute paths
+    traces = make_traces(folder, options.traces, options.tasks, 50)
     traces += sorted(SAMPLES.glob("*.jsonl.zst"))
     print(f"{len(traces)} traces, {sum(path.stat().st_size for path in traces):,} bytes")
     expected = count_records(traces)
-    scratch = Path(tempfile.mkdtemp(prefix="campaign-", dir=options.folder))
+    scratch = Path(tempfile.mkdtemp(prefix="campaign-", dir=folder))
     os.environ["ROAST_CACHE_DIR"] = str(scratch / "cache")
     store = scratch / "store"
     campaign = Campaign(traces, store, options.seed, options.kill_after)

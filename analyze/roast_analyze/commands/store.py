@@ -21,13 +21,13 @@ For example:
 from __future__ import annotations
 
 import argparse
-import math
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.cluster_args import add_cluster, connected
 from roast_analyze.commands.messages import print_note, print_result
 from roast_analyze.commands.progress import progress
+from roast_analyze.commands.whole_numbers import whole_number
 from roast_analyze.errors import TraceError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grace",
         metavar="HOURS",
-        type=_hours,
+        type=partial(whole_number, what="number of hours", hint="0 or 24", least=0),
         help="age from which compact removes unused rows and files (default: 24); with 0 no "
         "other process may use the store",
     )
@@ -124,13 +124,6 @@ def run(options: argparse.Namespace) -> bool:
                     print("roast-analyze store compact removes rows that are not used")
             return not wrong
     return True
-
-
-def _hours(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (hours := float(text)) < math.inf:
-            return hours
-    raise argparse.ArgumentTypeError(f"invalid number of hours {text!r}: use 0 or 24")
 
 
 def _date(text: str) -> float:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FILE_BYTES: Final = 128 * 2**20
 
 _HOUR_SECONDS: Final = 3600.0
+_MAX_HOURS: Final = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ def _compact(
                 ),
             )
     table.vacuum(
-        # The library accepts only whole hours.
-        retention_hours=math.ceil(grace_hours),
+        # The library accepts only whole hours, and panics if there are too many.
+        retention_hours=math.ceil(min(grace_hours, _MAX_HOURS)),
         dry_run=False,
         enforce_retention_duration=False,
         full=True,

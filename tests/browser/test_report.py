@@ -152,6 +152,24 @@ def test_a_long_name_shows_both_ends_and_is_whole_in_its_tooltip(page):
     assert cell.text_content() in cells(page, "functions", "function")
 
 
+def test_a_long_fact_wraps(open_page, report):
+    fact = {"kind": "environment", "t": 1.0, "section": "client", "name": "folder"}
+    page = open_page(report([{**fact, "value": "/folder" * 30}], "fact"))
+
+    # All cells of the row have its height; the text of others is one line.
+    value, name = (
+        page.locator(f"#table-environment td{part}").evaluate(
+            """(cell) => {
+              const range = new Range();
+              range.selectNodeContents(cell);
+              return range.getBoundingClientRect().height;
+            }"""
+        )
+        for part in (".cut", ":first-child")
+    )
+    assert value > 1.5 * name
+
+
 def test_figures_download_what_they_draw(page, trace):
     [(managed, transfers, kept)] = trace.rows(
         "SELECT (SELECT max(managed_bytes) / 1048576 FROM cluster_samples), "

@@ -89,7 +89,7 @@ class DerivedTables:
     ) -> None:
         self._connection = connection
         self._progress = progress
-        self._stored = stored
+        self._stored: dict[str, set[str]] = {name: set() for name in stored}
         self._database = database
         #: Words in the definition of each view of the user.
         self.users_views: dict[str, set[str]] = {}
@@ -135,8 +135,7 @@ class DerivedTables:
         words = words_of(query)
         if words & INDIRECT:
             return set(self._empty)
-        stored: dict[str, set[str]] = {name: set() for name in self._stored}
-        return self._empty & with_definitions(words, self.users_views | needs() | stored)
+        return self._empty & with_definitions(words, self.users_views | needs() | self._stored)
 
     def read_users_views(self) -> None:
         """Read the definitions of the views that the user has created."""

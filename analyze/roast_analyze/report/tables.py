@@ -107,13 +107,13 @@ class Cell:
     def ends(self) -> tuple[str, str]:
         """The text in two parts, between which a narrow column cuts it off.
 
-        Keys, file names and functions differ at their ends. The second part of a short text and
-        of a sentence is empty.
+        Keys, file names and functions differ at their ends. The second part is empty if the
+        text is short, has several words, or lacks its end already.
         """
-        tail = self.text[-TAIL_CHARACTERS:]
-        if len(self.text) < 2 * TAIL_CHARACTERS or " " in tail or self.link:
+        is_name = self.text.count(" ") <= 1 and not self.text.endswith("…")
+        if len(self.text) < 2 * TAIL_CHARACTERS or not is_name:
             return self.text, ""
-        return self.text[:-TAIL_CHARACTERS], tail
+        return self.text[:-TAIL_CHARACTERS], self.text[-TAIL_CHARACTERS:]
 
 
 @dataclass(frozen=True)

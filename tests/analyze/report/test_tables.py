@@ -153,7 +153,12 @@ def test_columns_have_headings_and_kinds_by_name():
     ("text", "tail"),
     [
         ("root://server.example//store/mc/Run3/DYJets/nano_1.root", "/Run3/DYJets/nano_1.root"),
-        ("not known from this run: all chunks have the same size", ""),
+        (
+            "decompress (/lib/site-packages/uproot/compression.py:210)",
+            "root/compression.py:210)",
+        ),
+        ("DeserializationError('cannot read <TBasket17:nMuon:Events:QCD_1.root>')", ""),
+        ('{"action":"update-graph","stimulus_id":"update-graph-1795294745.77","met…', ""),
         ("nano_1.root", ""),
     ],
 )

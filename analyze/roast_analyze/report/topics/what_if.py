@@ -116,7 +116,6 @@ def figure(rows: pl.DataFrame, recorded: int) -> Figure:
         "symmetric": False,
         "array": above.round(4).to_list(),
         "arrayminus": below.round(4).to_list(),
-        "color": palette.RANKED[0],
         "thickness": 1,
     }
     for name, values, color, dash, axis in curves:

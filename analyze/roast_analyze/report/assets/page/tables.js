@@ -138,8 +138,8 @@ export function startTables() {
   document.addEventListener("pointerover", ({ target }) => {
     const cell = target.closest?.("td");
     if (!cell || cell.title) return;
-    const text = cell.querySelector("div > span") ?? cell;
-    if (text.scrollWidth > text.clientWidth) cell.title = cellText(cell);
+    const part = cell.querySelector("div > span") ?? cell;
+    if (part.scrollWidth > part.clientWidth) cell.title = cellText(cell);
   });
 }
 

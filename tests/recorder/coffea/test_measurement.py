@@ -278,27 +278,25 @@ def test_errors_while_measuring_do_not_reach_the_task(listener, monkeypatch, bro
 
 # -- memory ----------------------------------------------------------------------------------
 
-MUCH = 150_000_000
-
-#: Memory that other threads of the process may free during a measurement.
-FREED_BY_OTHERS = 30_000_000
+#: Allocated by a chunk. The process may free memory of other tests meanwhile.
+MUCH = 500_000_000
+ENOUGH = 250_000_000
 
 
 def test_the_peak_includes_memory_that_was_freed(listener):
     def process():
-        taken = b"x" * (MUCH + FREED_BY_OTHERS)
+        taken = b"x" * MUCH
         until = time.monotonic() + 20
-        while current_measurement().memory_peak < before + MUCH and time.monotonic() < until:
+        while current_measurement().memory_peak < before + ENOUGH and time.monotonic() < until:
             time.sleep(0.01)
         return len(taken)
 
-    gc.collect()  # garbage of other tests must not be freed during the measurement
     before = memory_bytes()
     measure(process)
 
     [chunk] = listener.chunks
-    assert chunk["memory_before"] >= before - FREED_BY_OTHERS
-    assert chunk["memory_peak"] >= before + MUCH > chunk["memory_after"]
+    assert abs(chunk["memory_before"] - before) < ENOUGH
+    assert chunk["memory_peak"] >= before + ENOUGH > chunk["memory_after"]
 
 
 def test_the_peak_includes_memory_freed_between_samples(listener, monkeypatch):
@@ -311,7 +309,7 @@ def test_the_peak_includes_memory_freed_between_samples(listener, monkeypatch):
     measure(lambda: None)
 
     first, second = (chunk["memory_peak"] for chunk in listener.chunks)
-    assert first >= highest + 0.9 * MUCH > listener.chunks[0]["memory_after"]
+    assert first >= highest + ENOUGH > listener.chunks[0]["memory_after"]
     assert second < 10**15  # reached before that chunk
 
 

@@ -277,15 +277,15 @@ def words_of(query: str) -> set[str]:
     Comments and strings cannot, except for strings of one word: ``FROM 'tasks'`` is a table.
     """
     content = query.encode()
-    words: set[str] = set()
+    strings, texts = set(), []
     tokens = [*duckdb.tokenize(query), (len(content), None)]
     for (start, kind), (stop, _) in pairwise(tokens):
         text = content[start:stop].decode().strip().casefold()
         if kind == duckdb.token_type.string_const:
-            words.add(text.strip("'"))
+            strings.add(text.strip("'"))
         elif kind != duckdb.token_type.comment:
-            words.update(re.findall(r"\w+", text))
-    return words
+            texts.append(text)
+    return strings.union(re.findall(r"\w+", " ".join(texts)))
 
 
 def with_definitions(words: set[str], definitions: Mapping[str, set[str]]) -> set[str]:

@@ -165,6 +165,7 @@ def create_in(schema: str, sql: str) -> str:
     return sql.replace(f"{_CREATE_TABLE} ", f"{_CREATE_TABLE} {schema}.", 1)
 
 
+@cache
 def derived_tables() -> dict[str, str]:
     """Return the statements that create the derived tables, in the order of their needs."""
     return {d.name: d.sql for d in _definitions() if _CREATE_TABLE in d.sql}
@@ -180,6 +181,7 @@ def tables_by_records() -> dict[str, set[str]]:
     return found
 
 
+@cache
 def computed_tables() -> dict[str, str | None]:
     """Return the queries of the tables that are computed when they are needed.
 
@@ -220,6 +222,7 @@ def view_comments() -> dict[str, dict[str, str]]:
     }
 
 
+@cache
 def needs() -> dict[str, set[str]]:
     """Return the names that each file below ``sql/``, and each macro in it, needs."""
     found = {name: {d.name} for d in _definitions() for name in _MACRO.findall(d.sql)}

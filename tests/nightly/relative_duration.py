@@ -1,10 +1,11 @@
 """Separation of slow files and slow workers.
 
 The time of a chunk divided by the expected time (from dataset and size) is a file factor times
-a worker factor. Both are medians, found alternately in two rounds, workers first (Tukey's
-median polish of ratios). Factors that cannot be separated are 1: a file read by one worker, the
-only file of a dataset, a worker with one file. Beforehand, each chunk is divided by the usual
-ratio of the files that were read at the same time.
+a worker factor. Both are medians, found alternately in two rounds, files first (Tukey's median
+polish). In the first round, all chunks of a file and a worker count once, by their median.
+Factors that cannot be separated are 1: a file read by one of several workers, the only file of
+a dataset, a worker with one file. Beforehand, each chunk is divided by the usual ratio of the
+files that were read at the same time.
 """
 
 import math
@@ -28,12 +29,13 @@ def slow_files(recording: Recording) -> dict[File, Row]:
         file: factor / _lower_median(files[other] for other in by_dataset[file[0]])
         for file, factor in files.items()
     }
-    alone = {
-        file: sum(chunk.is_alone for chunk in chunks) > 0.5 * len(chunks)
-        for file, chunks in grouped(ratios, lambda chunk: chunk.file).items()
-    }
-    chunks = Counter(chunk.file for chunk in ratios)
-    return _judged(factors, chunks, alone, recording)
+    required = {}
+    for file, chunks in grouped(ratios, lambda chunk: chunk.file).items():
+        is_alone = sum(chunk.is_alone for chunk in chunks) > 0.5 * len(chunks)
+        is_first = any(chunk.is_first for chunk in chunks)
+        required[file] = (5 if is_first else 2.5) if is_alone else 1.5
+    numbers = Counter(chunk.file for chunk in ratios)
+    return _judged(factors, numbers, required, recording)
 
 
 def slow_processes(recording: Recording) -> dict[Process, Row]:
@@ -44,23 +46,24 @@ def slow_processes(recording: Recording) -> dict[Process, Row]:
     usual = _lower_median(processes.values())
     factors = {process: factor / usual for process, factor in processes.items()}
     chunks = Counter(chunk.process for chunk in ratios)
-    return _judged(factors, chunks, dict.fromkeys(factors, False), recording)
+    return _judged(factors, chunks, dict.fromkeys(factors, 1.5), recording)
 
 
-def _judged(factors: dict, chunks: Counter, alone: dict, recording: Recording) -> dict:
-    """Mark factors of at least 1.5 from five chunks that stand out from error and spread.
+def _judged(factors: dict, chunks: Counter, required: dict, recording: Recording) -> dict:
+    """Mark factors from five chunks that are as large as required, and above error and spread.
 
     The standard error of a median of normal values is 1.2533 times that of their mean. With
-    fewer than three factors, or for a file read mostly alone, 2.5 is required.
+    fewer than three factors, at least 2.5 is required.
     """
-    spread = deviation(math.log(factor) for factor in factors.values())
+    faster = [-math.log(factor) for factor in factors.values() if factor <= 1]
+    spread = 1.4826 * (median(faster) or 0)
     judged = {}
     for name, factor in factors.items():
         error = 1.2533 * _noise(recording) / math.sqrt(chunks[name])
         of_few = len(factors) < 3
         is_slow = (
             chunks[name] >= 5
-            and factor >= (2.5 if of_few or alone[name] else 1.5)
+            and factor >= max(required[name], 2.5 if of_few else 1.5)
             and math.log(factor) > 4 * error
             and (of_few or math.log(factor) > 4 * spread)
         )
@@ -86,6 +89,7 @@ class Ratio:
     slot: int
     value: float
     is_alone: bool = False
+    is_first: bool = False
 
 
 @once
@@ -105,7 +109,8 @@ def _ratios(recording: Recording) -> list[Ratio]:
         for row, ratio in zip(rows, ratios, strict=True):
             file = (dataset, row["filename"], row["treename"])
             slot = math.floor(row["begin_t"] / width)
-            found.append(Ratio(file, row["process"], slot, ratio / usual))
+            is_first = row["begin_t"] == min(column(rated, "begin_t"))
+            found.append(Ratio(file, row["process"], slot, ratio / usual, is_first=is_first))
     for chunks in grouped(found, lambda chunk: chunk.slot).values():
         by_file = grouped(chunks, lambda chunk: chunk.file)
         medians = [median(chunk.value for chunk in some) for some in by_file.values()]
@@ -121,25 +126,38 @@ def _polished(recording: Recording) -> tuple[list, dict[File, float], dict[Proce
     """Alternate between medians of workers and of files."""
     ratios = _ratios(recording)
     files, processes = _comparable(ratios)
-    of_files: dict = {}
-    of_processes: dict = {}
-    for _ in range(2):
-        of_processes = {
-            process: median(
-                chunk.value / of_files.get(chunk.file, 1)
-                for chunk in ratios
-                if chunk.process == process
-            )
-            for process in processes
-        }
-        of_files = {
-            file: median(
-                chunk.value / of_processes.get(chunk.process, 1)
-                for chunk in ratios
-                if chunk.file == file
-            )
-            for file in files
-        }
+    cells = {
+        cell: median(chunk.value for chunk in chunks)
+        for cell, chunks in grouped(ratios, lambda chunk: (chunk.file, chunk.process)).items()
+    }
+    of_files = {
+        file: _lower_median(value for (name, _), value in cells.items() if name == file)
+        for file in files
+    }
+    of_processes = {
+        process: _lower_median(
+            value / of_files.get(file, 1)
+            for (file, number), value in cells.items()
+            if number == process
+        )
+        for process in processes
+    }
+    of_files = {
+        file: median(
+            chunk.value / of_processes.get(chunk.process, 1)
+            for chunk in ratios
+            if chunk.file == file
+        )
+        for file in files
+    }
+    of_processes = {
+        process: median(
+            chunk.value / of_files.get(chunk.file, 1)
+            for chunk in ratios
+            if chunk.process == process
+        )
+        for process in processes
+    }
     return ratios, of_files, of_processes
 
 
@@ -151,7 +169,9 @@ def _comparable(ratios: list) -> tuple[set[File], set[Process]]:
     several_workers = {f for f in files if len({p for file, p in pairs if file == f}) > 1}
     several_files = {p for p in processes if len({f for f, at in pairs if at == p}) > 1}
     in_company = {f for f in files if len({g for g in files if g[0] == f[0]}) > 1}
-    return several_workers & in_company, several_files
+    if len(processes) > 1:
+        in_company &= several_workers
+    return in_company, several_files
 
 
 @once

@@ -2,10 +2,12 @@
 -- Records: chunk
 -- Separate the effects of files and workers on chunk durations. The time of a chunk divided by
 -- the time expected from its dataset and size is modeled as a file factor times a worker
--- factor. The factors are found by alternately dividing by medians (Tukey's median polish of
--- ratios). Factors that cannot be separated are 1: a file read by one worker, or a worker that
--- read one file. A busy machine makes all chunks of a period slow, so each chunk
--- is first compared with those of other files that ran at the same time.
+-- factor. The factors are found by alternately dividing by medians (Tukey's median polish) in a
+-- table of files and workers, whose cells are the medians of the ratios. With cells instead of
+-- chunks, a worker that read most of its chunks from a slow file is not slow itself. Factors that
+-- cannot be separated are 1: a file read by one of several workers, or a worker that read one
+-- file. A busy machine makes all chunks of a period slow, so each chunk is first compared with
+-- those of other files that ran at the same time.
 CREATE TABLE _relative_duration AS
 WITH expected AS (
     SELECT
@@ -18,6 +20,7 @@ numbered AS (
     SELECT
         trace_id,
         process,
+        begin_t,
         slot,
         dense_rank() OVER (ORDER BY trace_id, dataset, filename, treename) AS file,
         dense_rank() OVER (ORDER BY trace_id, dataset) AS of_dataset,
@@ -47,7 +50,10 @@ ratios AS (
         numbered.* REPLACE (
             numbered.ratio / CASE WHEN slots.is_comparable THEN slots.ratio ELSE 1 END AS ratio
         ),
-        NOT slots.is_comparable AS is_alone
+        NOT slots.is_comparable AS is_alone,
+        min(process) OVER (PARTITION BY numbered.trace_id)
+            < max(process) OVER (PARTITION BY numbered.trace_id) AS is_of_several,
+        begin_t = min(begin_t) OVER (PARTITION BY numbered.trace_id) AS is_first
     FROM numbered
     INNER JOIN slots
         ON numbered.trace_id = slots.trace_id AND numbered.slot IS NOT DISTINCT FROM slots.slot
@@ -57,6 +63,7 @@ files AS (
         file,
         count(*) AS chunks,
         avg(is_alone::INTEGER) > 0.5 AS is_alone,
+        bool_or(is_first) AS is_first,
         any_value(trace_id) AS trace_id,
         any_value(of_dataset) AS of_dataset,
         any_value(dataset) AS dataset,
@@ -64,8 +71,9 @@ files AS (
         any_value(treename) AS treename
     FROM ratios
     GROUP BY file
-    -- A single file or worker has factor 1.
-    QUALIFY count(DISTINCT process) > 1 AND count(*) OVER (PARTITION BY any_value(of_dataset)) > 1
+    -- A single file of a dataset has factor 1.
+    QUALIFY (count(DISTINCT process) > 1 OR NOT any_value(is_of_several))
+        AND count(*) OVER (PARTITION BY any_value(of_dataset)) > 1
 ),
 workers AS (
     SELECT process, count(*) AS chunks, any_value(trace_id) AS trace_id
@@ -73,13 +81,26 @@ workers AS (
     GROUP BY process
     HAVING count(DISTINCT file) > 1
 ),
-workers_1 AS (
-    SELECT process, median(ratio) AS relative_duration
+cells AS (
+    SELECT file, process, median(ratio) AS ratio
     FROM ratios
+    GROUP BY file, process
+),
+-- The median, or the lower of the two middle values: the other one can be that of a slow worker.
+files_1 AS (
+    SELECT file, quantile_disc(ratio, 0.5) AS relative_duration
+    FROM cells
+    SEMI JOIN files USING (file)
+    GROUP BY file
+),
+workers_1 AS (
+    SELECT process, quantile_disc(ratio / coalesce(files_1.relative_duration, 1), 0.5) AS relative_duration
+    FROM cells
     SEMI JOIN workers USING (process)
+    LEFT JOIN files_1 USING (file)
     GROUP BY process
 ),
-files_1 AS (
+files_2 AS (
     SELECT file, median(ratio / coalesce(workers_1.relative_duration, 1)) AS relative_duration
     FROM ratios
     SEMI JOIN files USING (file)
@@ -87,18 +108,11 @@ files_1 AS (
     GROUP BY file
 ),
 workers_2 AS (
-    SELECT process, median(ratio / coalesce(files_1.relative_duration, 1)) AS relative_duration
+    SELECT process, median(ratio / coalesce(files_2.relative_duration, 1)) AS relative_duration
     FROM ratios
     SEMI JOIN workers USING (process)
-    LEFT JOIN files_1 USING (file)
+    LEFT JOIN files_2 USING (file)
     GROUP BY process
-),
-files_2 AS (
-    SELECT file, median(ratio / coalesce(workers_2.relative_duration, 1)) AS relative_duration
-    FROM ratios
-    SEMI JOIN files USING (file)
-    LEFT JOIN workers_2 USING (process)
-    GROUP BY file
 ),
 -- Residual after both factors are removed, as the standard deviation of logarithms.
 noise AS (
@@ -116,59 +130,60 @@ noise AS (
     LEFT JOIN workers_2 USING (process)
     GROUP BY ratios.trace_id
 ),
--- The reference is the median, or the lower of the two middle values, so that the faster one of
--- two is the reference.
 separable AS (
     SELECT
-        files.trace_id,
-        files.dataset,
-        files.filename,
-        files.treename,
+        trace_id,
+        of_dataset,
+        dataset,
+        filename,
+        treename,
         NULL::BIGINT AS process,
-        files.chunks,
-        files.is_alone,
-        files_2.relative_duration / quantile_disc(files_2.relative_duration, 0.5)
-            OVER (PARTITION BY files.of_dataset) AS relative_duration
+        chunks,
+        is_alone,
+        is_first,
+        relative_duration
     FROM files
     INNER JOIN files_2 USING (file)
-    UNION ALL
-    SELECT
-        workers.trace_id,
-        NULL,
-        NULL,
-        NULL,
-        workers.process,
-        workers.chunks,
-        false,
-        workers_2.relative_duration / quantile_disc(workers_2.relative_duration, 0.5)
-            OVER (PARTITION BY workers.trace_id) AS relative_duration
+    UNION ALL BY NAME
+    SELECT trace_id, process, chunks, relative_duration
     FROM workers
     INNER JOIN workers_2 USING (process)
-    QUALIFY count(*) OVER (PARTITION BY workers.trace_id) > 1
+    QUALIFY count(*) OVER (PARTITION BY trace_id) > 1
+),
+-- The reference is the median, or the lower of the two middle values, so that the faster one of
+-- two is the reference.
+relative AS (
+    SELECT * EXCLUDE (of_dataset) REPLACE (
+        relative_duration / quantile_disc(relative_duration, 0.5)
+            OVER (PARTITION BY trace_id, of_dataset, process IS NULL) AS relative_duration
+    )
+    FROM separable
 ),
 compared AS (
     SELECT
-        separable.*,
+        relative.*,
         -- The standard error of the median of normal values is 1.2533 times that of their mean.
         1.2533 * noise.sigma / sqrt(chunks) AS log_error,
         count(*) OVER peers AS peers,
-        -- Half of the workers can be slow, such as those of a host: the faster half has the spread.
-        1.4826 * CASE
-            WHEN process IS NULL THEN mad(ln(relative_duration)) OVER peers
-            ELSE median(-ln(relative_duration)) FILTER (relative_duration <= 1) OVER peers
-        END AS log_spread
-    FROM separable
+        -- Half of them can be slow, such as the workers of a host: the faster half has the spread.
+        1.4826 * median(-ln(relative_duration)) FILTER (relative_duration <= 1) OVER peers AS log_spread
+    FROM relative
     INNER JOIN noise USING (trace_id)
     WINDOW peers AS (PARTITION BY trace_id, process IS NULL)
 )
 SELECT
-    * EXCLUDE (is_alone, log_error, peers, log_spread),
+    * EXCLUDE (is_alone, is_first, log_error, peers, log_spread),
     relative_duration * log_error AS relative_duration_error,
     -- Slow is a factor of 1.5 from at least 5 chunks that is 4 standard errors above 1 and, where
     -- 3 or more are compared, 4 times their spread. A factor of 2.5 is required where the
-    -- comparison is weak: of two, or of a file that was read alone.
+    -- comparison is weak: of two, or of a file that was read alone. A factor of 5 is required of a
+    -- file that was read alone at the start of the run, which can be slow itself.
     chunks >= 5
-        AND relative_duration >= CASE WHEN is_alone OR peers < 3 THEN 2.5 ELSE 1.5 END
+        AND relative_duration >= CASE
+            WHEN is_alone AND is_first THEN 5
+            WHEN is_alone OR peers < 3 THEN 2.5
+            ELSE 1.5
+        END
         AND ln(relative_duration) > 4 * log_error
         AND (peers < 3 OR ln(relative_duration) > 4 * log_spread) AS is_slow
 FROM compared;

@@ -1,6 +1,7 @@
 -- Dataset with a high cost per event.
 -- This is not a problem, and saves nothing: it is reported so that it is not mistaken for one. The
--- cost is the compute time of its events, also without opening and reading, which other rules cover.
+-- cost is the compute time of its events, also without opening and reading, and without slow files,
+-- which other rules cover.
 -- Records: chunk
 -- Source: time per event by dataset, in all and as the median of chunks
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
@@ -17,8 +18,15 @@ WITH datasets AS (
         sum(compute_seconds) AS seconds,
         sum(compute_seconds) / sum(events) AS event_seconds,
         min(start_t) AS start_t
-    FROM _chunks
-    WHERE is_first_result AND events > 0
+    FROM _chunks AS chunk
+    WHERE is_first_result AND events > 0 AND NOT EXISTS (
+        FROM files AS file
+        WHERE file.is_slow
+            AND file.trace_id = chunk.trace_id
+            AND file.dataset IS NOT DISTINCT FROM chunk.dataset
+            AND file.filename = chunk.filename
+            AND file.treename IS NOT DISTINCT FROM chunk.treename
+    )
     GROUP BY ALL
 ),
 compared AS (
@@ -40,9 +48,14 @@ SELECT
     'high' AS confidence,
     format(
         'Events of {} take {:.2g} ms each, {:.1f} times as long as those of other datasets: {:.0f} % of the'
-        ' compute time for {:.0f} % of the events. This is not a fault.',
+        ' compute time for {:.0f} % of the events{}. This is not a fault.',
         dataset, 1e3 * event_seconds, event_seconds / other_event_seconds, 100 * share,
-        100 * event_share
+        100 * event_share,
+        CASE
+            WHEN EXISTS (FROM files WHERE files.trace_id = compared.trace_id AND is_slow)
+                THEN ', without slow files'
+            ELSE ''
+        END
     ) AS sentence,
     NULL::DOUBLE AS core_seconds,
     NULL::DOUBLE AS wall_seconds_min,

@@ -142,9 +142,9 @@ SELECT
     slow.filename AS entity,
     CASE WHEN is_read_slowly THEN 'high' ELSE 'medium' END AS confidence,
     format(
-        'Chunks of {} take {:.1f} times as long as those of other files of {}, on {} workers. ',
+        'Chunks of {} take {:.1f} times as long as those of other files of {}{}. ',
         parse_filename(slow.filename), relative_duration, coalesce(slow.dataset, 'the dataset'),
-        slow.workers
+        CASE WHEN slow.workers > 1 THEN format(', on {} workers', slow.workers) ELSE '' END
     ) || CASE
         WHEN is_read_slowly
             THEN coalesce(

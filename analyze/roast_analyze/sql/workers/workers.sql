@@ -126,7 +126,7 @@ COMMENT ON COLUMN workers.relative_iqr IS 'Interquartile range of the seconds pe
 COMMENT ON COLUMN workers.slowest_file IS 'File of the chunk with the most seconds per event; the first by name in case of a tie.';
 COMMENT ON COLUMN workers.relative_duration IS 'Duration of its chunks relative to the median worker: the median over its chunks of measured time divided by the time expected from dataset, size and file. Null if workers and files cannot be separated: one file, or one worker.';
 COMMENT ON COLUMN workers.relative_duration_error IS 'Standard error of relative_duration, from the scatter of chunks.';
-COMMENT ON COLUMN workers.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of all workers. Of two workers, at least 2.5 is required.';
+COMMENT ON COLUMN workers.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of the faster half of all workers. Of two workers, at least 2.5 is required.';
 COMMENT ON COLUMN workers.pid IS 'Process id on its host.';
 COMMENT ON COLUMN workers.nanny IS 'Address of its nanny. Null if it has none.';
 COMMENT ON COLUMN workers.resources IS 'Dask resources that it offers, as JSON.';

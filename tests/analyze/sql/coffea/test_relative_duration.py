@@ -74,6 +74,44 @@ def test_slow_file_and_slow_worker_are_separated(relative_durations):
         assert others == pytest.approx([1.0] * 14, abs=0.01 + noise)
 
 
+def test_a_worker_that_mostly_read_a_slow_file_is_not_slow(relative_duration):
+    reads = [("w0", 0, 5), ("w0", 1, 5), ("w1", 0, 8), ("w1", 1, 4), ("w1", 2, 17)]
+    seconds = [1.0, 25.0, 1.0]
+
+    found, called_slow = relative_duration(
+        (f"DY_{file}.root", worker, seconds[file])
+        for worker, file, chunks in reads
+        for _ in range(chunks)
+    )
+
+    assert called_slow == {"DY_1.root"}
+    assert found == {"DY_0.root": 1, "DY_1.root": 25, "DY_2.root": None, "w0": 1, "w1": 1}
+
+
+def test_a_file_much_slower_than_files_that_differ(relative_duration):
+    factors = dict(zip(FILES, (0.6, 1.0, 2.0, 13.0), strict=False))
+
+    _, called_slow = relative_duration(times(factors, WORKERS, 20, 0.05, factors))
+
+    assert called_slow == {"DY_3.root"}
+
+
+def test_the_first_file_can_be_slow_because_the_run_starts(relative_durations):
+    runs = relative_durations(
+        *(times(FILES, WORKERS, 20, 0.05, {"DY_0.root": factor}) for factor in (4.0, 6.0))
+    )
+
+    assert [called_slow for _, called_slow in runs] == [set(), {"DY_0.root"}]
+
+
+def test_files_read_by_the_only_worker_are_compared(relative_duration):
+    found, called_slow = relative_duration(times(FILES, ["w0"], 10, 0.05, {"TT_3.root": 3.0}))
+
+    assert called_slow == {"TT_3.root"}
+    assert found["TT_3.root"] == pytest.approx(3.0, rel=0.05)
+    assert found["w0"] is None
+
+
 def test_half_of_the_workers_can_be_slow(relative_durations):
     slow, noises = {"w2": 3.0, "w3": 2.0}, (0.0, 0.1)
 

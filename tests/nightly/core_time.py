@@ -13,6 +13,7 @@ from nightly.processes import extent, presence, process_of, processes
 from nightly.recording import Recording, Row
 from nightly.tasks import attempts, task_runs
 from nightly.timeline import buckets
+from nightly.totals import grouped
 from nightly.workers import statuses
 
 #: Use of the compute time of an attempt, by its outcome.
@@ -236,6 +237,7 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         for number, condition, begin, _ in _conditions(recording)
         if condition == "silent"
     }
+    cancelled = _ends_of_cancelled(recording)
     datasets = {}
     for row in chunk_attempts(recording):
         datasets.setdefault((row["key"], row["attempt"]), row["dataset"])
@@ -259,6 +261,7 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         busy = [phase for phase in phases if phase["action"] != "transfer"]
         if not busy:
             end = math.inf if run["end_t"] is None else run["end_t"]
+            end = max(end, cancelled.get(id(run), end))
             begin = run["execute_start_t"]
             if begin is None:
                 yield number, sent, end, "unreported", use, of_task
@@ -290,6 +293,42 @@ def _parts(recording: Recording) -> Iterator[tuple]:
             use = "kept result" if chunk["outcome"] == "memory" else "failed attempt"
             end = min(chunk["stop_t"], silent_t.get(number, math.inf))
             yield number, chunk["start_t"], end, "busy", use, (None, chunk["dataset"], None)
+
+
+def _ends_of_cancelled(recording: Recording) -> dict[int, float]:
+    """Return the time at which workers finished cancelled attempts, by the id of the row.
+
+    The time that a worker reports is divided among as many attempts as it has threads.
+    """
+    reported = grouped(
+        (
+            line
+            for line in recording.of("fine_metric")
+            if (line["context"], line["activity"], line["unit"])
+            == ("execute", "cancelled", "seconds")
+        ),
+        lambda line: (line["worker"], line["prefix"], line["span_id"]),
+    )
+    runs = grouped(
+        (
+            run
+            for run in task_runs(recording)
+            if run["outcome"] == "cancelled" and run["processing_t"] is not None
+        ),
+        lambda run: (run["worker"], run["prefix"], run["span_id"]),
+    )
+    ends = {}
+    for name, lines in reported.items():
+        seconds = sum(line["delta"] for line in lines)
+        latest = max(line["t"] for line in lines)
+        of_name = sorted(runs.get(name, ()), key=lambda run: run["processing_t"])
+        for number, run in enumerate(of_name):
+            process = process_of(recording, run["worker"], run["processing_t"])
+            nthreads = None if process is None else presence(recording)[process][2]
+            if nthreads is not None and number < nthreads:
+                share = seconds / min(len(of_name), nthreads)
+                ends[id(run)] = min(run["processing_t"] + share, latest)
+    return ends
 
 
 def _alone(recording: Recording) -> list[Row]:

@@ -63,6 +63,21 @@ def test_outcomes(rows, worker, task, run, move):
     ]  # fmt: skip
 
 
+def test_cancelled_attempts_that_went_on(rows, worker, task, run):
+    """Three attempts are cancelled after 10 s; the worker finishes two of them after 30 s."""
+    metric = {"worker": "w1", "prefix": "a", "context": "execute", "activity": "cancelled"}
+    assert rows(
+        QUERY,
+        worker("w1", nthreads=2),
+        *(task(f"a-{number}") for number in range(3)),
+        *(step for n in range(3) for step in run(f"a-{n}", 0.0, 10.0, outcome="cancelled")),
+        {"kind": "fine_metric", "t": 31.0, **metric, "unit": "seconds", "delta": 60.0},
+    ) == [
+        ("w1", "busy: cancelled attempt", "a", 60.0),
+        ("w1", "idle: after last result", "", 140.0),
+    ]
+
+
 def test_chunks_without_a_cluster(rows, worker, chunk):
     """A second attempt at b succeeds; the last two chunks run in parallel."""
     on_w1 = {"worker": "w1", "dataset": "B"}

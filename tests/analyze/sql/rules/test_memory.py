@@ -261,6 +261,31 @@ def test_unmanaged_memory_of_killed_workers(apply_each, deaths, task, run, sampl
     assert [case for case, rows in zip(cases, found, strict=True) if rows] == ["leak"]
 
 
+def test_the_memory_of_an_idle_worker_is_not_a_leak(
+    apply_each, worker, deaths, task, run, sample
+):
+    """Two workers are killed after tasks with which they had 450 MB; how much without tasks."""
+    limit = {"memory_limit": 1000 * MB}
+
+    def records(idle_bytes, joined_t=15.0):
+        records = deaths([("1.root", 0)], [("2.root", 0)])
+        for number in range(2):
+            address, t = f"w{number}", 10.0 * number
+            records += [task(f"a-{number}"), *run(f"a-{number}", t, t + 1.0, address)]
+            records += [sample(t + 0.9, address, memory=450 * MB, **limit)]
+        records += [worker("new", joined_t), *(task("b"), *run("b", 17.0, 18.0, "new"))]
+        # The scheduler samples what the worker reported when it joined.
+        return [*records, sample(18.0, "new", last_seen=15.0, memory=idle_bytes, **limit)]
+
+    cases = {
+        "small": records(50 * MB),
+        "nearly all": records(400 * MB),
+        "unknown: computed tasks before the recording": records(400 * MB, joined_t=0.0),
+    }
+    found = apply_each("unmanaged-memory", *cases.values())
+    assert [bool(rows) for rows in found] == [True, False, True]
+
+
 def test_several_killed_workers(apply_each, worker, task, run, gone):
     def records(workers):
         names = [f"w{number}" for number in range(1, workers + 1)]

@@ -88,8 +88,8 @@ def query(trace: Session) -> pl.DataFrame:
             pl.col("core_seconds").clip(0.0, pl.col("all_core_seconds")),
             pl.col("wall_seconds_min", "wall_seconds_max").clip(0.0, _largest_saving(1.0)),
         )
+        .with_columns(pl.min_horizontal("wall_seconds_min", "wall_seconds_max"))
         .with_columns(
-            pl.min_horizontal("wall_seconds_min", "wall_seconds_max"),
             wall_share=(pl.col("wall_seconds_min") + pl.col("wall_seconds_max"))
             / 2
             / pl.col("wall_seconds"),

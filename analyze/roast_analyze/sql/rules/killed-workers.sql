@@ -5,7 +5,9 @@
 -- by a nanny is recorded, and a worker that closes, as after a signal, reports the reason. A worker
 -- that the kernel or the batch system killed, or that crashed, is lost for an unknown reason. Workers
 -- that closed after the last task are not counted. The memory of a worker when it was killed is less than
--- it needs; how much it needs is not recorded.
+-- it needs; how much it needs is not recorded. Dask computes lost results again as long as a client holds
+-- them, even if it has fetched them. The saving does not include the own work of the client meanwhile, if
+-- it is recorded and no other client submitted tasks.
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $max_names = 3: workers that are named
@@ -60,6 +62,7 @@ given_up AS (
 replaced AS (
     SELECT
         removed.*,
+        successor.added_t,
         successor.added_t - removed.removed_t AS missing_seconds
     FROM removed
     ASOF LEFT JOIN (FROM _workers WHERE added_t IS NOT NULL) AS successor
@@ -89,6 +92,49 @@ lost AS (
     FROM _core_time
     GROUP BY trace_id
 ),
+-- From the first loss until all workers are back and no task is left.
+affected AS (
+    SELECT
+        departures.trace_id,
+        departures.start_t,
+        coalesce(min(uses.t + bucket.width), any_value(cluster.stop_t)) AS stop_t
+    FROM (
+        SELECT trace_id, min(removed_t) AS start_t, max(greatest(removed_t, added_t)) AS settled_t
+        FROM replaced
+        GROUP BY trace_id
+    ) AS departures
+    INNER JOIN _cluster_size AS cluster USING (trace_id)
+    INNER JOIN _core_time_buckets AS bucket USING (trace_id)
+    LEFT JOIN _bucket_uses AS uses
+        ON departures.trace_id = uses.trace_id
+        AND departures.settled_t <= uses.t
+        AND uses.workless_seconds > 0
+    GROUP BY departures.trace_id, departures.start_t
+),
+-- The client of the run, unless there are several.
+submitting AS (
+    SELECT trace_id, any_value(client) AS client
+    FROM (
+        -- Tasks can submit tasks.
+        SELECT DISTINCT trace_id, client FROM raw.task WHERE NOT starts_with(client, 'Client-worker-')
+    )
+    GROUP BY trace_id
+    HAVING count(*) = 1
+),
+waited AS (
+    SELECT
+        trace_id,
+        any_value(affected.stop_t - affected.start_t) - sum(
+            least(activity.stop_t, affected.stop_t) - greatest(activity.start_t, affected.start_t)
+        ) AS seconds
+    FROM affected
+    INNER JOIN submitting USING (trace_id)
+    INNER JOIN (FROM client_activity WHERE activity = 'own') AS activity USING (trace_id, client)
+    -- Of a program that never waits in its main thread, own work can be waiting.
+    SEMI JOIN (FROM client_activity WHERE activity = 'wait') AS waiting USING (trace_id, client)
+    WHERE activity.start_t < affected.stop_t AND activity.stop_t > affected.start_t
+    GROUP BY trace_id
+),
 costs AS (
     SELECT
         deaths.*,
@@ -108,8 +154,8 @@ SELECT
     concat(
         upper(text[1]), text[2:],
         format(
-            ': {:.1f} s of running attempts and {:.1f} s of results that had not been used yet were lost, and missing'
-            ' threads cost {:,.1f} core-seconds.',
+            ': {:.1f} s of running attempts were lost, {:.1f} s of results that no task had used were lost and'
+            ' computed again, and missing threads cost {:,.1f} core-seconds.',
             lost_seconds, recomputed_seconds, missing_seconds
         ),
         CASE
@@ -135,10 +181,10 @@ SELECT
             coalesce(_entries_text(fatal.treename, fatal.entry_start, fatal.entry_stop, fatal.dataset), '')
         )
     ) AS sentence,
-    seconds AS core_seconds,
-    0.6 * seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
-    -- Other workers wait for lost results.
-    least(seconds, cluster.stop_t - cluster.start_t) AS wall_seconds_max,
+    costs.seconds AS core_seconds,
+    0.6 * costs.seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
+    -- Other workers wait for lost results. least() ignores null.
+    least(costs.seconds, cluster.stop_t - cluster.start_t, waited.seconds) AS wall_seconds_max,
     CASE
         WHEN kills > 0
             THEN concat(
@@ -170,7 +216,8 @@ SELECT
                 ' process.', given_up.prefix
             )
         WHEN deaths = restarts AND recomputed_seconds > 0
-            THEN 'Restart workers only after their results have been gathered: lost results are computed again.'
+            THEN 'Restart workers only after their results have been gathered and the futures released: lost'
+                ' results are computed again.'
         WHEN deaths = restarts
             THEN 'Restart workers between runs rather than during one.'
         ELSE 'Look for the cause in the logs of the workers and of the batch system.'
@@ -181,5 +228,6 @@ SELECT
 FROM costs
 INNER JOIN what_happened USING (trace_id)
 INNER JOIN _cluster_size AS cluster USING (trace_id)
+LEFT JOIN waited USING (trace_id)
 LEFT JOIN given_up USING (trace_id)
 LEFT JOIN _fatal_chunks AS fatal USING (trace_id);

@@ -8,7 +8,7 @@
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
 -- $min_seconds = 0.1: thread time
--- $max_unmanaged_share = 0.4: unmanaged memory relative to the memory limit
+-- $max_unmanaged_share = 0.4: unmanaged memory relative to the limit, both without an idle worker's
 -- $max_wait_ratio = 4: waits, relative to the thread time and the stalls of spilling
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
 WITH spilled AS (
@@ -36,7 +36,7 @@ disk AS (
     WHERE use = 'disk'
         -- These belong to rule unmanaged-memory.
         AND NOT coalesce(
-            unmanaged_bytes >= $max_unmanaged_share * limit_bytes
+            unmanaged_bytes - idle_bytes >= $max_unmanaged_share * (limit_bytes - idle_bytes)
             AND stored_bytes < $max_stored_share * limit_bytes,
             false
         )

@@ -1,12 +1,13 @@
 -- High unmanaged memory.
 -- Caches, leaks, fragmentation and data of running tasks are not results, so that Dask can neither
--- spill nor move them. The cost is that of the consequences: workers that are paused or killed, or
--- that spill results that would otherwise fit into their memory. Workers that were killed because of one
--- chunk, or of the tasks that they ran last or first, belong to rule killed-workers.
+-- spill nor move them. What a worker has before its first task is not counted. The cost is that of the
+-- consequences: workers that are paused or killed, or that spill results that would otherwise fit into
+-- their memory. Workers that were killed because of one chunk, or of the tasks that they ran last or
+-- first, belong to rule killed-workers.
 -- Records: worker_sample
 -- Source: process memory minus managed results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
--- $min_share = 0.4: unmanaged memory relative to the memory limit
+-- $min_share = 0.4: unmanaged memory relative to the limit, both without an idle worker's
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
 WITH kills AS (
     SELECT trace_id, process, worker, removed_t FROM _worker_removals WHERE kill IS NOT NULL
@@ -26,10 +27,12 @@ last_results AS (
 grown AS (
     SELECT last.process
     FROM last_results AS last
+    INNER JOIN _worker_memory AS memory USING (process)
     ASOF INNER JOIN raw.worker_sample AS sample
         ON last.trace_id = sample.trace_id AND last.worker = sample.worker AND last.end_t >= sample.t
     WHERE sample.metrics.memory - coalesce(sample.metrics.managed_bytes, 0)
-            + coalesce(sample.metrics.spilled_memory, 0) < $min_share * sample.memory_limit
+            + coalesce(sample.metrics.spilled_memory, 0) - memory.idle_bytes
+        < $min_share * (sample.memory_limit - memory.idle_bytes)
 ),
 explained AS (
     FROM grown
@@ -44,7 +47,7 @@ peaks AS (
     SELECT *, stored_bytes < $max_stored_share * limit_bytes AS would_fit
     FROM _worker_memory
     ANTI JOIN explained USING (process)
-    WHERE unmanaged_bytes >= $min_share * limit_bytes
+    WHERE unmanaged_bytes - idle_bytes >= $min_share * (limit_bytes - idle_bytes)
 ),
 spent AS (
     SELECT

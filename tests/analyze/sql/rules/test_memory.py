@@ -261,6 +261,31 @@ def test_unmanaged_memory_of_killed_workers(apply_each, deaths, task, run, sampl
     assert [case for case, rows in zip(cases, found, strict=True) if rows] == ["leak"]
 
 
+def test_the_memory_of_an_idle_worker_is_not_a_leak(
+    apply_each, worker, deaths, task, run, sample
+):
+    """Two workers are killed after tasks with which they had 450 MB; how much without tasks."""
+    limit = {"memory_limit": 1000 * MB}
+
+    def records(idle_bytes, joined_t=15.0):
+        records = deaths([("1.root", 0)], [("2.root", 0)])
+        for number in range(2):
+            address, t = f"w{number}", 10.0 * number
+            records += [task(f"a-{number}"), *run(f"a-{number}", t, t + 1.0, address)]
+            records += [sample(t + 0.9, address, memory=450 * MB, **limit)]
+        records += [worker("new", joined_t), *(task("b"), *run("b", 17.0, 18.0, "new"))]
+        # The scheduler samples what the worker reported when it joined.
+        return [*records, sample(18.0, "new", last_seen=15.0, memory=idle_bytes, **limit)]
+
+    cases = {
+        "small": records(50 * MB),
+        "nearly all": records(400 * MB),
+        "unknown: computed tasks before the recording": records(400 * MB, joined_t=0.0),
+    }
+    found = apply_each("unmanaged-memory", *cases.values())
+    assert [bool(rows) for rows in found] == [True, False, True]
+
+
 def test_several_killed_workers(apply_each, worker, task, run, gone):
     def records(workers):
         names = [f"w{number}" for number in range(1, workers + 1)]
@@ -298,9 +323,50 @@ def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
     )
 
     assert sentence.partition(": ")[2] == (
-        "0.0 s of running attempts and 2.0 s of results that had not been used yet were lost, "
-        "and missing threads cost 0.0 core-seconds."
+        "0.0 s of running attempts were lost, 2.0 s of results that no task had used were lost "
+        "and computed again, and missing threads cost 0.0 core-seconds."
     )
+
+
+def test_own_work_of_the_client_while_lost_results_are_computed_again(
+    apply_each, worker, task, run, move, gone
+):
+    """The client still holds a result of 8 s, which is lost at 10 s and there again at 18 s."""
+
+    def records(own_t, client="c", *, waits=True):
+        def activity(activity, start_t, stop_t):
+            about = {"client": "c", "activity": activity, "name": "f"}
+            return {
+                "kind": "client_activity", "t": stop_t, "start_t": start_t, "stop_t": stop_t,
+                **about,
+            }  # fmt: skip
+
+        return [
+            *[worker("w1"), worker("w2"), task("a", client=client)],
+            *run("a", 1.0, 9.0),
+            gone("w1", 10.0, "handle-worker-cleanup-1.0"),
+            move(10.0, "a", "memory>released", "handle-worker-cleanup-1.0"),
+            *run("a", 10.0, 18.0, "w2"),
+            *(task("b", t=30.0, client=client), *run("b", 30.0, 31.0, "w2")),
+            *([activity("wait", 1.0, own_t)] if waits else []),
+            activity("own", own_t, 30.0),
+        ]
+
+    cases = {
+        "works since it has the result": (records(9.0), 0.0),
+        "waits for the result again": (records(15.0), 5.0),
+        "waits until the end": (records(18.1), 8.0),
+        "submitted nothing": (records(9.0, client="other"), 8.0),
+        "never waits in the main thread": (records(9.0, waits=False), 8.0),
+    }
+    found = apply_each(
+        "killed-workers",
+        *(trace for trace, _ in cases.values()),
+        columns="wall_seconds_max",
+        stop_t=31.0,
+    )
+    for case, [(most,)] in zip(cases, found, strict=True):
+        assert most == pytest.approx(cases[case][1], abs=0.1), case
 
 
 def test_unmanaged_memory_pauses_a_worker(apply_each, worker, task, run, sample):

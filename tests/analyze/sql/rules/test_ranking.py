@@ -33,13 +33,28 @@ def findings(findings_of_each):
     return findings
 
 
-def test_no_cost_exceeds_the_run(monkeypatch, findings, worker):
+@pytest.fixture
+def only_rule(monkeypatch):
+    """Replace all rules by one that finds some values in each trace."""
+
+    def only_rule(**values):
+        columns = [f"{values.get(name, 'NULL')} AS {name}" for name in COLUMNS[:-1]]
+        sql = f"SELECT {', '.join(columns)}, trace_id FROM _cluster_size"
+        rule = Rule("only", "Only.", "worker_added", "", "", thresholds=(), sql=sql)
+        monkeypatch.setattr(computed_findings, "rules", lambda: (rule,))
+
+    return only_rule
+
+
+def test_the_upper_end_of_a_saving_bounds_the_lower_one(only_rule, findings, worker):
+    only_rule(confidence="'high'", core_seconds=9.0, wall_seconds_min=9.0, wall_seconds_max=4.0)
+    columns = "wall_seconds_min, wall_share"
+    assert findings(worker("w1"), columns=columns) == [(4.0, pytest.approx(0.04))]
+
+
+def test_no_cost_exceeds_the_run(only_rule, findings, worker):
     """A rule that counts time twice finds 500 core-seconds in a run of 100."""
-    values = {"confidence": "'high'", "core_seconds": 500.0, "wall_seconds_max": 500.0}
-    columns = [f"{values.get(name, 'NULL')} AS {name}" for name in COLUMNS[:-1]]
-    sql = f"SELECT {', '.join(columns)}, trace_id FROM _cluster_size"
-    rule = Rule("twice", "Twice.", "worker_added", "", "", thresholds=(), sql=sql)
-    monkeypatch.setattr(computed_findings, "rules", lambda: (rule,))
+    only_rule(confidence="'high'", core_seconds=500.0, wall_seconds_max=500.0)
 
     assert findings(worker("w1"), columns="core_seconds, core_share, wall_seconds_max") == [
         (pytest.approx(100.0), pytest.approx(1.0), pytest.approx(100.0))

@@ -41,6 +41,38 @@ def test_tasks_that_no_worker_may_run(apply_each, worker, task, run, move):
     ]
 
 
+def test_lost_results_that_no_worker_may_compute_again(
+    apply_each, worker, task, run, move, gone
+):
+    """At 10 s the only worker for a result is lost, and w1 computes until 30 s or 14 s."""
+
+    def records(busy_t, placed_t=None):
+        return [
+            *[worker("w1"), worker("w2")],
+            task("fit-1", annotations={"workers": ["w2"]}),
+            *run("fit-1", 1.0, 2.0, worker="w2"),
+            *[task("other-1"), *run("other-1", 1.0, busy_t)],
+            gone("w2", 10.0, "handle-worker-cleanup-1.0"),
+            move(10.0, "fit-1", "memory>released", "handle-worker-cleanup-1.0"),
+            move(10.0, "fit-1", "released>waiting"),
+            move(10.0, "fit-1", "waiting>no-worker"),
+            *(run("fit-1", placed_t, 30.0) if placed_t else []),
+        ]
+
+    traces = records(30.0), records(14.0), records(15.0, placed_t=15.0)
+    rows = apply_each(
+        "unplaceable-tasks", *traces, columns="sentence, wall_seconds_max", stop_t=30.0
+    )
+
+    text = "1 task of fit waited up to {} s for a worker that may run it, on w2."
+    not_again = text.format("20.0") + " It had run before, but did not run again."
+    assert rows == [
+        [(not_again, pytest.approx(0.0, abs=0.2))],
+        [(not_again, pytest.approx(16.0, abs=0.2))],
+        [(text.format("5.0"), pytest.approx(5.0))],
+    ]
+
+
 def test_tasks_with_different_restrictions(apply, worker, task, run, move):
     """What is true of one task is not stated of all."""
     records = [worker("w1"), task("other-1"), *run("other-1", 0.0, 30.0)]

@@ -65,6 +65,20 @@ def test_a_scheduler_that_is_cancelled_while_it_starts_leaves_no_folder(tmp_path
     assert not list(tmp_path.iterdir())
 
 
+def test_the_end_is_logged_once(tmp_path, caplog):
+    async def start_and_close():
+        async with Scheduler(dashboard_address=":0", port=0) as scheduler:
+            await preload.dask_setup(scheduler)
+        await asyncio.sleep(0.1)  # the event loop of a scheduler's process runs on a little
+
+    caplog.set_level("INFO", "roast_recorder")
+    with dask.config.set({"roast.recorder.directory": str(tmp_path)}):
+        asyncio.run(start_and_close())
+
+    [line] = [line for line in caplog.messages if "records in" in line]
+    assert line.endswith("0 records were dropped; the scheduler closed")
+
+
 def test_a_scheduler_runs_although_it_cannot_be_recorded(caplog):
     async def log_of_a_scheduler():
         caplog.clear()

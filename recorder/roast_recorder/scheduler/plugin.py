@@ -241,8 +241,10 @@ class RecorderPlugin(SchedulerPlugin):
             if self._first_result is not None:
                 share = (monotonic() - self._first_result) * FLUSH_SHARE
                 interval = min(interval, max(share, MIN_FLUSH_SECONDS))
+            # Not `wait_for`: before Python 3.12 it ignores a cancellation after `_woken.set()`.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), interval)
+                async with asyncio.timeout(interval):
+                    await self._woken.wait()
         if not self._ending and not self._closing:
             self._woken.clear()
         self._seal_wanted_keys()

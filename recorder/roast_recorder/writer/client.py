@@ -43,10 +43,12 @@ Batch = tuple[int, bytes]
 #: Writing processes that may die in a row over one request.
 MAX_TRIES = 3
 
-#: Longest time that the end of this process waits for the writing process.
-EXIT_TIMEOUT_SECONDS = 10.0
+#: Longest time that the start and the end of a recording wait for the writing process.
+ANSWER_TIMEOUT_SECONDS = 10.0
 #: Shorter, because a released process needs nothing more from this one.
 RELEASE_TIMEOUT_SECONDS = 1.0
+#: Time between two checks whether an answer is still awaited.
+ENDED_CHECK_SECONDS = 0.5
 
 _PROGRAM = (
     "import sys; sys.path += {paths!r}; "
@@ -170,7 +172,16 @@ class Writer:
 
     async def open(self) -> None:
         """Start the process and the trace, or raise its ValueError or OSError."""
-        await self._in_thread(self._start)
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
+                await self._in_thread(self._start)
+        except TimeoutError:
+            self._give_up()
+            self._submit(self._end, "abandon")
+            raise OSError(
+                f"{self.target} could not be opened within {ANSWER_TIMEOUT_SECONDS:g} s: "
+                "check its disk"
+            ) from None
 
     async def write_batches(self, batches: list[Batch]) -> None:
         """Write encoded batches of rows; they are in the trace on return."""
@@ -195,7 +206,7 @@ class Writer:
             self._request("write_batches", batches)
             self._end("finish", t, reason)
 
-        self._in_thread_now(finish, EXIT_TIMEOUT_SECONDS)
+        self._in_thread_now(finish, ANSWER_TIMEOUT_SECONDS)
 
     def release(self) -> None:
         """Leave the end of the trace to the process, which fetches the remaining records."""
@@ -219,9 +230,13 @@ class Writer:
         except TimeoutError:
             # A hanging disk must not hang the end of the scheduler or the user's program.
             logger.warning("roast: %s could not be finished in time", self.target)
-            self._ended = True
-            if self._process is not None:
-                self._process.kill()
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Make no more requests, and kill the process."""
+        self._ended = True
+        if self._process is not None:
+            self._process.kill()
 
     def _submit(self, function: Any, *arguments: Any) -> Future[None]:
         try:
@@ -240,7 +255,8 @@ class Writer:
 
     def _start(self, resume: State | None = None) -> None:
         self._process, self._connection = _spawn()
-        if not self._exchange("open", {**self._order, "resume": resume}):
+        opened = self._exchange("open", {**self._order, "resume": resume})
+        if not opened and not self._ended:
             code = _exit_code(self._process)
             raise OSError(f"the writing process ended at once (exit code {code})")
 
@@ -254,13 +270,11 @@ class Writer:
             if not self._ended:
                 self._restart()
         if not self._ended:
-            self._ended = True
             logger.warning(
                 "roast: %s ends here: it cannot be written; the run continues", self.target
             )
-            if self._process is not None:
-                # Idle since it cut the trace back to the last answer.
-                self._process.kill()
+            # The process is idle since it cut the trace back to the last answer.
+            self._give_up()
         if operation == "write":
             self.state.dropped_by_kind.update(record["kind"] for record in arguments[0])
         elif operation == "write_batches":
@@ -278,6 +292,10 @@ class Writer:
             return False
         try:
             self._connection.send((operation, arguments))
+            while not self._connection.poll(ENDED_CHECK_SECONDS):
+                # While it waits for a disk, even a killed process may not end.
+                if self._ended:
+                    return False
             error, state, warnings = self._connection.recv()
         except (OSError, EOFError):
             return False
@@ -350,6 +368,6 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int:
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
     try:
-        process.wait(EXIT_TIMEOUT_SECONDS)
+        process.wait(ANSWER_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         logger.warning("roast: the writing process %d is still working", process.pid)

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,6 +160,8 @@ class Writer:
     def log_end(self, ending: str) -> None:
         """Log what the trace contains and how it ended; `ending` is empty if not cleanly."""
         state, dropped = self.state, self.state.dropped_by_kind.total()
+        if not state.ended:
+            ending = ""  # it is not in the trace
         logger.log(
             logging.INFO if ending and not dropped else logging.WARNING,
             "roast: %s has %d records in %d bytes; %d records were dropped; %s",
@@ -224,13 +226,16 @@ class Writer:
         await asyncio.shield(asyncio.wrap_future(self._submit(function, *arguments)))
 
     def _in_thread_now(self, function: Any, timeout_seconds: float) -> None:
+        # The thread may still be waiting for the answer to an earlier request.
+        done = self._submit(function)
         try:
-            # The thread may still be waiting for the answer to an earlier request.
-            self._submit(function).result(timeout_seconds)
+            done.result(timeout_seconds)
         except TimeoutError:
             # A hanging disk must not hang the end of the scheduler or the user's program.
             logger.warning("roast: %s could not be finished in time", self.target)
             self._give_up()
+            # The thread counts the dropped records.
+            wait({done}, timeout_seconds)
 
     def _give_up(self) -> None:
         """Make no more requests, and kill the process."""
@@ -285,6 +290,7 @@ class Writer:
                         self.state.dropped_by_kind.update(wire_format.count_records(batch))
                     except Exception:  # noqa: BLE001 - the processes may have died of it
                         self.state.dropped_by_kind["batch"] += 1
+                    self.state.received = number
 
     def _exchange(self, operation: str, *arguments: Any) -> bool:
         """Send a request and read the answer; return whether there was one."""

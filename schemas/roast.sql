@@ -6963,7 +6963,7 @@ everything AS (
                     AND starts_with(unwritten.reason, 'the trace could not be written')
             ) THEN 'the trailer could probably not be written either; later records are unknown'
             ELSE 'the recording did not end cleanly: it was killed, the scheduler died, '
-                || 'or it is still running; later records are unknown'
+                || 'its plugin was removed, or it is still running; later records are unknown'
         END,
         stop_t,
         trace_id,

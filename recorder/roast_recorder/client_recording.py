@@ -307,7 +307,8 @@ class Recording(TraceOwner):
                     raise ConnectionError(f"{type(error).__name__}: {error}") from None
                 await asyncio.sleep(RETRY_INTERVAL_SECONDS)
                 continue
-            self._disconnected = False
+            # Without an answer, nothing is left on the scheduler that could be detached.
+            self._disconnected = answer is None
             if answer is None:
                 raise ConnectionError("it has left the scheduler")
             if "cluster_size" in self._settings.kinds:

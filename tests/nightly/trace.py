@@ -120,7 +120,8 @@ def loss(recording: Recording) -> list[Row]:
         else:
             detail = (
                 "the recording did not end cleanly: it was killed, the "
-                "scheduler died, or it is still running; later records are unknown"
+                "scheduler died, its plugin was removed, or it is still running; "
+                "later records are unknown"
             )
         rows.append(_loss("no trailer", None, detail, end_t))
     else:

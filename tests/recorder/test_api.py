@@ -8,12 +8,13 @@ import stat
 import threading
 import time
 
+import dask
 import dask.array as da
 import pytest
 from distributed import Client, Scheduler
 
 import roast_recorder
-from roast_recorder import client_recording
+from roast_recorder import client_recording, preload
 
 pytestmark = pytest.mark.cluster
 
@@ -35,6 +36,7 @@ def leftovers(dask_scheduler):
     return [
         *(name for name in (*dask_scheduler.plugins, *handlers) if "roast" in str(name)),
         *(name for name, handler in handlers.items() if hasattr(handler, "roast_listeners")),
+        *(name for name in dask_scheduler.worker_plugins if "roast" in name),
     ]
 
 
@@ -250,6 +252,37 @@ def test_a_target_that_is_not_a_trace_is_refused_before_the_run(client, tmp_path
 
 
 # -- ends -----------------------------------------------------------------------------------
+
+
+def test_a_plugin_that_a_client_unregisters(cluster, client, tmp_path, read_lines, caplog):
+    """Dask calls nothing of the plugin, and no more of its hooks."""
+    caplog.set_level("INFO", "roast_recorder")
+    settings = {"directory": str(tmp_path), "flush_interval_seconds": 0.2}
+    with dask.config.set({"roast.recorder": settings}):
+        cluster.sync(preload.dask_setup, cluster.scheduler)
+    stopped = roast_recorder.record(client, tmp_path / "s.jsonl", flush_interval_seconds=60)
+    with (
+        roast_recorder.record(client, tmp_path / "r.jsonl", flush_interval_seconds=0.2),
+        stopped,
+    ):
+        client.gather(client.map(abs, range(10), pure=False))
+        for name in list(cluster.scheduler.plugins):
+            if name.startswith("roast-recorder"):
+                client.unregister_scheduler_plugin(name)
+        client.gather(client.map(abs, range(20), pure=False))
+        stopped.stop()
+        wait_until(lambda: not client.run_on_scheduler(leftovers), "still attached")
+        wait_until(lambda: caplog.text.count("records in") == 3, "not ended")
+
+    traces = [*tmp_path.glob("*.jsonl"), *tmp_path.glob("*/*.jsonl.zst")]
+    assert len(traces) == 3
+    for lines in map(read_lines, traces):
+        assert [line.get("finish") for line in lines].count("memory") == 10
+        assert "trailer" not in kinds(lines)
+    removed = "the recorder's plugin was removed from the scheduler"
+    assert caplog.text.count(removed) == 3
+    summaries = [record for record in caplog.records if "records in" in record.message]
+    assert {record.levelname for record in summaries} == {"WARNING"}
 
 
 def test_the_users_exception_reaches_the_user(client, trace, read_lines):

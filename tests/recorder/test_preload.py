@@ -1,6 +1,7 @@
 """Dask's scheduler preload: every scheduler is recorded, or the log contains the reason."""
 
 import asyncio
+import signal
 import time
 
 import dask
@@ -9,6 +10,7 @@ from distributed import Client, Scheduler
 
 from roast_recorder import preload
 from roast_recorder.scheduler.plugin import RecorderPlugin
+from roast_recorder.writer import client
 
 pytestmark = pytest.mark.cluster
 
@@ -65,6 +67,20 @@ def test_a_scheduler_that_is_cancelled_while_it_starts_leaves_no_folder(tmp_path
     assert not list(tmp_path.iterdir())
 
 
+def test_the_end_is_logged_once(tmp_path, caplog):
+    async def start_and_close():
+        async with Scheduler(dashboard_address=":0", port=0) as scheduler:
+            await preload.dask_setup(scheduler)
+        await asyncio.sleep(0.1)  # the event loop of a scheduler's process runs on a little
+
+    caplog.set_level("INFO", "roast_recorder")
+    with dask.config.set({"roast.recorder.directory": str(tmp_path)}):
+        asyncio.run(start_and_close())
+
+    [line] = [line for line in caplog.messages if "records in" in line]
+    assert line.endswith("0 records were dropped; the scheduler closed")
+
+
 def test_a_scheduler_runs_although_it_cannot_be_recorded(caplog):
     async def log_of_a_scheduler():
         caplog.clear()
@@ -83,3 +99,28 @@ def test_a_scheduler_runs_although_it_cannot_be_recorded(caplog):
             log = asyncio.run(log_of_a_scheduler())
         [line] = [line for line in log.splitlines() if "is not recorded" in line]
         assert message in line
+
+
+def test_a_scheduler_starts_although_the_disk_hangs(tmp_path, monkeypatch, caplog):
+    """The scheduler waits a few seconds, and then runs without being recorded."""
+    processes, spawn = [], client._spawn
+
+    def spawn_stopped():
+        processes.append(spawn())
+        processes[0][0].send_signal(signal.SIGSTOP)
+        return processes[0]
+
+    async def log_of_a_scheduler():
+        async with Scheduler(dashboard_address=":0", port=0) as scheduler:
+            await preload.dask_setup(scheduler)
+            assert not [name for name in scheduler.plugins if "roast" in str(name)]
+
+    monkeypatch.setattr(client, "_spawn", spawn_stopped)
+    monkeypatch.setattr(client, "ANSWER_TIMEOUT_SECONDS", 0.2)
+    with dask.config.set({"roast.recorder.directory": str(tmp_path)}):
+        asyncio.run(log_of_a_scheduler())
+
+    [line] = [line for line in caplog.messages if "roast" in line]
+    assert line.startswith("roast: this scheduler is not recorded: ")
+    assert "could not be opened within 0.2 s: check its disk" in line
+    assert processes[0][0].wait(10) == -signal.SIGKILL

@@ -106,7 +106,7 @@ class LocalRecording(TraceOwner):
         atexit.unregister(self.stop)
         spool.remove()
         writer = self._started
-        writer.log_end(self._ending if writer.state.ended else "")
+        writer.log_end(self._ending)
         self._report_end()
 
     def __enter__(self) -> Self:

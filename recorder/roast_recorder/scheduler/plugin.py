@@ -52,6 +52,9 @@ CLOSE_TIMEOUT_SECONDS = 3.0
 #: the writing process of a killed client fetches the rest.
 ORPHANED_SECONDS = 30.0
 
+#: How recording ends if the plugin is no longer registered.
+REMOVED = "the recorder's plugin was removed from the scheduler"
+
 #: Shortest time between two flushes, and their share of the time since the first result: a
 #: program that is killed after a second must not lose all of it.
 MIN_FLUSH_SECONDS = 0.05
@@ -199,6 +202,10 @@ class RecorderPlugin(SchedulerPlugin):
         """
         if self._ending:
             return
+        if self.name not in self._scheduler.plugins:
+            # Any client can unregister it. Dask does not report it.
+            ending = REMOVED
+            logger.warning("roast: recording %s ends: %s", self._trace_id, REMOVED)
         with contextlib.suppress(Exception):
             self._seal_wanted_keys()
             self._sample()
@@ -229,20 +236,25 @@ class RecorderPlugin(SchedulerPlugin):
 
     # -- operations that the client calls ------------------------------------------------
 
-    async def pull(self, received: int) -> dict[str, Any]:
+    async def pull(self, received: int) -> dict[str, Any] | None:
         """Return ``batches`` after number `received`, the last that has been written.
 
         Wait for the flush interval before, so that the caller can pull in a loop. The wait is
         shorter after the first results, and omitted if recording ends or the buffer is crowded.
-        ``ending`` is how the recording ended if no batch will follow, else empty.
+        ``ending`` is how the recording ended if no batch will follow, else empty. Return None
+        instead if the plugin was removed, so that the recording did not end cleanly.
         """
         if not self._woken.is_set() and not self._buffer.crowded:
             interval = self._settings["flush_interval_seconds"]
             if self._first_result is not None:
                 share = (monotonic() - self._first_result) * FLUSH_SHARE
                 interval = min(interval, max(share, MIN_FLUSH_SECONDS))
+            # Not `wait_for`: before Python 3.12 it ignores a cancellation after `_woken.set()`.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), interval)
+                async with asyncio.timeout(interval):
+                    await self._woken.wait()
+        if self.name not in self._scheduler.plugins:
+            self._detach_hooks(REMOVED)
         if not self._ending and not self._closing:
             self._woken.clear()
         self._seal_wanted_keys()
@@ -257,15 +269,18 @@ class RecorderPlugin(SchedulerPlugin):
             ending = self._ending
         if ending:
             self._remove()
-        return {"batches": batches, "ending": ending}
+        return None if ending == REMOVED else {"batches": batches, "ending": ending}
 
     def pull_rest(self) -> tuple[list[tuple[int, bytes]], str]:
-        """Return all batches, of which some may be written already, and how recording ended."""
+        """Return all batches, of which some may be written already, and how recording ended.
+
+        The ending is empty if the plugin was removed.
+        """
         self._closing = True  # nothing can be awaited: the event loop may have ended
         self._detach_hooks("the scheduler closed")
         batches = self._buffer.pull(0, everything=True)
         self._remove()
-        return batches, self._ending
+        return batches, "" if self._ending == REMOVED else self._ending
 
     async def detach(
         self, *, ending: str = "recording was stopped", abandon: bool = False

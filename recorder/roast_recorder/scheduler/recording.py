@@ -41,14 +41,19 @@ RESCUE_TIMEOUT_SECONDS = 25.0
 
 #: Takes the number of the last batch that has been written, and returns what
 #: :meth:`~roast_recorder.scheduler.plugin.RecorderPlugin.pull` returns.
-Pull = Callable[[int], Awaitable[dict[str, Any]]]
+Pull = Callable[[int], Awaitable[dict[str, Any] | None]]
 
 
 async def pump(pull: Pull, writer: Writer) -> str:
-    """Pull batches and write them until the recording ends; return how it ended."""
+    """Pull batches and write them until the recording ends; return how it ended.
+
+    The ending is empty if the recorder's plugin was removed.
+    """
     received = 0  # a batch is acknowledged, by the next pull, when it is in the trace
     while True:
         answer = await pull(received)
+        if answer is None:
+            return ""
         batches = [tuple(batch) for batch in answer["batches"]]
         if batches:
             await writer.write_batches(batches)

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,10 +43,12 @@ Batch = tuple[int, bytes]
 #: Writing processes that may die in a row over one request.
 MAX_TRIES = 3
 
-#: Longest time that the end of this process waits for the writing process.
-EXIT_TIMEOUT_SECONDS = 10.0
+#: Longest time that the start and the end of a recording wait for the writing process.
+ANSWER_TIMEOUT_SECONDS = 10.0
 #: Shorter, because a released process needs nothing more from this one.
 RELEASE_TIMEOUT_SECONDS = 1.0
+#: Time between two checks whether an answer is still awaited.
+ENDED_CHECK_SECONDS = 0.5
 
 _PROGRAM = (
     "import sys; sys.path += {paths!r}; "
@@ -158,6 +160,8 @@ class Writer:
     def log_end(self, ending: str) -> None:
         """Log what the trace contains and how it ended; `ending` is empty if not cleanly."""
         state, dropped = self.state, self.state.dropped_by_kind.total()
+        if not state.ended:
+            ending = ""  # it is not in the trace
         logger.log(
             logging.INFO if ending and not dropped else logging.WARNING,
             "roast: %s has %d records in %d bytes; %d records were dropped; %s",
@@ -170,7 +174,16 @@ class Writer:
 
     async def open(self) -> None:
         """Start the process and the trace, or raise its ValueError or OSError."""
-        await self._in_thread(self._start)
+        try:
+            async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
+                await self._in_thread(self._start)
+        except TimeoutError:
+            self._give_up()
+            self._submit(self._end, "abandon")
+            raise OSError(
+                f"{self.target} could not be opened within {ANSWER_TIMEOUT_SECONDS:g} s: "
+                "check its disk"
+            ) from None
 
     async def write_batches(self, batches: list[Batch]) -> None:
         """Write encoded batches of rows; they are in the trace on return."""
@@ -195,7 +208,7 @@ class Writer:
             self._request("write_batches", batches)
             self._end("finish", t, reason)
 
-        self._in_thread_now(finish, EXIT_TIMEOUT_SECONDS)
+        self._in_thread_now(finish, ANSWER_TIMEOUT_SECONDS)
 
     def release(self) -> None:
         """Leave the end of the trace to the process, which fetches the remaining records."""
@@ -213,15 +226,22 @@ class Writer:
         await asyncio.shield(asyncio.wrap_future(self._submit(function, *arguments)))
 
     def _in_thread_now(self, function: Any, timeout_seconds: float) -> None:
+        # The thread may still be waiting for the answer to an earlier request.
+        done = self._submit(function)
         try:
-            # The thread may still be waiting for the answer to an earlier request.
-            self._submit(function).result(timeout_seconds)
+            done.result(timeout_seconds)
         except TimeoutError:
             # A hanging disk must not hang the end of the scheduler or the user's program.
             logger.warning("roast: %s could not be finished in time", self.target)
-            self._ended = True
-            if self._process is not None:
-                self._process.kill()
+            self._give_up()
+            # The thread counts the dropped records.
+            wait({done}, timeout_seconds)
+
+    def _give_up(self) -> None:
+        """Make no more requests, and kill the process."""
+        self._ended = True
+        if self._process is not None:
+            self._process.kill()
 
     def _submit(self, function: Any, *arguments: Any) -> Future[None]:
         try:
@@ -240,7 +260,8 @@ class Writer:
 
     def _start(self, resume: State | None = None) -> None:
         self._process, self._connection = _spawn()
-        if not self._exchange("open", {**self._order, "resume": resume}):
+        opened = self._exchange("open", {**self._order, "resume": resume})
+        if not opened and not self._ended:
             code = _exit_code(self._process)
             raise OSError(f"the writing process ended at once (exit code {code})")
 
@@ -254,13 +275,11 @@ class Writer:
             if not self._ended:
                 self._restart()
         if not self._ended:
-            self._ended = True
             logger.warning(
                 "roast: %s ends here: it cannot be written; the run continues", self.target
             )
-            if self._process is not None:
-                # Idle since it cut the trace back to the last answer.
-                self._process.kill()
+            # The process is idle since it cut the trace back to the last answer.
+            self._give_up()
         if operation == "write":
             self.state.dropped_by_kind.update(record["kind"] for record in arguments[0])
         elif operation == "write_batches":
@@ -271,6 +290,7 @@ class Writer:
                         self.state.dropped_by_kind.update(wire_format.count_records(batch))
                     except Exception:  # noqa: BLE001 - the processes may have died of it
                         self.state.dropped_by_kind["batch"] += 1
+                    self.state.received = number
 
     def _exchange(self, operation: str, *arguments: Any) -> bool:
         """Send a request and read the answer; return whether there was one."""
@@ -278,6 +298,10 @@ class Writer:
             return False
         try:
             self._connection.send((operation, arguments))
+            while not self._connection.poll(ENDED_CHECK_SECONDS):
+                # While it waits for a disk, even a killed process may not end.
+                if self._ended:
+                    return False
             error, state, warnings = self._connection.recv()
         except (OSError, EOFError):
             return False
@@ -350,6 +374,6 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int:
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
     try:
-        process.wait(EXIT_TIMEOUT_SECONDS)
+        process.wait(ANSWER_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         logger.warning("roast: the writing process %d is still working", process.pid)

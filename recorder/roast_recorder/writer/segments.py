@@ -203,10 +203,14 @@ class Segments:
             self._repeat(record, line)
 
     def finish(self, t: float, reason: str) -> None:
-        """End the trace in order at time `t`, with a trailer, also on a full disk."""
+        """End the trace in order at time `t`, with a trailer, also on a full disk.
+
+        Without a reason, the recording did not end cleanly, and there is no trailer.
+        """
         self._retain()
         redacted_values = self.state.redacted_values
-        self._end({"t": t, "reason": reason, "redacted_values": redacted_values})
+        trailer = {"t": t, "reason": reason, "redacted_values": redacted_values}
+        self._end(trailer if reason else None)
 
     def abandon(self) -> None:
         """End the trace without a trailer."""

@@ -25,7 +25,8 @@ NO_TRAILER = (
     None,
     (
         "the recording did not end cleanly: it was killed, the "
-        "scheduler died, or it is still running; later records are unknown"
+        "scheduler died, its plugin was removed, or it is still running; "
+        "later records are unknown"
     ),
 )
 

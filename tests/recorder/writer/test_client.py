@@ -172,22 +172,60 @@ def test_finishing_without_an_event_loop_and_after_the_end(trace, work, written)
 
 
 def test_a_hanging_disk_does_not_hang_the_end(trace, work, monkeypatch, caplog):
-    monkeypatch.setattr(client, "EXIT_TIMEOUT_SECONDS", 0.2)
-    spawned = []
+    spawned, stopped = [], []
 
     async def do(writer):
+        monkeypatch.setattr(client, "ANSWER_TIMEOUT_SECONDS", 0.2)
         monkeypatch.setattr(client, "_spawn", lambda: spawned.append(1))
-        writer._process.send_signal(signal.SIGSTOP)
+        stopped.append(writer._process)
+        stopped[0].send_signal(signal.SIGSTOP)
+        unanswered = asyncio.create_task(writer.write_batches([batch(1)]))
+        await asyncio.sleep(0.05)
+        writer.finish_now([batch(1), batch(2, 0, 0)], 2.0, "end")
+        writer.log_end("end")
+        await unanswered
 
-    writer = work(trace, do)
-    process = writer._process
-    writer.finish_now([batch(1)], 2.0, "end")
+    work(trace, do)
 
-    writer._thread.shutdown()
-    assert process.wait(timeout=10) == -signal.SIGKILL
+    assert stopped[0].wait(timeout=10) == -signal.SIGKILL
     assert spawned == []
-    assert writer.state.dropped_by_kind == {"event": 1}
-    assert "could not be finished in time" in caplog.text
+    late, last = caplog.records
+    assert "could not be finished in time" in late.message
+    assert last.levelname == "WARNING"
+    assert last.message.endswith("3 records were dropped; the recording did not end cleanly")
+
+
+@pytest.fixture(params=["killed", "unkillable"])
+def hang_at_start(request, monkeypatch):
+    """Stop processes as soon as they start; return them. Some ignore that they are killed."""
+    monkeypatch.setattr(client, "ANSWER_TIMEOUT_SECONDS", 0.2)
+    spawn, stopped = client._spawn, []
+
+    def spawn_stopped():
+        process, connection = spawn()
+        process.send_signal(signal.SIGSTOP)
+        if request.param == "unkillable":  # as if it waited for a disk
+            monkeypatch.setattr(process, "kill", lambda: None)
+        stopped.append(process)
+        return process, connection
+
+    monkeypatch.setattr(client, "_spawn", spawn_stopped)
+    yield stopped
+    for process in stopped:
+        process.send_signal(signal.SIGKILL)
+
+
+def test_a_hanging_disk_does_not_hang_the_start(trace, hang_at_start):
+    writer = Writer(str(trace), HEADER, Settings().as_dict())
+
+    with pytest.raises(OSError, match=r"trace.jsonl could not be opened within 0.2 s"):
+        asyncio.run(writer.open())
+
+    [thread] = writer._thread._threads
+    thread.join(5)  # the exit of the interpreter waits for it
+    assert not thread.is_alive()
+    assert len(hang_at_start) == 1
+    assert not trace.exists()
 
 
 def test_warnings_are_logged_in_this_process(trace, work, caplog):

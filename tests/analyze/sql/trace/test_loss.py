@@ -63,7 +63,7 @@ JOINED = "the file contains 2 traces; surplus records: "
 SURPLUS = "the file has more records than its trailer counts: "
 NO_TRAILER = (
     "the recording did not end cleanly: it was killed, the scheduler "
-    "died, or it is still running; later records are unknown"
+    "died, its plugin was removed, or it is still running; later records are unknown"
 )
 CHANGED = "the checksum in the trailer does not match: any value may have changed"
 DAMAGES = {

@@ -26,15 +26,12 @@ totals AS (
     GROUP BY trace_id
     HAVING files >= $min_files
 ),
+-- A run that stops early does not process all of its files.
+recorded AS (
+    SELECT trace_id, count(DISTINCT filename) AS files FROM raw.chunk GROUP BY trace_id
+),
 processed AS (
-    SELECT
-        trace_id,
-        count(DISTINCT filename) AS files,
-        -- Some chunks of a file can be processed and others skipped.
-        count(DISTINCT filename) FILTER (
-            (trace_id, filename) NOT IN (SELECT (trace_id, filename) FROM skipped)
-        ) AS whole_files,
-        sum(compute_seconds) AS seconds
+    SELECT trace_id, count(DISTINCT filename) AS files, sum(compute_seconds) AS seconds
     FROM _chunks
     WHERE outcome = 'memory'
     GROUP BY trace_id
@@ -50,7 +47,7 @@ SELECT
     'high' AS confidence,
     format(
         'The result lacks events of {} of {} files, because reading them failed ({}): {}{}.',
-        totals.files, totals.files + coalesce(processed.whole_files, 0), exception_types, example,
+        totals.files, recorded.files, exception_types, example,
         CASE WHEN totals.files > 1 THEN format(' and {} more', totals.files - 1) ELSE '' END
     ) || coalesce(
         format(
@@ -70,4 +67,5 @@ SELECT
         AS evidence,
     totals.trace_id
 FROM totals
+INNER JOIN recorded USING (trace_id)
 LEFT JOIN processed USING (trace_id);

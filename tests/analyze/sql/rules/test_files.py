@@ -333,6 +333,25 @@ def test_skipped_files(apply_each, process, worker, chunk, run):
     assert none == []
 
 
+def test_skipped_files_of_a_run_that_stops_early(apply, process, worker, chunk, run):
+    """Of 4 files, one is skipped, one processed, one fails, and one is not reached."""
+    entries = {"entry_start": 0, "entry_stop": 1000}
+    bad = {"dataset": "DY", "filename": "bad.root", "exception": "OSError: not a ROOT file"}
+
+    [(sentence,)] = apply(
+        "skipped-files",
+        worker("w1"),
+        *(chunk(f"metadata-{n}", filename=f"{n}.root") for n in (1, 2, 3)),
+        chunk("metadata-4", run_id=100, worker="w1", until="metadata", **bad),
+        *run("metadata-4", 0.1, 0.2, run_id=100),
+        *process({"seconds": 4.0}),
+        chunk("chunk-2", filename="2.root", **entries),
+        *run("chunk-2", 5.0, 6.0, outcome="erred"),
+        columns="sentence",
+    )
+    assert "events of 1 of 4 files" in sentence
+
+
 def test_names_of_skipped_files(apply_each, worker, chunk, run):
     def records(skipped):
         records = [worker("w1")]

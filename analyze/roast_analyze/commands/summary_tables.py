@@ -108,7 +108,7 @@ _TABLES: Final = (
         "CASE WHEN stop_t >= start_t THEN stop_t - start_t END AS wall, "
         "total_compute_seconds AS compute, "
         "compute / nullif(thread_seconds, 0) AS computing, "
-        "CASE WHEN known_seconds IS NOT NULL THEN idle_share END AS idle "
+        "idle_share AS idle "
         "FROM span_totals AS totals LEFT JOIN span_idle USING (trace_id, span_id) "
         "WHERE totals.span_id IS NOT NULL "
         "ORDER BY compute DESC NULLS LAST, len(totals.path), start_t, totals.span_id",

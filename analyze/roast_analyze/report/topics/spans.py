@@ -39,11 +39,7 @@ _SPANS: Final = (
     "total_tasks, total_task_runs, total_failed_attempts, total_compute_seconds, "
     "thread_seconds, "
     "total_compute_seconds / nullif(thread_seconds, 0) AS compute_share, "
-    # Without metrics, nothing is known about the rest. Those of lost workers are missing, so
-    # computations on them would count as idle. `least` would ignore a null.
-    "CASE WHEN known_seconds IS NOT NULL AND idle.idle_share IS NOT NULL "
-    "THEN least(idle.idle_share, greatest(1 - coalesce(compute_share, 0), 0)) END "
-    "AS idle_share, "
+    "idle.idle_share, "
     "total_cpu_seconds, total_noncpu_seconds, total_transfer_seconds, total_output_bytes "
     "FROM span_totals AS totals LEFT JOIN span_idle AS idle USING (trace_id, span_id) "
     "LEFT JOIN _trace_range AS recording USING (trace_id) "

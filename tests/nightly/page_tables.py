@@ -230,6 +230,9 @@ def _activity_workers(recording: Recording) -> list[Row]:
 
 
 def _spans(recording: Recording) -> list[Row]:
+    """Return no rows if all spans are Dask's."""
+    if all(row["name"] == "default" for row in spans.spans(recording)):
+        return []
     [whole] = trace.run(recording)
     idle = {row["span_id"]: row for row in spans.span_idle(recording)}
     rows = []

@@ -103,6 +103,7 @@ _TABLES: Final = (
         "the views activities and fine_metrics",
     ),
     _Table(
+        # Dask names spans default if the user's program names none.
         "Spans (shares of the thread time)",
         "SELECT array_to_string(totals.path, ' / ') AS span, total_tasks AS tasks, "
         "CASE WHEN stop_t >= start_t THEN stop_t - start_t END AS wall, "
@@ -111,6 +112,7 @@ _TABLES: Final = (
         "idle_share AS idle "
         "FROM span_totals AS totals LEFT JOIN span_idle USING (trace_id, span_id) "
         "WHERE totals.span_id IS NOT NULL "
+        "AND EXISTS (FROM spans WHERE name IS DISTINCT FROM 'default') "
         "ORDER BY compute DESC NULLS LAST, len(totals.path), start_t, totals.span_id",
         (cell, count, seconds, seconds, share, share),
         6,

@@ -170,6 +170,13 @@ def test_activities_and_spans_of_a_task_with_a_long_key(summarize, worker, task,
     assert shown.replace(" ", "") == key.replace(" ", "")
 
 
+def test_spans_of_dask_are_left_out(summarize, worker, task, run):
+    span = {"kind": "span", "t": 1.0, "span_id": "S", "span_name": ["default"]}
+    submitted = task("a-1", t=1.0, prefix="a", span_id="S")
+
+    assert "Spans" not in summarize(worker("w1"), span, submitted, *run("a-1", 1.0, 2.0))
+
+
 def test_a_run_without_a_cluster(summarize, worker, chunk):
     def made(key, run_id, start, **fields):
         about = {"dataset": "DY", "filename": f"{key}.root", "worker": "pid:1"}

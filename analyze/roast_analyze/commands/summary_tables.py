@@ -83,7 +83,7 @@ _TABLES: Final = (
     _Table(
         "Tasks by prefix",
         "SELECT prefix, roles AS role, task_runs AS attempts, memory AS done, erred, "
-        "retried + lost AS retried, compute_seconds AS compute, "
+        'retried + lost AS "retried or lost", compute_seconds AS compute, '
         "mean_compute_seconds AS mean, max_compute_seconds AS max FROM prefixes",
         (cell, cell, count, count, count, count, seconds, seconds, seconds),
         12,

@@ -433,6 +433,7 @@ def test_several_traces_are_compared(analyze, monkeypatch, several):
         ["×1", "×1"],
     ]
     assert [row[-1] for row in section(text, "Memory and failures")] == ["complete"] * 3
+    assert "records lost  completeness" in text
 
 
 @pytest.mark.exhaustive

@@ -6010,7 +6010,9 @@ COMMENT ON COLUMN cluster_sizes.client IS 'Recording client.';
 COMMENT ON COLUMN cluster_sizes.trace_id IS 'ID of the trace.';
 
 -- As in Span.cumulative_worker_metrics of distributed: the thread time of the cluster while a span
--- was active, minus the execute metrics of the span and of those below it.
+-- was active, minus the execute metrics of the span and of those below it. Metrics of lost workers
+-- are missing, so computations on them would count as idle: the compute time is subtracted if it is
+-- longer.
 CREATE OR REPLACE VIEW span_idle AS
 WITH own AS (
     SELECT trace_id, span_id, min(t) AS start_t FROM _tasks GROUP BY trace_id, span_id
@@ -6021,7 +6023,8 @@ WITH own AS (
         CASE
             WHEN bool_or(run.end_t IS NULL) THEN max(recording.stop_t)
             ELSE max(coalesce(run.compute_stop_t, run.end_t))
-        END AS stop_t
+        END AS stop_t,
+        sum(run.compute_seconds) AS compute_seconds
     FROM _task_runs AS run
     INNER JOIN _trace_range AS recording USING (trace_id)
     GROUP BY trace_id, span_id
@@ -6037,6 +6040,7 @@ active AS (
         ancestry.ancestor AS span_id,
         min(own.start_t) AS start_t,
         max(own.stop_t) AS stop_t,
+        sum(own.compute_seconds) AS compute_seconds,
         sum(own.known_seconds) AS known_seconds
     FROM _span_ancestry AS ancestry
     INNER JOIN own USING (trace_id, span_id)
@@ -6065,8 +6069,10 @@ SELECT
     offered.thread_seconds,
     active.known_seconds,
     CASE
-        WHEN offered.thread_seconds IS NOT NULL
-            THEN greatest(offered.thread_seconds - coalesce(active.known_seconds, 0), 0)
+        WHEN offered.thread_seconds IS NOT NULL AND active.known_seconds IS NOT NULL
+            THEN greatest(
+                offered.thread_seconds - greatest(active.known_seconds, active.compute_seconds), 0
+            )
     END AS idle_seconds,
     idle_seconds / nullif(offered.thread_seconds, 0) AS idle_share,
     spans.trace_id
@@ -6075,7 +6081,7 @@ LEFT JOIN active USING (trace_id, span_id)
 LEFT JOIN offered USING (trace_id, span_id)
 ORDER BY spans.trace_id, idle_seconds DESC NULLS LAST, spans.span_id;
 
-COMMENT ON VIEW span_idle IS 'Thread time that was idle or spent on other spans while a span was active. One row per span, with the spans below it; most idle time first. Equal to "idle or other spans" of Span.cumulative_worker_metrics in distributed.';
+COMMENT ON VIEW span_idle IS 'Thread time that was idle or spent on other spans while a span was active. One row per span, with the spans below it; most idle time first. As "idle or other spans" of Span.cumulative_worker_metrics in distributed, except that computations whose metrics are missing are not idle.';
 COMMENT ON COLUMN span_idle.span_id IS 'ID of the span.';
 COMMENT ON COLUMN span_idle.name IS 'Span name, without the enclosing spans.';
 COMMENT ON COLUMN span_idle.path IS 'Names from the outermost span to this one.';
@@ -6083,7 +6089,7 @@ COMMENT ON COLUMN span_idle.start_t IS 'First submission of a task of the span, 
 COMMENT ON COLUMN span_idle.stop_t IS 'End of its last computation, in seconds since the epoch; end of the recording if an attempt has no end.';
 COMMENT ON COLUMN span_idle.thread_seconds IS 'Thread time of the cluster from start_t to stop_t. Null if the number of threads is unknown.';
 COMMENT ON COLUMN span_idle.known_seconds IS 'Seconds of the fine metrics of its tasks (context execute). Null if none were recorded.';
-COMMENT ON COLUMN span_idle.idle_seconds IS 'thread_seconds - known_seconds, at least 0.';
+COMMENT ON COLUMN span_idle.idle_seconds IS 'thread_seconds minus known_seconds, or minus the compute time of its tasks if that is longer, at least 0. Null if known_seconds is null.';
 COMMENT ON COLUMN span_idle.idle_share IS 'idle_seconds / thread_seconds.';
 COMMENT ON COLUMN span_idle.trace_id IS 'ID of the trace.';
 
@@ -6545,6 +6551,21 @@ LEFT JOIN errors
     ON models.trace_id = errors.trace_id
     AND models.dataset IS NOT DISTINCT FROM errors.dataset;
 
+-- Chunk attempts, and files whose number of entries could not be read: these have no chunks.
+CREATE OR REPLACE VIEW _file_attempts AS
+SELECT *, true AS is_chunk FROM _chunks
+UNION ALL BY NAME
+SELECT
+    trace_id,
+    dataset,
+    filename,
+    treename,
+    worker,
+    CASE WHEN is_skipped THEN 'skipped' ELSE 'erred' END AS outcome,
+    false AS is_first_result,
+    false AS is_chunk
+FROM _unread_files;
+
 CREATE OR REPLACE VIEW chunks AS
 SELECT
     chunk.key,
@@ -6660,118 +6681,6 @@ COMMENT ON COLUMN chunks.bytes_per_event IS 'bytes_read / events.';
 COMMENT ON COLUMN chunks.decompress_seconds IS 'The part of read_seconds that decompressed ROOT data. Null if nothing was compressed, for Parquet, and before trace format 2.4.';
 COMMENT ON COLUMN chunks.compression IS 'Algorithms of the ROOT data that was decompressed: ZSTD, LZMA, LZ4, ZLIB.';
 COMMENT ON COLUMN chunks.trace_id IS 'ID of the trace.';
-
-CREATE OR REPLACE VIEW datasets AS
-WITH files AS (
-    SELECT
-        trace_id,
-        dataset,
-        filename,
-        max(file_bytes) AS file_bytes,
-        sum(bytes_read) FILTER (is_first_result) AS bytes_read
-    FROM _chunks
-    GROUP BY trace_id, dataset, filename, treename
-),
-shares AS (
-    SELECT
-        trace_id,
-        dataset,
-        sum(bytes_read) FILTER (file_bytes IS NOT NULL)
-            / nullif(sum(file_bytes) FILTER (bytes_read IS NOT NULL), 0) AS file_read_ratio
-    FROM files
-    GROUP BY trace_id, dataset
-),
-totals AS (
-    SELECT
-        dataset,
-        count(DISTINCT filename) AS files,
-        count(*) FILTER (is_first_result) AS chunks,
-        count(*) AS chunk_attempts,
-        CASE
-            WHEN count(*) FILTER (is_first_result) = 0 THEN 0
-            ELSE sum(events) FILTER (is_first_result)
-        END::BIGINT AS events,
-        sum(bytes_read)::BIGINT AS bytes_read,
-        sum(compute_seconds) AS compute_seconds,
-        sum(compute_seconds) FILTER (_is_kept(outcome, discarded.seq)) AS kept_seconds,
-        sum(events) FILTER (is_first_result)
-            / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
-            AS events_per_second,
-        sum(output_bytes)::BIGINT AS output_bytes,
-        count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
-        sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
-            AS bytes_per_second,
-        sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
-            AS compute_share,
-        median(whole_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
-        max(whole_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
-        _relative_iqr(event_seconds) AS relative_iqr,
-        arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
-            AS slowest_file,
-        sum(process_seconds) AS process_seconds,
-        sum(open_seconds) AS open_seconds,
-        sum(read_seconds) AS read_seconds,
-        sum(cpu_seconds) AS cpu_seconds,
-        sum(wait_seconds) AS wait_seconds,
-        sum(requests)::BIGINT AS requests,
-        sum(compressed_bytes)::BIGINT AS compressed_bytes,
-        sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
-        sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
-        avg(branches_read / nullif(file_branches, 0)) FILTER (is_first_result) AS branch_share,
-        count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
-        sum(bytes_read) FILTER (is_first_result)
-            / nullif(sum(events) FILTER (is_first_result AND bytes_read IS NOT NULL), 0)
-            AS bytes_per_event,
-        trace_id
-    FROM _chunks
-    LEFT JOIN _discarded_results AS discarded USING (seq)
-    GROUP BY trace_id, dataset
-)
-SELECT
-    totals.* EXCLUDE (branch_share, checkpointed_chunks, kept_seconds, bytes_per_event, trace_id),
-    branch_share,
-    shares.file_read_ratio,
-    checkpointed_chunks,
-    kept_seconds,
-    bytes_per_event,
-    totals.trace_id
-FROM totals
-LEFT JOIN shares
-    ON totals.trace_id = shares.trace_id AND totals.dataset IS NOT DISTINCT FROM shares.dataset
-ORDER BY totals.trace_id, compute_seconds DESC NULLS LAST, totals.dataset;
-
-COMMENT ON VIEW datasets IS 'Totals by dataset. One row per dataset, highest compute time first. Sums cover measured values only, and are null if nothing was measured.';
-COMMENT ON COLUMN datasets.dataset IS 'Dataset name.';
-COMMENT ON COLUMN datasets.files IS 'Files of which a chunk was attempted.';
-COMMENT ON COLUMN datasets.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once; a chunk whose key was submitted again counts again.';
-COMMENT ON COLUMN datasets.chunk_attempts IS 'Chunk attempts.';
-COMMENT ON COLUMN datasets.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
-COMMENT ON COLUMN datasets.bytes_read IS 'Bytes read by all attempts. Null if not measured.';
-COMMENT ON COLUMN datasets.compute_seconds IS 'Compute time of all attempts.';
-COMMENT ON COLUMN datasets.events_per_second IS 'events / compute_seconds: rate of one thread, failed and repeated attempts included, results from a checkpoint excluded.';
-COMMENT ON COLUMN datasets.output_bytes IS 'Total size of the results.';
-COMMENT ON COLUMN datasets.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped.';
-COMMENT ON COLUMN datasets.bytes_per_second IS 'bytes_read divided by the compute time of the attempts that measured it: rate of one thread.';
-COMMENT ON COLUMN datasets.compute_share IS 'Share of the compute time of all chunk attempts.';
-COMMENT ON COLUMN datasets.median_compute_seconds IS 'Median compute time of successful attempts.';
-COMMENT ON COLUMN datasets.max_compute_seconds IS 'Maximum compute time of successful attempts.';
-COMMENT ON COLUMN datasets.relative_iqr IS 'Interquartile range of the seconds per event of the chunks, divided by their median.';
-COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event; the first by name in case of a tie.';
-COMMENT ON COLUMN datasets.process_seconds IS 'Processor time of all attempts.';
-COMMENT ON COLUMN datasets.open_seconds IS 'File opening time of all attempts.';
-COMMENT ON COLUMN datasets.read_seconds IS 'Column read time of all attempts.';
-COMMENT ON COLUMN datasets.cpu_seconds IS 'CPU time of all attempts.';
-COMMENT ON COLUMN datasets.wait_seconds IS 'Time without CPU of all attempts.';
-COMMENT ON COLUMN datasets.requests IS 'Requests of all attempts.';
-COMMENT ON COLUMN datasets.compressed_bytes IS 'Size in the files of the branch data read by all attempts.';
-COMMENT ON COLUMN datasets.uncompressed_bytes IS 'Size of these bytes after decompression.';
-COMMENT ON COLUMN datasets.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
-COMMENT ON COLUMN datasets.branch_share IS 'Share of the branches of a file that was read, averaged over the chunks.';
-COMMENT ON COLUMN datasets.file_read_ratio IS 'Bytes read by processed chunks divided by the size of their files. Can exceed 1, since each chunk opens the file again.';
-COMMENT ON COLUMN datasets.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
-COMMENT ON COLUMN datasets.kept_seconds IS 'Compute time of attempts whose result was kept, as in chunks.kept.';
-COMMENT ON COLUMN datasets.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
-COMMENT ON COLUMN datasets.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW sections AS
 WITH attempts AS (
@@ -7503,6 +7412,118 @@ COMMENT ON COLUMN chunk_costs.max_events IS 'Largest size at which the expected 
 COMMENT ON COLUMN chunk_costs.recommended_events IS 'Recommended chunksize of a coffea Runner: median_events if between min_events and max_events, otherwise the nearer bound, rounded to two digits within the bounds. Never more than largest_file_events.';
 COMMENT ON COLUMN chunk_costs.note IS 'Effect and uncertainty of the recommendation, or the reason why there is none and how to obtain one.';
 COMMENT ON COLUMN chunk_costs.trace_id IS 'ID of the trace.';
+
+CREATE OR REPLACE VIEW datasets AS
+WITH files AS (
+    SELECT
+        trace_id,
+        dataset,
+        filename,
+        max(file_bytes) AS file_bytes,
+        sum(bytes_read) FILTER (is_first_result) AS bytes_read
+    FROM _chunks
+    GROUP BY trace_id, dataset, filename, treename
+),
+shares AS (
+    SELECT
+        trace_id,
+        dataset,
+        sum(bytes_read) FILTER (file_bytes IS NOT NULL)
+            / nullif(sum(file_bytes) FILTER (bytes_read IS NOT NULL), 0) AS file_read_ratio
+    FROM files
+    GROUP BY trace_id, dataset
+),
+totals AS (
+    SELECT
+        dataset,
+        count(DISTINCT filename) AS files,
+        count(*) FILTER (is_first_result) AS chunks,
+        count(*) FILTER (is_chunk) AS chunk_attempts,
+        CASE
+            WHEN count(*) FILTER (is_first_result) = 0 THEN 0
+            ELSE sum(events) FILTER (is_first_result)
+        END::BIGINT AS events,
+        sum(bytes_read)::BIGINT AS bytes_read,
+        sum(compute_seconds) AS compute_seconds,
+        sum(compute_seconds) FILTER (_is_kept(outcome, discarded.seq)) AS kept_seconds,
+        sum(events) FILTER (is_first_result)
+            / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
+            AS events_per_second,
+        sum(output_bytes)::BIGINT AS output_bytes,
+        count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
+        sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
+            AS bytes_per_second,
+        sum(compute_seconds) / nullif(sum(sum(compute_seconds)) OVER (PARTITION BY trace_id), 0)
+            AS compute_share,
+        median(whole_seconds) FILTER (outcome = 'memory') AS median_compute_seconds,
+        max(whole_seconds) FILTER (outcome = 'memory') AS max_compute_seconds,
+        _relative_iqr(event_seconds) AS relative_iqr,
+        arg_min(filename, (-event_seconds, filename)) FILTER (event_seconds IS NOT NULL)
+            AS slowest_file,
+        sum(process_seconds) AS process_seconds,
+        sum(open_seconds) AS open_seconds,
+        sum(read_seconds) AS read_seconds,
+        sum(cpu_seconds) AS cpu_seconds,
+        sum(wait_seconds) AS wait_seconds,
+        sum(requests)::BIGINT AS requests,
+        sum(compressed_bytes)::BIGINT AS compressed_bytes,
+        sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+        sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
+        avg(branches_read / nullif(file_branches, 0)) FILTER (is_first_result) AS branch_share,
+        count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
+        sum(bytes_read) FILTER (is_first_result)
+            / nullif(sum(events) FILTER (is_first_result AND bytes_read IS NOT NULL), 0)
+            AS bytes_per_event,
+        trace_id
+    FROM _file_attempts
+    LEFT JOIN _discarded_results AS discarded USING (seq)
+    GROUP BY trace_id, dataset
+)
+SELECT
+    totals.* EXCLUDE (branch_share, checkpointed_chunks, kept_seconds, bytes_per_event, trace_id),
+    branch_share,
+    shares.file_read_ratio,
+    checkpointed_chunks,
+    kept_seconds,
+    bytes_per_event,
+    totals.trace_id
+FROM totals
+LEFT JOIN shares
+    ON totals.trace_id = shares.trace_id AND totals.dataset IS NOT DISTINCT FROM shares.dataset
+ORDER BY totals.trace_id, compute_seconds DESC NULLS LAST, totals.dataset;
+
+COMMENT ON VIEW datasets IS 'Totals by dataset. One row per dataset, highest compute time first. A dataset whose files could not be read has no chunks and no events. Sums cover measured values only, and are null if nothing was measured.';
+COMMENT ON COLUMN datasets.dataset IS 'Dataset name.';
+COMMENT ON COLUMN datasets.files IS 'Files of which a chunk was attempted, or whose number of entries could not be read: those in view files.';
+COMMENT ON COLUMN datasets.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once; a chunk whose key was submitted again counts again.';
+COMMENT ON COLUMN datasets.chunk_attempts IS 'Chunk attempts.';
+COMMENT ON COLUMN datasets.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
+COMMENT ON COLUMN datasets.bytes_read IS 'Bytes read by all attempts. Null if not measured.';
+COMMENT ON COLUMN datasets.compute_seconds IS 'Compute time of all attempts.';
+COMMENT ON COLUMN datasets.events_per_second IS 'events / compute_seconds: rate of one thread, failed and repeated attempts included, results from a checkpoint excluded.';
+COMMENT ON COLUMN datasets.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN datasets.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped, failed reads of the number of entries included.';
+COMMENT ON COLUMN datasets.bytes_per_second IS 'bytes_read divided by the compute time of the attempts that measured it: rate of one thread.';
+COMMENT ON COLUMN datasets.compute_share IS 'Share of the compute time of all chunk attempts.';
+COMMENT ON COLUMN datasets.median_compute_seconds IS 'Median compute time of successful attempts.';
+COMMENT ON COLUMN datasets.max_compute_seconds IS 'Maximum compute time of successful attempts.';
+COMMENT ON COLUMN datasets.relative_iqr IS 'Interquartile range of the seconds per event of the chunks, divided by their median.';
+COMMENT ON COLUMN datasets.slowest_file IS 'File of the chunk with the most seconds per event; the first by name in case of a tie.';
+COMMENT ON COLUMN datasets.process_seconds IS 'Processor time of all attempts.';
+COMMENT ON COLUMN datasets.open_seconds IS 'File opening time of all attempts.';
+COMMENT ON COLUMN datasets.read_seconds IS 'Column read time of all attempts.';
+COMMENT ON COLUMN datasets.cpu_seconds IS 'CPU time of all attempts.';
+COMMENT ON COLUMN datasets.wait_seconds IS 'Time without CPU of all attempts.';
+COMMENT ON COLUMN datasets.requests IS 'Requests of all attempts.';
+COMMENT ON COLUMN datasets.compressed_bytes IS 'Size in the files of the branch data read by all attempts.';
+COMMENT ON COLUMN datasets.uncompressed_bytes IS 'Size of these bytes after decompression.';
+COMMENT ON COLUMN datasets.compression_ratio IS 'Uncompressed bytes divided by compressed bytes, where both are known.';
+COMMENT ON COLUMN datasets.branch_share IS 'Share of the branches of a file that was read, averaged over the chunks.';
+COMMENT ON COLUMN datasets.file_read_ratio IS 'Bytes read by processed chunks divided by the size of their files. Can exceed 1, since each chunk opens the file again.';
+COMMENT ON COLUMN datasets.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
+COMMENT ON COLUMN datasets.kept_seconds IS 'Compute time of attempts whose result was kept, as in chunks.kept.';
+COMMENT ON COLUMN datasets.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
+COMMENT ON COLUMN datasets.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW section_totals AS
 WITH computing AS (
@@ -8412,7 +8433,7 @@ WITH totals AS (
         filename,
         treename,
         count(*) FILTER (is_first_result) AS chunks,
-        count(*) AS chunk_attempts,
+        count(*) FILTER (is_chunk) AS chunk_attempts,
         CASE
             WHEN count(*) FILTER (is_first_result) = 0 THEN 0
             ELSE sum(events) FILTER (is_first_result)
@@ -8455,29 +8476,7 @@ WITH totals AS (
             / nullif(sum(events) FILTER (is_first_result AND bytes_read IS NOT NULL), 0)
             AS bytes_per_event,
         trace_id
-    FROM _chunks
-    GROUP BY trace_id, dataset, filename, treename
-    UNION ALL BY NAME
-    -- Files without chunks, because their number of entries could not be read.
-    SELECT
-        dataset,
-        filename,
-        treename,
-        0 AS chunks,
-        0 AS chunk_attempts,
-        0 AS events,
-        count(DISTINCT worker) AS workers,
-        count(*) AS failed_attempts,
-        0 AS checkpointed_chunks,
-        trace_id
-    FROM _unread_files AS unread
-    WHERE NOT EXISTS (
-        FROM _chunks AS chunk
-        WHERE chunk.trace_id = unread.trace_id
-            AND chunk.dataset IS NOT DISTINCT FROM unread.dataset
-            AND chunk.filename IS NOT DISTINCT FROM unread.filename
-            AND chunk.treename IS NOT DISTINCT FROM unread.treename
-    )
+    FROM _file_attempts
     GROUP BY trace_id, dataset, filename, treename
 )
 SELECT

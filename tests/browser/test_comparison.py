@@ -54,6 +54,27 @@ def test_the_numbers_are_those_of_the_traces(page):
     }
 
 
+def test_numbers_line_up_with_their_headings(page):
+    """The first trace has no ratios, the second one has."""
+    for name in ("time", "work"):
+        offsets = page.locator(f"#table-{name}").evaluate(
+            """table => {
+                const right = node => {
+                    const range = document.createRange()
+                    range.selectNodeContents(node)
+                    return range.getBoundingClientRect().right
+                }
+                const shown = [...table.querySelectorAll("th.n")].filter(th => th.offsetWidth)
+                const rows = [...table.querySelectorAll("tbody tr")].slice(0, 2)
+                return shown.map(th => rows.map(row =>
+                    right(row.cells[th.cellIndex].firstChild)
+                    - right(th.firstChild.lastElementChild ?? th.firstChild.firstChild)))
+            }"""
+        )
+        assert len(offsets) >= 5
+        assert all(abs(offset) < 4 for column in offsets for offset in column)
+
+
 def test_tables_sort_by_a_trace_and_by_the_difference(page):
     differences = [
         float(row["difference_seconds"]) for row in downloaded(page, "#table-prefixes")

@@ -230,6 +230,9 @@ def _activity_workers(recording: Recording) -> list[Row]:
 
 
 def _spans(recording: Recording) -> list[Row]:
+    """Return no rows if all spans are Dask's."""
+    if all(row["name"] == "default" for row in spans.spans(recording)):
+        return []
     [whole] = trace.run(recording)
     idle = {row["span_id"]: row for row in spans.span_idle(recording)}
     rows = []
@@ -237,15 +240,8 @@ def _spans(recording: Recording) -> list[Row]:
         if row["span_id"] is None:
             continue
         of_threads = idle.get(row["span_id"], {})
-        start_t, stop_t, offered, known_seconds, share = map(
-            of_threads.get,
-            ("start_t", "stop_t", "thread_seconds", "known_seconds", "idle_share"),
-        )
+        start_t, stop_t, offered = map(of_threads.get, ("start_t", "stop_t", "thread_seconds"))
         start_t = None if start_t is None else max(start_t, whole["start_t"])
-        compute_share = ratio(row["total_compute_seconds"], offered)
-        if None not in (known_seconds, share):
-            # Metrics of lost workers are missing, but not their computations.
-            share = min(share, max(1 - (compute_share or 0), 0))
         rows.append(
             row
             | {
@@ -256,8 +252,8 @@ def _spans(recording: Recording) -> list[Row]:
                 if None in (start_t, stop_t) or stop_t < start_t
                 else stop_t - start_t,
                 "thread_seconds": offered,
-                "compute_share": compute_share,
-                "idle_share": None if known_seconds is None else share,
+                "compute_share": ratio(row["total_compute_seconds"], offered),
+                "idle_share": of_threads.get("idle_share"),
             }
         )
     return rows

@@ -207,7 +207,11 @@ def span_idle(recording: Recording) -> list[Row]:
                 for came, gone, nthreads in presence(recording)
                 if nthreads is not None
             )
-        idle = None if offered is None else max(offered - (known_seconds or 0), 0)
+        idle = None
+        if None not in (offered, known_seconds):
+            # Metrics of lost workers are missing, but not their computations.
+            computed = total(column(runs, "compute_seconds")) or 0
+            idle = max(offered - max(known_seconds, computed), 0)
         rows.append(
             {
                 "span_id": span_id,

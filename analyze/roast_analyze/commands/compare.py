@@ -37,7 +37,7 @@ _TABLES: Final[dict[str, list[tuple[str, str, Callable[[Any], str]]]]] = {
         ("peak_memory_bytes", "peak memory", q.byte_size),
         ("failures", "failures", q.count),
         ("lost_records", "records lost", q.count),
-        ("completeness", "trace", str),
+        ("completeness", "completeness", str),
     ],
 }
 

@@ -83,7 +83,7 @@ _TABLES: Final = (
     _Table(
         "Tasks by prefix",
         "SELECT prefix, roles AS role, task_runs AS attempts, memory AS done, erred, "
-        "retried + lost AS retried, compute_seconds AS compute, "
+        'retried + lost AS "retried or lost", compute_seconds AS compute, '
         "mean_compute_seconds AS mean, max_compute_seconds AS max FROM prefixes",
         (cell, cell, count, count, count, count, seconds, seconds, seconds),
         12,
@@ -103,14 +103,16 @@ _TABLES: Final = (
         "the views activities and fine_metrics",
     ),
     _Table(
+        # Dask names spans default if the user's program names none.
         "Spans (shares of the thread time)",
         "SELECT array_to_string(totals.path, ' / ') AS span, total_tasks AS tasks, "
         "CASE WHEN stop_t >= start_t THEN stop_t - start_t END AS wall, "
         "total_compute_seconds AS compute, "
         "compute / nullif(thread_seconds, 0) AS computing, "
-        "CASE WHEN known_seconds IS NOT NULL THEN idle_share END AS idle "
+        "idle_share AS idle "
         "FROM span_totals AS totals LEFT JOIN span_idle USING (trace_id, span_id) "
         "WHERE totals.span_id IS NOT NULL "
+        "AND EXISTS (FROM spans WHERE name IS DISTINCT FROM 'default') "
         "ORDER BY compute DESC NULLS LAST, len(totals.path), start_t, totals.span_id",
         (cell, count, seconds, seconds, share, share),
         6,

@@ -62,7 +62,6 @@ _HEADINGS: Final = {
     "chunk_attempts": "attempts",
     "columns_read": "columns",
     "command": "command for its report",
-    "completeness": "trace",
     "compress_seconds": "compression",
     "compute_seconds": "compute time",
     "compute_share": "share of compute",

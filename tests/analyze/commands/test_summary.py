@@ -170,6 +170,21 @@ def test_activities_and_spans_of_a_task_with_a_long_key(summarize, worker, task,
     assert shown.replace(" ", "") == key.replace(" ", "")
 
 
+def test_lost_attempts_are_not_called_retried(summarize, run):
+    text = summarize(*run("a-1", 1.0, 2.0, outcome="lost"))
+
+    assert "1 lost" in text
+    assert "erred  retried or lost  compute" in text
+    assert section(text, "Tasks by prefix") == [["1", "0", "0", "1", "–", "–", "–"]]
+
+
+def test_spans_of_dask_are_left_out(summarize, worker, task, run):
+    span = {"kind": "span", "t": 1.0, "span_id": "S", "span_name": ["default"]}
+    submitted = task("a-1", t=1.0, prefix="a", span_id="S")
+
+    assert "Spans" not in summarize(worker("w1"), span, submitted, *run("a-1", 1.0, 2.0))
+
+
 def test_a_run_without_a_cluster(summarize, worker, chunk):
     def made(key, run_id, start, **fields):
         about = {"dataset": "DY", "filename": f"{key}.root", "worker": "pid:1"}
@@ -418,6 +433,7 @@ def test_several_traces_are_compared(analyze, monkeypatch, several):
         ["×1", "×1"],
     ]
     assert [row[-1] for row in section(text, "Memory and failures")] == ["complete"] * 3
+    assert "records lost  completeness" in text
 
 
 @pytest.mark.exhaustive

@@ -124,7 +124,7 @@ def test_a_trace_without_records(write_trace):
         "workers": "No worker joined while this was recorded.",
         "tasks": "No task was recorded.",
         "activities": "No fine performance metrics were recorded:",
-        "spans": "No span was recorded:",
+        "spans": "The program named no spans,",
         "inside": "This trace contains no profile.",
         "memory": "No worker was sampled:",
         "scheduler": "No transition was recorded:",

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 #: Maximum number of rows of the table, and of bars.
 ROWS: Final = 100
 BAR_LIMIT: Final = 30
-#: Name of the spans that Dask creates for work outside of the user's spans.
+#: Name of the spans that Dask creates for work outside of the user's spans: each time such work
+#: is submitted and all earlier work of this kind is done.
 DEFAULT: Final = "default"
 
 _SPANS: Final = (
@@ -39,15 +40,13 @@ _SPANS: Final = (
     "total_tasks, total_task_runs, total_failed_attempts, total_compute_seconds, "
     "thread_seconds, "
     "total_compute_seconds / nullif(thread_seconds, 0) AS compute_share, "
-    # Without metrics, nothing is known about the rest. Those of lost workers are missing, so
-    # computations on them would count as idle. `least` would ignore a null.
-    "CASE WHEN known_seconds IS NOT NULL AND idle.idle_share IS NOT NULL "
-    "THEN least(idle.idle_share, greatest(1 - coalesce(compute_share, 0), 0)) END "
-    "AS idle_share, "
+    "idle.idle_share, "
     "total_cpu_seconds, total_noncpu_seconds, total_transfer_seconds, total_output_bytes "
     "FROM span_totals AS totals LEFT JOIN span_idle AS idle USING (trace_id, span_id) "
     "LEFT JOIN _trace_range AS recording USING (trace_id) "
-    "WHERE totals.span_id IS NOT NULL"
+    "WHERE totals.span_id IS NOT NULL "
+    # Without spans of the user, those of Dask mean nothing.
+    "AND EXISTS (FROM spans WHERE name IS DISTINCT FROM 'default')"
 )
 #: A span has at least the compute time of those below it, so that these follow it.
 _ORDER: Final = "total_compute_seconds DESC NULLS LAST, depth, start_t, span_id"
@@ -64,8 +63,8 @@ def section(found: Listing, context: Context) -> Section:
     if not found.total:
         return context.absent(
             section,
-            "No span was recorded: no task was submitted, or the settings excluded "
-            "spans. To name parts of the work:",
+            "The program named no spans, or the settings excluded them. To name parts of "
+            "the work:",
             _HINT,
         )
     drawn = nested(found.rows)
@@ -186,8 +185,8 @@ def _sentence(found: Listing) -> str:
         if top["idle_share"] is not None:
             text += f", {q.share(top['idle_share'])} was idle or spent on other spans"
         text += "."
-    if found.rows["name"].eq_missing(DEFAULT).all():
-        text += f" {DEFAULT} is Dask's name for work outside of the user's spans ({_HINT})."
+    if found.rows["name"].eq_missing(DEFAULT).any():
+        text += f" {DEFAULT} is Dask's name for work outside of the user's spans."
     return text
 
 

@@ -1,4 +1,4 @@
--- Needs: _chunks, _discarded_results, _is_failed, _is_kept, _relative_iqr
+-- Needs: _chunks, _discarded_results, _file_attempts, _is_failed, _is_kept, _relative_iqr
 CREATE VIEW datasets AS
 WITH files AS (
     SELECT
@@ -24,7 +24,7 @@ totals AS (
         dataset,
         count(DISTINCT filename) AS files,
         count(*) FILTER (is_first_result) AS chunks,
-        count(*) AS chunk_attempts,
+        count(*) FILTER (is_chunk) AS chunk_attempts,
         CASE
             WHEN count(*) FILTER (is_first_result) = 0 THEN 0
             ELSE sum(events) FILTER (is_first_result)
@@ -61,7 +61,7 @@ totals AS (
             / nullif(sum(events) FILTER (is_first_result AND bytes_read IS NOT NULL), 0)
             AS bytes_per_event,
         trace_id
-    FROM _chunks
+    FROM _file_attempts
     LEFT JOIN _discarded_results AS discarded USING (seq)
     GROUP BY trace_id, dataset
 )
@@ -78,9 +78,9 @@ LEFT JOIN shares
     ON totals.trace_id = shares.trace_id AND totals.dataset IS NOT DISTINCT FROM shares.dataset
 ORDER BY totals.trace_id, compute_seconds DESC NULLS LAST, totals.dataset;
 
-COMMENT ON VIEW datasets IS 'Totals by dataset. One row per dataset, highest compute time first. Sums cover measured values only, and are null if nothing was measured.';
+COMMENT ON VIEW datasets IS 'Totals by dataset. One row per dataset, highest compute time first. A dataset whose files could not be read has no chunks and no events. Sums cover measured values only, and are null if nothing was measured.';
 COMMENT ON COLUMN datasets.dataset IS 'Dataset name.';
-COMMENT ON COLUMN datasets.files IS 'Files of which a chunk was attempted.';
+COMMENT ON COLUMN datasets.files IS 'Files of which a chunk was attempted, or whose number of entries could not be read: those in view files.';
 COMMENT ON COLUMN datasets.chunks IS 'Chunks processed. A chunk that was recomputed after its result was lost counts once; a chunk whose key was submitted again counts again.';
 COMMENT ON COLUMN datasets.chunk_attempts IS 'Chunk attempts.';
 COMMENT ON COLUMN datasets.events IS 'Events in these chunks. Events of results from a checkpoint are unknown.';
@@ -88,7 +88,7 @@ COMMENT ON COLUMN datasets.bytes_read IS 'Bytes read by all attempts. Null if no
 COMMENT ON COLUMN datasets.compute_seconds IS 'Compute time of all attempts.';
 COMMENT ON COLUMN datasets.events_per_second IS 'events / compute_seconds: rate of one thread, failed and repeated attempts included, results from a checkpoint excluded.';
 COMMENT ON COLUMN datasets.output_bytes IS 'Total size of the results.';
-COMMENT ON COLUMN datasets.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped.';
+COMMENT ON COLUMN datasets.failed_attempts IS 'Attempts that erred, were retried, were lost with their worker, or were skipped, failed reads of the number of entries included.';
 COMMENT ON COLUMN datasets.bytes_per_second IS 'bytes_read divided by the compute time of the attempts that measured it: rate of one thread.';
 COMMENT ON COLUMN datasets.compute_share IS 'Share of the compute time of all chunk attempts.';
 COMMENT ON COLUMN datasets.median_compute_seconds IS 'Median compute time of successful attempts.';

@@ -1,4 +1,4 @@
--- Needs: _chunks, _is_failed, _relative_duration, _relative_iqr, _unread_files
+-- Needs: _file_attempts, _is_failed, _relative_duration, _relative_iqr
 CREATE VIEW files AS
 WITH totals AS (
     SELECT
@@ -6,7 +6,7 @@ WITH totals AS (
         filename,
         treename,
         count(*) FILTER (is_first_result) AS chunks,
-        count(*) AS chunk_attempts,
+        count(*) FILTER (is_chunk) AS chunk_attempts,
         CASE
             WHEN count(*) FILTER (is_first_result) = 0 THEN 0
             ELSE sum(events) FILTER (is_first_result)
@@ -49,29 +49,7 @@ WITH totals AS (
             / nullif(sum(events) FILTER (is_first_result AND bytes_read IS NOT NULL), 0)
             AS bytes_per_event,
         trace_id
-    FROM _chunks
-    GROUP BY trace_id, dataset, filename, treename
-    UNION ALL BY NAME
-    -- Files without chunks, because their number of entries could not be read.
-    SELECT
-        dataset,
-        filename,
-        treename,
-        0 AS chunks,
-        0 AS chunk_attempts,
-        0 AS events,
-        count(DISTINCT worker) AS workers,
-        count(*) AS failed_attempts,
-        0 AS checkpointed_chunks,
-        trace_id
-    FROM _unread_files AS unread
-    WHERE NOT EXISTS (
-        FROM _chunks AS chunk
-        WHERE chunk.trace_id = unread.trace_id
-            AND chunk.dataset IS NOT DISTINCT FROM unread.dataset
-            AND chunk.filename IS NOT DISTINCT FROM unread.filename
-            AND chunk.treename IS NOT DISTINCT FROM unread.treename
-    )
+    FROM _file_attempts
     GROUP BY trace_id, dataset, filename, treename
 )
 SELECT

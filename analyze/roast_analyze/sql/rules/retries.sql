@@ -89,10 +89,7 @@ failed AS (
         ) AS failed_keys,
         count(*) FILTER (outcome = 'retried') AS retried,
         count(*) FILTER ((trace_id, key) IN (SELECT (trace_id, key) FROM recovered)) = 0
-            AND bool_and(
-                regexp_matches(exception_type, '(zlib\.e|LZMAE|DecompressionE|DeserializationE)rror$')
-                OR contains(error, 'not a ROOT file')
-            ) AS is_damage,
+            AND bool_and(_is_damage(exception_type, error)) AS is_damage,
         count(DISTINCT filename) AS files,
         min(noun) AS noun,
         CASE WHEN count(DISTINCT prefix) > 1 THEN 'such as ' ELSE '' END || mode(prefix) AS prefix,

@@ -31,7 +31,7 @@ COMMENT ON COLUMN file_history.start_t IS 'Start of the run, in seconds since th
 COMMENT ON COLUMN file_history.program IS 'Program of the run.';
 COMMENT ON COLUMN file_history.chunks IS 'Chunks of the file with a result.';
 COMMENT ON COLUMN file_history.chunk_attempts IS 'Attempts at its chunks.';
-COMMENT ON COLUMN file_history.failed_attempts IS 'Failed attempts at its chunks.';
+COMMENT ON COLUMN file_history.failed_attempts IS 'Failed attempts, as in files.';
 COMMENT ON COLUMN file_history.events IS 'Events of chunks with a result.';
 COMMENT ON COLUMN file_history.bytes_read IS 'Bytes that chunks read.';
 COMMENT ON COLUMN file_history.compute_seconds IS 'Compute time of its chunks.';

@@ -68,6 +68,10 @@ def test_every_section_is_there_and_hostile_strings_stay_text(build, full):
         "traces",
     ]  # fmt: skip
     assert "<h1><bdi>a and b</bdi></h1>" in html
+    headings = re.findall(
+        r'data-column="(trace|completeness)".*?<button type="button">(.*?)<', html
+    )
+    assert {*headings} == {("trace", "trace"), ("completeness", "completeness")}
 
     traces = {HOSTILE: full(HOSTILE, 1.0), f"b{HOSTILE}": full(f"y{HOSTILE}", 2.0)}
     hostile = render(build(traces, title=HOSTILE))

@@ -94,16 +94,36 @@ def test_spans_of_a_cycle_are_drawn_once(section, worker, task, run):
     built = section(
         "spans",
         worker("w1"),
-        span("a", "default", parent_id="b"),
-        span("b", "default", parent_id="a"),
-        span("unused", "default"),
+        span("a", "fits", parent_id="b"),
+        span("b", "fits", parent_id="a"),
+        span("unused", "fits"),
         task("x-1", t=1.0, span_id="a"),
         *run("x-1", 1.0, 2.0),
     )
 
     assert len(built.plots[0].figure.layout.yaxis.ticktext) == 2
-    assert [row[0] for row in texts(built.tables[0])] == ["default"] * 3
-    assert built.sentences[0].endswith('(with distributed.span("reading"): …).')
+    assert [row[0] for row in texts(built.tables[0])] == ["fits"] * 3
+
+
+def test_spans_of_dask_are_listed_only_beside_those_of_the_user(section, worker, task, run):
+    records = [
+        worker("w1"),
+        span("a", "default"),
+        span("b", "default"),
+        *(task("x-1", t=1.0, span_id="a"), *run("x-1", 1.0, 2.0)),
+        *(task("y-1", t=3.0, span_id="b"), *run("y-1", 3.0, 4.0)),
+    ]
+
+    alone = section("spans", *records)
+    beside = section("spans", *records, span("c", "fits"))
+
+    assert not alone.tables
+    assert alone.empty.startswith("The program named no spans")
+    assert alone.hint == 'with distributed.span("reading"): …'
+    assert [row[0] for row in texts(beside.tables[0])] == ["default", "default", "fits"]
+    assert beside.sentences[0].endswith(
+        "default is Dask's name for work outside of the user's spans."
+    )
 
 
 def test_a_span_begins_with_the_time_range(write_trace, worker, task, run):

@@ -29,3 +29,27 @@ def test_totals_in_order_of_cost(rows, chunk, run, move):
         ("DY", 2, 2, 3, 20, 100, 4.0, 5.0, 11, 1, 0.4, 2.0, 3.0, pytest.approx(0.5), "2.root"),
         ("no result", 1, 0, 1, 0, None, None, None, None, 0, *[None] * 5),
     ]
+
+
+def test_files_that_cannot_be_read_count(ask, chunk, run):
+    """Of DY, one of two files has chunks; of TT, none."""
+    unread = {"until": "metadata", "exception": "OSError()"}
+    found = ask(
+        chunk("a", dataset="DY", filename="1.root", entry_start=0, entry_stop=10),
+        *run("a", 1.0, 2.0),
+        chunk("b", run_id=2, dataset="DY", filename="2.root", **unread),
+        *run("b", 1.0, 2.0, run_id=2),
+        chunk("c", run_id=3, dataset="TT", filename="3.root", **unread),
+        *run("c", 1.0, 2.0, run_id=3),
+    )
+
+    expected = [("DY", 2, 1, 1, 10, 1), ("TT", 1, 0, 0, 0, 1)]
+    columns = "dataset, files, chunks, chunk_attempts, events, failed_attempts"
+    assert found(f"SELECT {columns} FROM datasets") == expected
+    assert (
+        found(
+            "SELECT dataset, count(*), sum(chunks), sum(chunk_attempts), sum(events), "
+            "sum(failed_attempts) FROM files GROUP BY dataset ORDER BY dataset"
+        )
+        == expected
+    )

@@ -321,16 +321,69 @@ def test_skipped_files(apply_each, process, worker, chunk, run):
         (
             "TT: bad.root",
             (
-                "The result lacks events of 1 of 3 files, because reading them failed"
-                " (OSError): bad.root. The files that were processed took 3.0 core-seconds on "
-                "average."
+                "The result lacks events of 1 of 3 files: bad.root. The number of entries of "
+                "one file could not be read (OSError). The files that were processed took 3.0 "
+                "core-seconds on average."
             ),
             None,
             None,
         )
     ]
-    assert sentence.startswith("The result lacks events of 1 of 2 files")
+    assert sentence.startswith(
+        "The result lacks events of 1 of 2 files: 2.root. Reading or processing one chunk "
+        "raised OSError."
+    )
     assert none == []
+
+
+def test_chunks_that_were_skipped_can_be_in_readable_files(apply, worker, chunk, run):
+    """One chunk is damaged, and one file lacks a branch; the dataset is unknown."""
+
+    def skipped(number, entries, exception):
+        key, about = f"chunk-{number}", {"run_id": number, "worker": "w1"}
+        names = {"filename": f"{number}.root", "entry_start": 0, "entry_stop": entries}
+        return [
+            chunk(key, until="processed", exception=exception, **names, **about),
+            *run(key, number, number + 0.5, **about),
+        ]
+
+    [(sentence, change)] = apply(
+        "skipped-files",
+        worker("w1"),
+        *skipped(1, 1000, "DeserializationError('outside expected range')"),
+        *skipped(2, 2000, "AttributeError(\"no field named 'MET'\")"),
+        columns="sentence, change",
+    )
+
+    assert sentence == (
+        "The result lacks events of 2 of 2 files: 1.root and 1 more. Reading or processing 2 "
+        "chunks with 3,000 events raised AttributeError, DeserializationError."
+    )
+    assert change == (
+        "Repair or remove the files with DeserializationError. Find the cause of "
+        "AttributeError: the file can be damaged or lack a branch, or the processor can have "
+        "an error. Then run these files again. Without skipbadfiles the run stops at the first "
+        "one."
+    )
+
+
+def test_skipped_files_of_a_run_that_stops_early(apply, process, worker, chunk, run):
+    """Of 4 files, one is skipped, one processed, one fails, and one is not reached."""
+    entries = {"entry_start": 0, "entry_stop": 1000}
+    bad = {"dataset": "DY", "filename": "bad.root", "exception": "OSError: not a ROOT file"}
+
+    [(sentence,)] = apply(
+        "skipped-files",
+        worker("w1"),
+        *(chunk(f"metadata-{n}", filename=f"{n}.root") for n in (1, 2, 3)),
+        chunk("metadata-4", run_id=100, worker="w1", until="metadata", **bad),
+        *run("metadata-4", 0.1, 0.2, run_id=100),
+        *process({"seconds": 4.0}),
+        chunk("chunk-2", filename="2.root", **entries),
+        *run("chunk-2", 5.0, 6.0, outcome="erred"),
+        columns="sentence",
+    )
+    assert "events of 1 of 4 files" in sentence
 
 
 def test_names_of_skipped_files(apply_each, worker, chunk, run):

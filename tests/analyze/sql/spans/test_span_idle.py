@@ -34,6 +34,21 @@ def test_thread_time_that_metrics_do_not_explain(rows, worker, gone, task, run, 
         stop_t=10.0,
     ) == [
         ("inner", 4.0, 8.0, 12.0, 4.0, 8.0, 8.0 / 12.0),
-        ("open", 9.0, 10.0, 2.0, None, 2.0, 1.0),
+        # Without metrics it is unknown whether the rest was idle.
+        ("open", 9.0, 10.0, 2.0, None, None, None),
         ("outer", 2.0, 8.0, 20.0, 7.0, 13.0, 13.0 / 20.0),
     ]
+
+
+def test_computing_on_a_lost_worker_is_not_idle(rows, worker, gone, task, run):
+    """Of 10 s, 9 s were spent computing; the metrics of 5 s were lost with the worker."""
+    assert rows(
+        "SELECT thread_seconds, known_seconds, idle_seconds, idle_share FROM span_idle",
+        worker("w1", nthreads=1),
+        span("a"),
+        *(task("a-1", t=0.0, span_id="a"), *run("a-1", 0.0, 5.0)),
+        gone("w1", 5.0, "handle-worker-cleanup-1.0"),
+        worker("w2", 5.0, nthreads=1),
+        *(task("a-2", t=0.0, span_id="a"), *run("a-2", 6.0, 10.0, worker="w2")),
+        {**METRIC, "span_id": "a", "delta": 4.0},
+    ) == [(10.0, 4.0, 1.0, 0.1)]

@@ -67,8 +67,8 @@ class _Table:
     #: Number of rows that are shown, and where to find the others.
     limit: int = 5
     source: str = ""
-    #: Heading of a column that is left out if all its values are null.
-    optional: str = ""
+    #: Headings of columns that are left out if all their values are null.
+    optional: tuple[str, ...] = ()
 
 
 #: `_cluster_size` has some columns of `run`, which takes longest of all views.
@@ -82,13 +82,16 @@ _TABLES: Final = (
     ),
     _Table(
         "Tasks by prefix",
-        "SELECT prefix, roles AS role, task_runs AS attempts, memory AS done, erred, "
-        'retried + lost AS "retried or lost", compute_seconds AS compute, '
-        "mean_compute_seconds AS mean, max_compute_seconds AS max FROM prefixes",
-        (cell, cell, count, count, count, count, seconds, seconds, seconds),
+        "SELECT prefix, roles AS role, task_runs AS attempts, memory AS done, "
+        "CASE WHEN max(erred) OVER () > 0 THEN erred END AS erred, "
+        "CASE WHEN max(retried) OVER () > 0 THEN retried END AS retried, "
+        "CASE WHEN max(lost) OVER () > 0 THEN lost END AS lost, "
+        "compute_seconds AS compute, mean_compute_seconds AS mean, "
+        "max_compute_seconds AS max FROM prefixes",
+        (cell, cell, count, count, count, count, count, seconds, seconds, seconds),
         12,
         "the view prefixes",
-        optional="role",
+        optional=("role", "erred", "retried", "lost"),
     ),
     _Table(
         # Only what ran in a task took time of a thread.
@@ -153,7 +156,7 @@ _TABLES: Final = (
         (cell, cell, count, count, seconds, share, byte_size, seconds),
         16,
         "the view workers",
-        optional="left after",
+        optional=("left after",),
     ),
     _Table(
         # Both, because a slow file can look like a slow worker, and the reverse.
@@ -222,7 +225,7 @@ _TABLES: Final = (
         (seconds, count, cell, cell, _long_cell),
         8,
         "the view failures",
-        optional="times",
+        optional=("times",),
     ),
 )
 
@@ -254,7 +257,7 @@ def summarize(trace: Session, name: str | None = None) -> Iterator[RenderableTyp
         columns = [
             (i, name if write in (cell, _long_cell) else f">{name}", write)
             for i, (name, write) in enumerate(named)
-            if name != definition.optional or any(row[i] is not None for row in rows)
+            if name not in definition.optional or any(row[i] is not None for row in rows)
         ]
         yield ""
         yield table(

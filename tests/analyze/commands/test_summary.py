@@ -170,12 +170,16 @@ def test_activities_and_spans_of_a_task_with_a_long_key(summarize, worker, task,
     assert shown.replace(" ", "") == key.replace(" ", "")
 
 
-def test_lost_attempts_are_not_called_retried(summarize, run):
-    text = summarize(*run("a-1", 1.0, 2.0, outcome="lost"))
+def test_outcomes_of_prefixes_are_shown_if_any_attempt_had_them(summarize, task, run):
+    lost, done = run("a-1", 1.0, 2.0, outcome="lost"), run("b-1", 1.0, 2.0)
 
-    assert "1 lost" in text
-    assert "erred  retried or lost  compute" in text
-    assert section(text, "Tasks by prefix") == [["1", "0", "0", "1", "–", "–", "–"]]
+    text = summarize(task("a-1"), task("b-1"), *lost, *done)
+
+    assert "attempts  done  lost  compute" in text
+    assert section(text, "Tasks by prefix") == [
+        ["b", "1", "1", "0", "1 s", "1 s", "1 s"],
+        ["a", "1", "0", "1", "–", "–", "–"],
+    ]
 
 
 def test_spans_of_dask_are_left_out(summarize, worker, task, run):

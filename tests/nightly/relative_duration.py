@@ -32,8 +32,8 @@ def slow_files(recording: Recording) -> dict[File, Row]:
     required = {}
     for file, chunks in grouped(ratios, lambda chunk: chunk.file).items():
         is_alone = sum(chunk.is_alone for chunk in chunks) > 0.5 * len(chunks)
-        is_first = any(chunk.is_first for chunk in chunks)
-        required[file] = (5 if is_first else 2.5) if is_alone else 1.5
+        is_first = sum(chunk.is_first for chunk in chunks) > 0.5 * len(chunks)
+        required[file] = 5 if is_first else 2.5 if is_alone else 1.5
     numbers = Counter(chunk.file for chunk in ratios)
     return _judged(factors, numbers, required, recording)
 
@@ -102,6 +102,9 @@ def _ratios(recording: Recording) -> list[Ratio]:
     ]
     expected = expected_seconds(recording, rated)
     width = 2 * (median(column(rated, "compute_seconds")) or 0)
+    by_file = grouped(rated, lambda row: (row["dataset"], row["filename"], row["treename"]))
+    begins = sorted(min(column(rows, "begin_t")) for rows in by_file.values())
+    second_t = begins[1] if len(begins) > 1 else math.inf
     found = []
     for dataset, rows in grouped(rated, lambda row: row["dataset"]).items():
         ratios = [row["compute_seconds"] / expected(row) for row in rows]
@@ -109,7 +112,7 @@ def _ratios(recording: Recording) -> list[Ratio]:
         for row, ratio in zip(rows, ratios, strict=True):
             file = (dataset, row["filename"], row["treename"])
             slot = math.floor(row["begin_t"] / width)
-            is_first = row["begin_t"] == min(column(rated, "begin_t"))
+            is_first = row["begin_t"] < second_t
             found.append(Ratio(file, row["process"], slot, ratio / usual, is_first=is_first))
     for chunks in grouped(found, lambda chunk: chunk.slot).values():
         by_file = grouped(chunks, lambda chunk: chunk.file)

@@ -53,17 +53,19 @@ ratios AS (
         NOT slots.is_comparable AS is_alone,
         min(process) OVER (PARTITION BY numbered.trace_id)
             < max(process) OVER (PARTITION BY numbered.trace_id) AS is_of_several,
-        begin_t = min(begin_t) OVER (PARTITION BY numbered.trace_id) AS is_first
+        -- No other file had been opened.
+        min(file) OVER until_then = max(file) OVER until_then AS is_first
     FROM numbered
     INNER JOIN slots
         ON numbered.trace_id = slots.trace_id AND numbered.slot IS NOT DISTINCT FROM slots.slot
+    WINDOW until_then AS (PARTITION BY numbered.trace_id ORDER BY begin_t)
 ),
 files AS (
     SELECT
         file,
         count(*) AS chunks,
         avg(is_alone::INTEGER) > 0.5 AS is_alone,
-        bool_or(is_first) AS is_first,
+        avg(is_first::INTEGER) > 0.5 AS is_first,
         any_value(trace_id) AS trace_id,
         any_value(of_dataset) AS of_dataset,
         any_value(dataset) AS dataset,
@@ -180,7 +182,7 @@ SELECT
     -- file that was read alone at the start of the run, which can be slow itself.
     chunks >= 5
         AND relative_duration >= CASE
-            WHEN is_alone AND is_first THEN 5
+            WHEN is_first THEN 5
             WHEN is_alone OR peers < 3 THEN 2.5
             ELSE 1.5
         END

@@ -193,14 +193,16 @@ everything AS (
     FROM _io_jobs
     WHERE len(partial_modules) > 0
     UNION ALL
+    -- On a full disk or with a full buffer, each flush can have its own.
     SELECT
-        coalesce(reason, 'dropped while recording'),
-        records,
-        concat_ws(': ', record_kind, detail),
-        t,
+        coalesce(reason, 'dropped while recording') AS reason,
+        sum(records),
+        concat_ws(': ', record_kind, detail) AS detail,
+        max(t),
         trace_id,
-        segment
+        NULL
     FROM raw.loss
+    GROUP BY ALL
     UNION ALL
     SELECT
         'dropped while recording',
@@ -226,7 +228,7 @@ SELECT
 FROM everything
 ORDER BY trace_id, segment NULLS LAST, t, reason;
 
-COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place; no rows mean that the trace is complete.';
+COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place, or kind of records; no rows mean that the trace is complete.';
 COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
 COMMENT ON COLUMN loss.records IS 'Number of missing records, or of surplus ones if there are more than were written. Null if unknown.';
 COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';

@@ -36,6 +36,15 @@ def test_columns_of_a_loss(rows, task, run):
     ]
 
 
+def test_losses_of_one_reason_and_kind_add_up(tmp_path, lines):
+    for number in (1, 2):
+        late = [{**LATE, "t": number, "records": n} for n in (number, 10)]
+        event = {**LATE, "record_kind": "event"}
+        (tmp_path / f"{number}.jsonl").write_bytes(lines(*late, event, segment=number))
+
+    assert loss_of(tmp_path) == [("late", 23, "task"), ("late", 10, "event")]
+
+
 REMOVED = "an older segment was removed to keep within retain_limit_bytes"
 
 

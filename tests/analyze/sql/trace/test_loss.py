@@ -163,6 +163,22 @@ def test_missing_segment(tmp_path, lines, numbers, expected):
     assert loss_of(tmp_path) == [("segment missing", None, expected)]
 
 
+def test_the_first_header_counts_the_records_of_removed_segments(tmp_path, lines, task):
+    for number, records in ((4, 30), (5, 40)):
+        counts = {"header": 3, "event": 2, "task": records, "trailer": 3}
+        earlier = {"records_by_kind": counts, "dropped_by_kind": {"event": records}}
+        text = lines(task("a"), {**LATE, "record_kind": "event"}, segment=number)
+        header, rest = text.split(b"\n", 1)
+        changed = json.dumps({**json.loads(header), **earlier}).encode() + b"\n" + rest
+        (tmp_path / f"{number}.jsonl").write_bytes(sealed(changed))
+
+    assert loss_of(tmp_path) == [
+        ("dropped while recording", 30, "segment 4: event, in missing segments"),
+        ("segment missing", 32, "segment 4: segments 1 to 3: event 2, task 30"),
+        ("late", 10, "event"),
+    ]
+
+
 def test_damage_names_the_segment(tmp_path, lines):
     (tmp_path / "1.jsonl").write_bytes(lines(segment=1))
     (tmp_path / "2.jsonl").write_bytes(lines(segment=2).replace(b'"trailer"', b'"fancy"'))

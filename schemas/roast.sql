@@ -249,7 +249,7 @@ SET VARIABLE roast_refusal = (
         UNION ALL
         SELECT
             'schema version ' || schema_version || ' is newer than '
-            || '2.4, the version of this file: use the file of a newer roast'
+            || '2.5, the version of this file: use the file of a newer roast'
         FROM _segments
         WHERE try_cast(regexp_extract(schema_version, '^([0-9]+)\.[0-9]+$', 1) AS HUGEINT) > 2
         UNION ALL
@@ -303,6 +303,8 @@ CREATE OR REPLACE TABLE raw.header (
     "settings" JSON,
     "utc_offset_seconds" DOUBLE,
     "clock_offset_seconds" DOUBLE,
+    "records_by_kind" MAP(VARCHAR, BIGINT),
+    "dropped_by_kind" MAP(VARCHAR, BIGINT),
     "segment" BIGINT,
     "trace_id" VARCHAR
 );
@@ -1121,7 +1123,7 @@ damage AS (
         0,
         'older schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.4: renamed fields are missing'
+        'version ' || schema_version || ' read as 2.5: renamed fields are missing'
     FROM versions
     WHERE version[1] < 2
     UNION ALL
@@ -1131,9 +1133,9 @@ damage AS (
         0,
         'newer schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.4; upgrade: pip install -U ''roast-trace[analyze]'''
+        'version ' || schema_version || ' read as 2.5; upgrade: pip install -U ''roast-trace[analyze]'''
     FROM versions
-    WHERE version[1] = 2 AND version[2] > 4
+    WHERE version[1] = 2 AND version[2] > 5
     UNION ALL
     SELECT
         file,
@@ -6855,6 +6857,29 @@ numbers AS (
         coalesce(lag(segment) OVER (PARTITION BY trace_id ORDER BY segment), 0) AS previous
     FROM raw.segments
 ),
+-- Each header counts the records of all earlier segments, which may have been removed.
+first_header AS (
+    SELECT trace_id, segment, records_by_kind, dropped_by_kind
+    FROM raw.header
+    QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY segment, rowid) = 1
+),
+removed AS (
+    SELECT
+        trace_id,
+        segment,
+        sum(records) AS records,
+        string_agg(kind || ' ' || records, ', ' ORDER BY kind) AS kinds
+    FROM (
+        SELECT
+            trace_id,
+            segment,
+            unnest(map_keys(records_by_kind)) AS kind,
+            unnest(map_values(records_by_kind)) AS records
+        FROM first_header
+    )
+    WHERE kind NOT IN ('header', 'trailer', 'loss')
+    GROUP BY trace_id, segment
+),
 everything AS (
     SELECT damage.reason, damage.records, damage.detail, segments.stop_t AS t, trace_id, segment
     FROM raw.damage AS damage
@@ -6908,16 +6933,27 @@ everything AS (
     UNION ALL
     SELECT
         'segment missing',
-        NULL,
+        removed.records,
         CASE
             WHEN segment - previous = 2 THEN 'segment ' || (segment - 1)
             ELSE 'segments ' || (previous + 1) || ' to ' || (segment - 1)
-        END,
+        END || coalesce(': ' || removed.kinds, ''),
         NULL,
         trace_id,
         segment
     FROM numbers
+    -- The records of a gap between segments are unknown, because headers do not count repetitions.
+    LEFT JOIN removed USING (trace_id, segment)
     WHERE segment - previous > 1
+    UNION ALL
+    SELECT
+        'dropped while recording',
+        unnest(map_values(dropped_by_kind)),
+        unnest(map_keys(dropped_by_kind)) || ', in missing segments',
+        NULL,
+        trace_id,
+        segment
+    FROM first_header
     UNION ALL
     SELECT
         'damaged profiles',
@@ -6940,14 +6976,16 @@ everything AS (
     FROM _io_jobs
     WHERE len(partial_modules) > 0
     UNION ALL
+    -- On a full disk or with a full buffer, each flush can have its own.
     SELECT
-        coalesce(reason, 'dropped while recording'),
-        records,
-        concat_ws(': ', record_kind, detail),
-        t,
+        coalesce(reason, 'dropped while recording') AS reason,
+        sum(records),
+        concat_ws(': ', record_kind, detail) AS detail,
+        max(t),
         trace_id,
-        segment
+        NULL
     FROM raw.loss
+    GROUP BY ALL
     UNION ALL
     SELECT
         'dropped while recording',
@@ -6973,7 +7011,7 @@ SELECT
 FROM everything
 ORDER BY trace_id, segment NULLS LAST, t, reason;
 
-COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place; no rows mean that the trace is complete.';
+COMMENT ON VIEW loss IS 'Missing or damaged parts of the trace. One row per reason and place, or kind of records; no rows mean that the trace is complete.';
 COMMENT ON COLUMN loss.reason IS 'Reason for the loss.';
 COMMENT ON COLUMN loss.records IS 'Number of missing records, or of surplus ones if there are more than were written. Null if unknown.';
 COMMENT ON COLUMN loss.detail IS 'File, kind or other details.';

@@ -15,6 +15,7 @@ and the scheduler runs without it.
 from __future__ import annotations
 
 import logging
+import os
 import re
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import dask
 
+from roast_recorder.commands import unwritable
 from roast_recorder.scheduler.recording import SchedulerRecording
 from roast_recorder.settings import CONFIGURATION, Settings
 
@@ -54,7 +56,7 @@ async def dask_setup(scheduler: Scheduler) -> None:
     except Exception as error:  # noqa: BLE001 - the scheduler must run
         logger.error(  # noqa: TRY400 - one line, not a traceback
             "roast: this scheduler is not recorded: %s (see %s in Dask's configuration)",
-            error,
+            unwritable(error),
             CONFIGURATION,
         )
 
@@ -63,7 +65,8 @@ def _directory() -> Path:
     directory = dask.config.get(f"{CONFIGURATION}.directory", None)
     if not directory:
         raise ValueError(f"{CONFIGURATION}.directory is not set: name a folder for traces")
-    path = Path(str(directory)).expanduser()
+    # Unlike Path.expanduser, it does not raise for a user that does not exist.
+    path = Path(os.path.expanduser(str(directory)))  # noqa: PTH111
     if not path.is_dir():
         raise ValueError(
             f"invalid {CONFIGURATION}.directory={str(directory)!r}: use an existing folder"

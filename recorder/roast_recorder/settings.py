@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any, Final
 
 import dask
@@ -28,6 +29,13 @@ OPT_IN_KINDS: Final = {
     "transfer": "transfers",
 }
 
+#: Shortest intervals: a shared scheduler must not be loaded by a user's value.
+MIN_INTERVALS: Final = {
+    "flush_interval_seconds": 0.05,
+    "sample_interval_seconds": 0.1,
+    "profile_interval_seconds": 0.5,
+}
+
 #: Section of Dask's configuration that contains the settings.
 CONFIGURATION: Final = "roast.recorder"
 
@@ -41,13 +49,13 @@ class Settings:
 
     #: Name of the run in comparisons; also ``--label``.
     label: str | None = None
-    #: Longest time between two writes to the trace.
+    #: Longest time between two writes to the trace; at least 0.05.
     flush_interval_seconds: float = 0.5
-    #: Time between two samples of each worker. Workers report at most every 0.5 s, so
-    #: shorter intervals repeat values.
+    #: Time between two samples of each worker; at least 0.1. Workers report at most every
+    #: 0.5 s, so shorter intervals repeat values.
     sample_interval_seconds: float = 1.0
-    #: Time between two messages with the samples of Dask's profiler. A worker that
-    #: dies loses up to this much of its profile.
+    #: Time between two messages with the samples of Dask's profiler; at least 0.5. A worker
+    #: that dies loses up to this much of its profile.
     profile_interval_seconds: float = 10.0
     #: Memory on the scheduler for records that are not yet written. Beyond it, records are
     #: dropped and counted: samples and profiles first, then events, then the rest.
@@ -152,11 +160,15 @@ class Settings:
 _COLLECTIONS = (list, tuple, set, frozenset)
 
 
-def _is_positive(value: Any) -> bool:
+def _is_positive(value: Any, least: float = 0.0) -> bool:
     # For Python, True is the integer 1.
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     # Larger integers are not exact as floats.
-    return is_number and 0 < value < 2**53
+    return is_number and 0 < value < 2**53 and value >= least
+
+
+def _is_strings(value: Any) -> bool:
+    return isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
 
 
 #: Rules and what they require, by name or, for all others, by the first word of the type.
@@ -170,15 +182,18 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a string of 1 to 100 characters",
     ),
     "packages": (lambda value: value in ("all", "known"), "'all' or 'known'"),
+    **{
+        name: (partial(_is_positive, least=least), f"a number of seconds, at least {least}")
+        for name, least in MIN_INTERVALS.items()
+    },
     "float": (_is_positive, "a positive number"),
     "int": (_is_positive, "a positive number"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
-    "tuple": (
-        lambda value: (
-            isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
-        ),
-        "a list of strings",
-    ),
+    **{
+        # With the quotes that a shell needs.
+        name: (_is_strings, f"a list of strings, such as '{name}=[\"{example}\"]'")
+        for name, example in (("kinds", "task"), ("redact_patterns", "KEY-[0-9]+"))
+    },
 }
 
 

@@ -37,6 +37,7 @@ meaning or a removed field the major one):
 * 2.4: ``scheduler_sample``, ``stall``, ``graph_update``, ``client_activity`` and
   ``cluster_size`` are written. ``start_t`` of a ``transition``. ``decompress_seconds`` and
   ``compression`` of a ``chunk``.
+* 2.5: ``records_by_kind`` and ``dropped_by_kind`` of a ``header``.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from typing import Annotated, Final, NewType, TypedDict
 
 from roast_schemas.units import Content, Field, Unit
 
-SCHEMA_VERSION: Final = "2.4"
+SCHEMA_VERSION: Final = "2.5"
 
 #: Names that all kinds together may have at the top level. DuckDB infers a column of JSON
 #: instead of columns with names if lines have fewer than a tenth of the names that occur
@@ -118,6 +119,20 @@ class Header(Record, total=False):
             "clock of the process that wrote the file minus the scheduler's clock, measured "
             "when recording began; correct to half a round trip",
             Unit.SECONDS,
+        ),
+    ]
+    records_by_kind: Annotated[
+        dict[str, int],
+        Field(
+            "records in all earlier segments, without repetitions", Unit.COUNT, Content.WORDS
+        ),
+    ]
+    dropped_by_kind: Annotated[
+        dict[str, int],
+        Field(
+            "records of all earlier segments that were lost before they could be written",
+            Unit.COUNT,
+            Content.WORDS,
         ),
     ]
 

@@ -332,16 +332,20 @@ _STEM: Final = "p(?:ass|wd|rox)|token|s(?:ecret|ig)|c(?:red|ookie)|bearer|auth|k
 #: A text in lower case without a match contains no secret. Each alternative begins with a
 #: letter, not a set: only then does `re` skip text without a call for every position.
 _SUSPECT: Final = re.compile(
-    rf"{_STEM}|@|%40|basic|eyj|a(?:kia|sia|iza)|g(?:h[pousr]_|ithub_pat_|l[a-z]{{2,5}}-)"
-    r"|x(?:ox|app-)|rk_(?:live|test)|s(?:k_(?:live|test)|k-(?<!\wsk-))|ya29|hf_|pypi-|mda"
-    # Of npm_ and dckr_pat_, because texts with n or d are frequent.
-    r"|pm_|kr_pat_|gocspx-|hv[bs]\.|hooks\.slack|public-files/|-u(?:ser)?[ =]"
+    rf"{_STEM}|@|%40|basic|eyj|a(?:kia|sia|iza|tatt3x)"
+    r"|g(?:h[pousr]_|ithub_pat_|l(?:[a-z]{2,5}-|sa_)|sk_)"
+    r"|x(?:ox|app-)|rk_(?:live|test)|s(?:k_(?:live|test)|k-(?<![^\W_]sk-)|g\.|hpat_)"
+    r"|ya29|hf_|pypi-|mda"
+    # Of npm_, dckr_pat_, dop_v1_ and dapi, because texts with n or d are frequent.
+    r"|pm_|kr_pat_|p_v1_|api[0-9a-f]{32}"
+    r"|gocspx-|hv[bs]\.|hooks\.slack|public-files/|-u(?:ser)?[ =]"
     r"|://[^\s/]*:(?!\d+(?:[/\s]|\Z))"
 )
 
 #: Secrets by their shape, by a part of the text in lower case without which none matches.
 _SHAPES: Final = {
-    # Tokens of common services. `sk-` is not the end of `task-`, nor before a hash of Dask.
+    # Tokens of common services. `sk-` is not the end of `task-`, nor before a hash of Dask;
+    # only `sk-ant-` and `sk-proj-` can follow a hyphen or an underscore.
     "": r"""(?P<secret>
         A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])
         |gh[pousr]_[A-Za-z0-9]{20,}+ |github_pat_\w{20,}+
@@ -351,13 +355,21 @@ _SHAPES: Final = {
         |AIza[\w-]{30,}+ |ya29\.[\w-]{16,}+ |hf_[A-Za-z0-9]{30,}+ |pypi-[\w-]{50,}+
         |MDA[A-Za-z0-9+/_-]{40,}+={0,2}
         |npm_[A-Za-z0-9]{30,}+ |dckr_pat_[\w-]{20,}+ |GOCSPX-[\w-]{20,}+ |hv[bs]\.[\w-]{20,}+
-        |sk-(?<![\w-]sk-)(?![0-9a-f]{32}(?![\w-]))[\w-]{20,}+)""",
+        |sk-(?<![\w-]sk-)(?![0-9a-f]{32}(?![\w-]))[\w-]{20,}+
+        |sk-(?<![^\W_]sk-)(?:ant|proj)-(?![0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}(?!\w))
+        [\w-]{20,}+
+        |SG\.(?<![^\W_]SG\.)[\w-]{22}\.[\w-]{43}(?![\w-])
+        |dop_v1_[0-9a-f]{64} |dapi[0-9a-f]{32}(?!\w)
+        |ATATT3x[\w=-]{50,}+ |gsk_[A-Za-z0-9]{40,}+ |glsa_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}
+        |shpat_[0-9A-Fa-f]{32})""",
     # URLs of Slack's webhooks, and of files that ownCloud shares.
     "hooks.slack.com": r"hooks\.slack\.com/\w{1,20}/(?P<secret>[\w/-]++)",
     "public-files/": r"public-files/(?P<secret>\w{10,}+)",
     # Options of curl, but not a user and a group of numbers.
     "-u": r"""(?<![\w-])-(?:u|-user)(?:[ \t]{1,4}|=)["']?(?!\d++:\d)
         (?P<secret>[^\s:/@"']++:[^\s"']++)""",
+    "sshpass": r"""sshpass[ \t]{1,4}-p[ \t]{0,4}
+        (?P<secret>"[^"\n]*+"|'[^'\n]*+'|[^\s"']++)""",
     "basicauth(": r"""BasicAuth\((?!<redacted>)
         (?P<secret>[^()\n"']*+["'](?:[^\n]*?(?=\\{0,7}["']\s?\))|[^\n]*))""",
     "machine": r"machine\s++\S++\s++login\s++\S++\s++password\s++(?P<secret>\S++)",

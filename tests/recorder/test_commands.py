@@ -2,6 +2,7 @@
 
 import logging
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -134,7 +135,12 @@ def test_the_exception_that_ends_a_program_is_recorded(tmp_path, read_lines, pro
 
 
 def test_run_reports_that_nothing_was_recorded(tmp_path):
-    settings = "--set", "kinds={'task', 'transition'}"  # JSON has no sets
+    settings = (
+        "--set",
+        "kinds={'task', 'transition'}",
+        "--set",
+        "measure_chunks=false",
+    )  # JSON has no sets
     run = ("run", "-o", tmp_path / "t.jsonl", *settings)
 
     code, _, err = ended(roast_record(*run, "--", "sh", "-c", "exit 7"))
@@ -269,9 +275,23 @@ INVALID_CALLS = [
     ("run -o t.jsonl -- no-such-program", "cannot run 'no-such-program'"),
     ("run -o t.jsonl --set speed=9 -- true", "unknown setting 'speed'"),
     ("run -o t.jsonl --set redact=9 -- true", "invalid redact=9: use true or false"),
+    (
+        "run -o t.jsonl --set kinds=[task] -- true",
+        "use a list of strings, such as 'kinds=[\"task",
+    ),
+    ("run -o '' -- true", "invalid --output '': name a file or a folder, or leave it out"),
+    ("attach tcp://127.0.0.1:1 -o ''", "invalid --output '': name a file or a folder"),
     ("run -o t.jsonl --set packages=no -- true", "invalid packages='no'"),
     ("run -o t.jsonl --set redact -- true", "invalid --set 'redact': use NAME=VALUE"),
     ("attach tls://127.0.0.1:1 --tls-cert no.pem", "cannot read --tls-cert 'no.pem'"),
+    (
+        "attach tls://127.0.0.1:1",
+        "no certificates for 'tls://127.0.0.1:1': use --tls-ca-file, --tls-cert, --tls-key",
+    ),
+    (
+        "attach tls://127.0.0.1:1 --tls-ca-file wrong.json --tls-cert wrong.json",
+        "use PEM files for --tls-ca-file, --tls-cert, --tls-key",
+    ),
     ("attach tcp://127.0.0.1:1 -o t.jsonl", "no scheduler answers at 'tcp://127.0.0.1:1'"),
     ("attach missing.json -o t.jsonl", "cannot read scheduler file 'missing.json': No such"),
     ("attach wrong.json -o t.jsonl", "invalid scheduler file 'wrong.json'"),
@@ -305,7 +325,7 @@ def test_invalid_calls(tmp_path, monkeypatch, capsys, caplog):
     failures = []
     for call, message in INVALID_CALLS:
         try:
-            code = main(call.split())
+            code = main(shlex.split(call))
             is_one_line = True
         except SystemExit as error:  # argparse prints the usage as well
             code, is_one_line = error.code, False

@@ -92,6 +92,8 @@ def test_a_scheduler_runs_although_it_cannot_be_recorded(caplog):
     for settings, message in [
         ({}, "roast.recorder.directory is not set: name a folder"),
         ({"directory": "/no"}, "invalid roast.recorder.directory='/no': use an existing"),
+        ({"directory": "~nouser/x"}, "invalid roast.recorder.directory='~nouser/x': use"),
+        ({"directory": "/proc"}, "cannot write '/proc/"),
         ({"directory": "/tmp", "flush_interval_seconds": -1}, "flush_interval_seconds=-1"),
         ({"directory": "/tmp", "color": "red"}, "roast.recorder.color"),
     ]:

@@ -9,8 +9,13 @@ from roast_recorder.settings import OPTIONAL_KINDS, Settings
 
 NUMBERS = [
     "buffer_limit_bytes", "retain_limit_bytes", "segment_limit_bytes", "segment_limit_seconds",
-    *(f"{what}_interval_seconds" for what in ("flush", "sample", "profile")),
 ]  # fmt: skip
+INTERVALS = {
+    "flush_interval_seconds": 0.05,
+    "sample_interval_seconds": 0.1,
+    "profile_interval_seconds": 0.5,
+}
+NO_NUMBERS = (0, -1, 2**64, float("inf"), float("nan"), "1s", True, [1])
 FLAGS = [
     "code", "measure_chunks", "own_configuration", "redact", "transfers", "worker_transitions",
 ]  # fmt: skip
@@ -19,9 +24,13 @@ INVALID = [
     *(
         (name, value, f"invalid {name}={value!r}: use a positive number")
         for name in NUMBERS
-        for value in (0, -1, 2**64, float("inf"), float("nan"), "1s", True, [1])
+        for value in NO_NUMBERS
     ),
-    ("flush_interval_seconds", None, "invalid flush_interval_seconds=None: use a positive"),
+    *(
+        (name, value, f"invalid {name}={value!r}: use a number of seconds, at least {least}")
+        for name, least in INTERVALS.items()
+        for value in (*NO_NUMBERS, None, 1e-6, least * 0.99)
+    ),
     *((name, 0, f"invalid {name}=0: use true or false") for name in FLAGS),
     *((name, "no", f"invalid {name}='no': use true or false") for name in FLAGS),
     *(
@@ -31,7 +40,7 @@ INVALID = [
     *(("label", value, f"invalid label={value!r}: use a string of 1 to 100 characters")
       for value in ("", " ", True, "x" * 101)),
     ("packages", "some", "invalid packages='some': use 'all' or 'known'"),
-    *((name, value, f"invalid {name}={value!r}: use a list of strings")
+    *((name, value, f"invalid {name}={value!r}: use a list of strings, such as '{name}=[")
       for name in ("kinds", "redact_patterns") for value in ("task", [1], None, 5)),
     ("kinds", ["task", "tasks"], "invalid kind 'tasks': choose from task, transition, "),
     ("redact_patterns", ["("],
@@ -41,7 +50,7 @@ INVALID = [
 ]  # fmt: skip
 
 VALID = [
-    ("flush_interval_seconds", 1e-3),
+    *INTERVALS.items(),
     ("compression_level", 1),
     ("compression_level", 19),
     ("retain_limit_bytes", None),

@@ -136,6 +136,17 @@ SECRETS = [
     ("x dckr_pat_abcdefghijklmnopqrstuvwxyz y", "x <redacted> y"),
     ("x GOCSPX-abcdefghijklmnopqrstuvwxyz12 y", "x <redacted> y"),
     ("x hvs.CAESIJabcdefghijklmnopqrstuvwxyz y", "x <redacted> y"),
+    (f"load-sk-ant-api03-{'aB3' * 12}-x y", "load-<redacted> y"),
+    (f"t_sk-proj-{'aB3' * 12} y", "t_<redacted> y"),
+    (f"x-SG.{'aB3' * 7}x.{'aB3' * 14}x y", "x-<redacted> y"),
+    (f"x-dop_v1_{HASH}{HASH} y", "x-<redacted> y"),
+    (f"x-dapi{HASH}-2 y", "x-<redacted>-2 y"),
+    (f"x-ATATT3x{'aB3=' * 20} y", "x-<redacted> y"),
+    (f"x-gsk_{'aB3' * 17} y", "x-<redacted> y"),
+    (f"x-glsa_{'aB3x' * 8}_0123abcd y", "x-<redacted> y"),
+    (f"x-shpat_{HASH} y", "x-<redacted> y"),
+    ("sshpass -p abc ssh h", "sshpass -p <redacted> ssh h"),
+    ("sshpass -p 'a b' ssh h", "sshpass -p <redacted> ssh h"),
     ("https://hooks.slack.com/services/T0/B0/abc", "https://hooks.slack.com/services/<redacted>"),
     ("h/dav/public-files/AbCdEf123456789/f.root", "h/dav/public-files/<redacted>/f.root"),
     (f"x {PEM} y", "x <redacted> y"),
@@ -165,6 +176,20 @@ CLEAN = [
     f"('get-token-{HASH}', 'SR1', 2)",
     "('token', 'SR1')",
     f"task-{HASH} and sk-{HASH}",
+    *(
+        f"{name}-{end}"
+        for name in (
+            "mask-proj",
+            "load-sk-proj",
+            "x_sk-ant",
+            "read-dapi",
+            "dapi",
+            "SG.x",
+            "gsk_x",
+        )
+        for end in (HASH, "3d594650-3436-4bf2-a2d9-0e1d0d4f2b4c", f"{HASH}-3")
+    ),
+    f"mask-proj-of-a-long-function-name-{HASH} MSG.{'abc' * 7}x.{'abc' * 14}x",
     f"{{'key': 'sum-{HASH}', 'keys': ['a']}}",
     "key=abc, key: abc, keys=['a'], key='abc'",
     "lost key 'sum-0123abcd', no such key: abc12345",
@@ -217,6 +242,7 @@ def test_secrets_in_text_are_replaced_and_other_text_stays():
         "machine ", "machine a login b password ", "-u a:", "BasicAuth('",
         "token: |\n  a",
         "token: |\n  a\n", "token: |\n\n", "hooks.slack.com/a/", "rucio_token: a'",
+        "sk-ant-", "SG.", "sshpass -p ",
         "key", "key.", "\\nkey", "%ffkey", "aws key ", "n\\", "abc-key ",
     ],
 )  # fmt: skip

@@ -7,12 +7,14 @@ Each has ``add_to(commands)``, which adds a parser for its arguments. The parser
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import dask
+
 from roast_recorder.settings import Settings
+from roast_recorder.writer.client import unnamed_trace
 from roast_schemas.documentation import docs
 
 Number = TypeVar("Number", int, float)
@@ -56,9 +58,18 @@ def add_recording_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def trace_of(options: argparse.Namespace) -> str:
+    """Return the path of the trace of the call, or raise a CallError."""
+    if options.output is None:
+        return unnamed_trace()
+    if not options.output:
+        raise CallError("invalid --output '': name a file or a folder, or leave it out")
+    return str(options.output)
+
+
 def unwritable(error: Exception) -> CallError:
     """Return the error of a trace that cannot be written."""
-    if isinstance(error, OSError) and error.strerror:
+    if isinstance(error, OSError) and error.filename:
         return CallError(f"cannot write {error.filename!r}: {error.strerror}")
     return CallError(str(error))
 
@@ -70,10 +81,8 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals:
             raise CallError(f"invalid --set {text!r}: use NAME=VALUE")
-        try:
-            settings[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            settings[name] = value
+        # As in an environment variable: true is a flag, 1 a number, and x a string.
+        settings[name] = dask.config.interpret_value(value)
     try:
         checked = Settings.from_keywords(settings)
     except (TypeError, ValueError) as error:

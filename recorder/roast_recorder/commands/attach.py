@@ -21,9 +21,10 @@ from roast_recorder.commands import (
     add_recording_options,
     positive,
     settings_of,
+    trace_of,
     unwritable,
 )
-from roast_recorder.writer.client import how_to_open, unnamed_trace
+from roast_recorder.writer.client import how_to_open
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -76,7 +77,7 @@ def _attach(options: argparse.Namespace) -> int:
     # The commands are imported for `--help` as well, which need not wait for Dask.
     from roast_recorder.api import record
 
-    settings = settings_of(options)
+    settings, path = settings_of(options), trace_of(options)
     stop = threading.Event()
     with _connect(options) as client:
         ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
@@ -84,7 +85,6 @@ def _attach(options: argparse.Namespace) -> int:
             ends.remove(signal.SIGHUP)
         for number in ends:
             signal.signal(number, lambda *_: stop.set())
-        path = options.output or unnamed_trace()
         recording = record(client, path, **settings)
         try:
             recording.start()
@@ -130,8 +130,17 @@ def _connect(options: argparse.Namespace) -> Client:
             given[name] = file
     security = Security(**given, require_encryption=True) if given else Security()
 
-    async def check_connection() -> None:
+    options_of_tls = ", ".join(option for option, *_ in TLS_FILES)
+    try:
         arguments = security.get_connection_args("client")
+    except OSError as error:
+        raise CallError(
+            f"invalid certificates: {error}; use PEM files for {options_of_tls}"
+        ) from None
+    if arguments["ssl_context"] is None and (given or address.startswith(("tls:", "wss:"))):
+        raise CallError(f"no certificates for {options.address!r}: use {options_of_tls}")
+
+    async def check_connection() -> None:
         comm = await connect(address, timeout=CONNECT_TIMEOUT_SECONDS, **arguments)
         await comm.close()
 

@@ -18,10 +18,11 @@ from roast_recorder.commands import (
     CallError,
     add_recording_options,
     settings_of,
+    trace_of,
     unwritable,
 )
 from roast_recorder.settings import Settings
-from roast_recorder.writer.client import how_to_open, unnamed_trace
+from roast_recorder.writer.client import how_to_open
 from roast_recorder.writer.segments import Segments
 
 #: Darshan's own limit of 1,024 files per layer is used up by the imports of coffea alone.
@@ -65,7 +66,7 @@ def add_to(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     settings = settings_of(options)
-    output = options.output or unnamed_trace()
+    output = trace_of(options)
     target = os.path.abspath(output)  # noqa: PTH100 - the program may change folder
     target += "/" if output.endswith("/") else ""
     try:

@@ -33,7 +33,13 @@ from roast_recorder.scheduler.wire_format import (
     worker_sample,
 )
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
-from roast_recorder.settings import OPT_IN_KINDS, OPTIONAL_KINDS, recorded_kinds
+from roast_recorder.settings import (
+    MIN_INTERVALS,
+    OPT_IN_KINDS,
+    OPTIONAL_KINDS,
+    Settings,
+    recorded_kinds,
+)
 from roast_recorder.worker.plugin import operation_name
 from roast_recorder.worker.profiler import ProfileReader
 
@@ -99,10 +105,18 @@ class RecorderPlugin(SchedulerPlugin):
     # -- start and end -------------------------------------------------------------------
 
     async def start(self, scheduler: Scheduler) -> None:
-        """Attach to the scheduler and record its current state."""
+        """Attach to the scheduler and record its current state.
+
+        Raises
+        ------
+        ValueError
+            If an interval is too short.
+        """
         # A scheduler calls `start` again for plugins that a preload has added and started.
         if hasattr(self, "_scheduler"):
             return
+        # A client of another version has other rules.
+        Settings(**{name: self._settings[name] for name in MIN_INTERVALS})
         self._scheduler = scheduler
         self._tasks = scheduler.tasks
         kinds = self._kinds = recorded_kinds(self._settings)

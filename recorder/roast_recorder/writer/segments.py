@@ -1,6 +1,7 @@
 """A trace on disk: one file, or a folder of numbered segments.
 
-Every segment can be read alone. It begins with the header; the second and later ones then
+Every segment can be read alone. It begins with the header, which counts the records of all
+earlier segments, because those may be removed at any time. The second and later ones then
 repeat the records that still apply: facts of the environment and the workers that have
 joined and not left. A segment that ends cleanly closes with a trailer, which has its
 record counts and the checksum of all bytes before it.
@@ -25,11 +26,11 @@ import stat
 import tempfile
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 import orjson
 
@@ -39,7 +40,6 @@ from roast_schemas.documentation import docs
 from roast_schemas.redact import Redactor
 
 Record = dict[str, Any]
-Key = TypeVar("Key", bound=Hashable)
 
 #: Number of records, and the first and last ``t`` among them.
 Extent = tuple[int, float, float]
@@ -47,7 +47,6 @@ Extent = tuple[int, float, float]
 #: Reasons in ``loss`` records.
 UNWRITTEN = "the trace could not be written: {why}"
 UNENCODABLE = "a record could not be encoded: {why}"
-NOT_RETAINED = "an older segment was removed to keep within retain_limit_bytes"
 
 #: Names of segments. Retention removes no other file.
 SEGMENT_NAME = re.compile(r"\d{6,}\.jsonl(\.zst|\.gz)?")
@@ -69,8 +68,6 @@ class _Segment:
     begun_at: float = 0.0
     records_by_kind: Counter[str] = field(default_factory=Counter)
     dropped_by_kind: Counter[str] = field(default_factory=Counter)
-    #: Its records by kind, without header, losses and repetitions.
-    extents: dict[str, Extent] = field(default_factory=dict)
 
 
 @dataclass
@@ -85,10 +82,8 @@ class State:
     dropped_by_kind: Counter[str] = field(default_factory=Counter)
     redacted_values: int = 0
     finished_nbytes: int = 0
-    #: Records by kind of the finished segments that retention may remove, by number.
-    finished: dict[int, dict[str, Extent]] = field(default_factory=dict)
-    #: Losses not reported yet, by reason, detail and kind.
-    losses: dict[tuple[str, str, str], Extent] = field(default_factory=dict)
+    #: Losses not reported yet, by reason and kind.
+    losses: dict[tuple[str, str], Extent] = field(default_factory=dict)
     #: Lines that the next segment repeats, by kind and subject.
     standing: dict[str, dict[str, bytes]] = field(default_factory=dict)
     warned: set[str] = field(default_factory=set)
@@ -248,8 +243,6 @@ class Segments:
             self._file = None
         if segment.nbytes:
             state.finished_nbytes += segment.nbytes
-            if self._is_folder and self._settings["retain_limit_bytes"] is not None:
-                state.finished[segment.number] = segment.extents
             state.segment = _Segment(number=segment.number + 1)
 
     def _end(self, trailer: Record | None) -> None:
@@ -317,16 +310,18 @@ class Segments:
         file, state, segment, now = self._open(), self.state, self.state.segment, self._now()
         extents = extents or {}
         counts = Counter({kind: records for kind, (records, _, _) in extents.items()})
-        losses = []
-        for (reason, detail, kind), extent in state.losses.items():
-            lost = {"kind": "loss", "t": now, **wire_format.loss(reason, kind, *extent)}
-            losses.append(_line(lost | ({"detail": detail} if detail else {})))
+        losses = [
+            _line({"kind": "loss", "t": now, **wire_format.loss(reason, kind, *extent)})
+            for (reason, kind), extent in state.losses.items()
+        ]
         counts["loss"] += len(losses)
         before, repeated = losses, Counter[str]()
         if not segment.nbytes:
             header = {"kind": "header", "t": now, **self._header, "segment": segment.number}
             if segment.number > 1:
                 header["t"] = now
+                header["records_by_kind"] = state.records_by_kind
+                header["dropped_by_kind"] = state.dropped_by_kind - segment.dropped_by_kind
             counts["header"] += 1
             standing = [line for facts in state.standing.values() for line in facts.values()]
             repeated.update({kind: len(facts) for kind, facts in state.standing.items()})
@@ -353,8 +348,6 @@ class Segments:
             segment.begun_at = self._clock()
         segment.nbytes, segment.crc32 = file.nbytes, crc32
         segment.records_by_kind = in_segment
-        for kind, extent in extents.items():
-            _add(segment.extents, kind, extent)
         state.records_by_kind += counts
         # Only now, because an append that fails must leave them for the next one.
         state.losses = {}
@@ -378,7 +371,10 @@ class Segments:
         """Count records as dropped, to be reported by the next write."""
         self.state.dropped_by_kind[kind] += extent[0]
         self.state.segment.dropped_by_kind[kind] += extent[0]
-        _add(self.state.losses, (reason, "", kind), extent)
+        records, start_t, stop_t = extent
+        loss = reason, kind
+        before, first_t, last_t = self.state.losses.get(loss, (0, start_t, stop_t))
+        self.state.losses[loss] = before + records, min(start_t, first_t), max(stop_t, last_t)
 
     def _warn_unwritten(self, error: Exception) -> None:
         line = f"{self._target} cannot be written ({_reason(error)})"
@@ -392,7 +388,7 @@ class Segments:
     # -- retention -----------------------------------------------------------------------
 
     def _retain(self) -> None:
-        """Remove the oldest segments beyond the limit, and report those of this trace."""
+        """Remove the oldest segments beyond the limit."""
         limit = self._settings["retain_limit_bytes"]
         if limit is None or not self._is_folder:
             return
@@ -401,12 +397,14 @@ class Segments:
         if listed is not None and self.state.nbytes - listed < limit / 100:
             return
         self._listed_nbytes = self.state.nbytes
-        finished = {self._path(number): number for number in self.state.finished}
+        current = self._path(self.state.segment.number)
         with contextlib.suppress(OSError):
             segments = sorted(self._segments_on_disk())
             excess = sum(nbytes for _, _, nbytes in segments) - limit
             for _, path, nbytes in segments:
-                if excess > 0 and _remove(path, lock=path not in finished):
+                if path == current or excess <= 0:
+                    continue
+                if _remove(path, lock=path.parent != self._target):
                     excess -= nbytes
                     self._warn_once(
                         "retain",
@@ -416,13 +414,6 @@ class Segments:
                     if path.parent != self._target:
                         with contextlib.suppress(OSError):  # it has other files
                             path.parent.rmdir()
-        # Also those that another trace's writer removed, or a killed one of this trace.
-        with contextlib.suppress(OSError):
-            for path, number in finished.items():
-                if not path.exists():
-                    for kind, extent in self.state.finished.pop(number).items():
-                        loss = NOT_RETAINED, f"segment {number}", kind
-                        _add(self.state.losses, loss, extent)
 
     def _segments_on_disk(self) -> Iterator[tuple[int, Path, int]]:
         """Yield modification time, path and size of every segment under the limit."""
@@ -461,13 +452,6 @@ def _remove(path: Path, *, lock: bool) -> bool:
         path.unlink()
         return True
     return False
-
-
-def _add(extents: dict[Key, Extent], key: Key, more: Extent) -> None:
-    """Add an extent in place."""
-    records, start_t, stop_t = more
-    before, first_t, last_t = extents.get(key, (0, start_t, stop_t))
-    extents[key] = before + records, min(start_t, first_t), max(stop_t, last_t)
 
 
 def _line(record: Record) -> bytes:

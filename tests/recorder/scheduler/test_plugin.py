@@ -27,7 +27,7 @@ from roast_recorder.scheduler import plugin, wire_format, worker_plugins
 from roast_recorder.scheduler.plugin import RecorderPlugin
 from roast_recorder.scheduler.wire_format import pack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
-from roast_recorder.settings import OPTIONAL_KINDS, Settings
+from roast_recorder.settings import MIN_INTERVALS, OPTIONAL_KINDS, Settings
 from roast_recorder.worker.plugin import operation_name
 from roast_schemas.describe import json_schema
 
@@ -98,7 +98,7 @@ class Independent(SchedulerPlugin):
 
 
 async def attached(scheduler, **settings):
-    settings = Settings(**{"flush_interval_seconds": 0.01, **settings})
+    settings = Settings(**{"flush_interval_seconds": 0.05, **settings})
     recorder = RecorderPlugin("abc", CLIENT, settings.as_dict())
     await recorder.start(scheduler)
     recorder.independent = Independent()
@@ -455,7 +455,7 @@ def test_nothing_is_left_on_the_scheduler(monkeypatch, end):
 
     async def work(scheduler):
         before = state_of(scheduler)
-        recorder = await attached(scheduler, sample_interval_seconds=0.01)
+        recorder = await attached(scheduler, sample_interval_seconds=0.1)
         during = state_of(scheduler)
         await simulated.run_tasks(scheduler, ["a", "b"])
         await end(scheduler, recorder)
@@ -472,7 +472,7 @@ def test_a_recorder_stays_while_its_client_is_connected_or_batches_are_pulled(mo
     monkeypatch.setattr(plugin, "ORPHANED_SECONDS", 0.3)
 
     async def work(scheduler):
-        recorder = await attached(scheduler, sample_interval_seconds=0.01)
+        recorder = await attached(scheduler, sample_interval_seconds=0.1)
         await asyncio.sleep(0.4)
         assert recorder.name in scheduler.plugins
         pulling = asyncio.create_task(pulled(recorder))
@@ -496,13 +496,25 @@ def test_samples_that_fail_are_logged_once(monkeypatch, caplog):
     monkeypatch.setattr(plugin, "scheduler_metrics", fail)
 
     async def work(scheduler):
-        await attached(scheduler, sample_interval_seconds=0.01)
+        await attached(scheduler, sample_interval_seconds=0.1)
         await until(lambda: len(attempts) > 2)
 
     on_a_scheduler(work)
 
     logged = [record for record in caplog.records if "be sampled" in record.message]
     assert [str(record.exc_info[1]) for record in logged] == ["no metrics here"]
+
+
+def test_short_intervals_of_a_client_of_another_version_are_refused():
+    async def work(scheduler):
+        before = state_of(scheduler)
+        for name in MIN_INTERVALS:
+            recorder = RecorderPlugin("abc", CLIENT, {**Settings().as_dict(), name: 1e-6})
+            with pytest.raises(ValueError, match=f"invalid {name}=1e-06: use a number of sec"):
+                await recorder.start(scheduler)
+        assert state_of(scheduler) == before
+
+    on_a_scheduler(work)
 
 
 def test_the_rest_can_be_pulled_without_an_event_loop():

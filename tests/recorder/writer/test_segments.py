@@ -290,8 +290,10 @@ def test_a_later_segment_is_readable_alone(begin, clock, read):
     segments.write(events(6, 7))
     segments.finish(9.0, "done")
 
-    _, second, third = read()
-    assert second[0] == {**HEADER, "t": 1010.0, "segment": 2}
+    first, second, third = read()
+    earlier = Counter(kinds(first))
+    counts = {"records_by_kind": earlier, "dropped_by_kind": {}}
+    assert second[0] == {**HEADER, "t": 1010.0, "segment": 2, **counts}
     assert second[1:-1] == [*facts, on_c, a, c, d, worker("removed", "a", 5.0)]
     assert third[1:-1] == [*facts, on_c, c, d, *events(6, 7)]
     assert segments.state.records_by_kind["worker_added"] == 4  # without repetitions
@@ -594,13 +596,28 @@ def test_the_oldest_segments_are_removed(begin, read, tmp_path, resumed):
     assert segments.state.dropped_by_kind == {}
     assert segments.state.records_by_kind["event"] == 20
     assert (folder / "notes.txt").exists()
-    losses = [r for records in read() for r in records if r["kind"] == "loss"]
-    removed_t = float(first - 2)
-    reason = "an older segment was removed to keep within retain_limit_bytes"
-    expected = loss("event", 2, removed_t, removed_t, reason)
-    assert losses[-1] == {**expected, "detail": f"segment {first - 1}"}
+    removed = [records[0]["records_by_kind"]["event"] for records in read()]
+    assert removed == [2 * (n - 1) for n in range(first, 11)]
     [warning] = {*warnings, *segments.warnings}
     assert "older segments are removed, retain_limit_bytes=6000" in warning
+
+
+def test_a_header_counts_the_dropped_records_of_earlier_segments(begin, read, full):
+    segments = begin(segment_limit_bytes=1)
+    for n in range(4):
+        if n != 2:  # in this segment, nothing is dropped
+            full.append(True)
+            segments.write(events(0, 3))
+            full.clear()
+        segments.write(events(n, n + 1))
+    segments.finish(9.0, "done")
+
+    headers = [records[0] for records in read()]
+    assert "dropped_by_kind" not in headers[0]
+    dropped = [records[-1]["dropped_by_kind"].get("event", 0) for records in read()]
+    earlier = [header["dropped_by_kind"].get("event", 0) for header in headers[1:]]
+    assert earlier == [sum(dropped[: n + 1]) for n in range(len(dropped) - 1)]
+    assert sum(dropped) == 9
 
 
 def test_segments_are_smaller_than_the_retained_size(begin, tmp_path):

@@ -36,6 +36,15 @@ def test_columns_of_a_loss(rows, task, run):
     ]
 
 
+def test_losses_of_one_reason_and_kind_add_up(tmp_path, lines):
+    for number in (1, 2):
+        late = [{**LATE, "t": number, "records": n} for n in (number, 10)]
+        event = {**LATE, "record_kind": "event"}
+        (tmp_path / f"{number}.jsonl").write_bytes(lines(*late, event, segment=number))
+
+    assert loss_of(tmp_path) == [("late", 23, "task"), ("late", 10, "event")]
+
+
 REMOVED = "an older segment was removed to keep within retain_limit_bytes"
 
 
@@ -152,6 +161,22 @@ def test_missing_segment(tmp_path, lines, numbers, expected):
         (tmp_path / f"{number}.jsonl").write_bytes(lines(segment=number))
 
     assert loss_of(tmp_path) == [("segment missing", None, expected)]
+
+
+def test_the_first_header_counts_the_records_of_removed_segments(tmp_path, lines, task):
+    for number, records in ((4, 30), (5, 40)):
+        counts = {"header": 3, "event": 2, "task": records, "trailer": 3}
+        earlier = {"records_by_kind": counts, "dropped_by_kind": {"event": records}}
+        text = lines(task("a"), {**LATE, "record_kind": "event"}, segment=number)
+        header, rest = text.split(b"\n", 1)
+        changed = json.dumps({**json.loads(header), **earlier}).encode() + b"\n" + rest
+        (tmp_path / f"{number}.jsonl").write_bytes(sealed(changed))
+
+    assert loss_of(tmp_path) == [
+        ("dropped while recording", 30, "segment 4: event, in missing segments"),
+        ("segment missing", 32, "segment 4: segments 1 to 3: event 2, task 30"),
+        ("late", 10, "event"),
+    ]
 
 
 def test_damage_names_the_segment(tmp_path, lines):

@@ -104,7 +104,7 @@ def test_a_scheduler_runs_although_it_cannot_be_recorded(caplog):
 
 
 def test_a_scheduler_starts_although_the_disk_hangs(tmp_path, monkeypatch, caplog):
-    """The scheduler waits a few seconds, and then runs without being recorded."""
+    """The scheduler waits for the writing process, and then runs without being recorded."""
     processes, spawn = [], client._spawn
 
     def spawn_stopped():
@@ -118,7 +118,7 @@ def test_a_scheduler_starts_although_the_disk_hangs(tmp_path, monkeypatch, caplo
             assert not [name for name in scheduler.plugins if "roast" in str(name)]
 
     monkeypatch.setattr(client, "_spawn", spawn_stopped)
-    monkeypatch.setattr(client, "ANSWER_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(client, "OPEN_TIMEOUT_SECONDS", 0.2)
     with dask.config.set({"roast.recorder.directory": str(tmp_path)}):
         asyncio.run(log_of_a_scheduler())
 

@@ -43,8 +43,11 @@ Batch = tuple[int, bytes]
 #: Writing processes that may die in a row over one request.
 MAX_TRIES = 3
 
-#: Longest time that the start and the end of a recording wait for the writing process.
-ANSWER_TIMEOUT_SECONDS = 10.0
+#: Longest time to start the writing process, which can be slow from a shared disk. Dask waits
+#: 30 s for a scheduler.
+OPEN_TIMEOUT_SECONDS = 20.0
+#: Longest time that the end of this process waits for the writing process.
+EXIT_TIMEOUT_SECONDS = 10.0
 #: Shorter, because a released process needs nothing more from this one.
 RELEASE_TIMEOUT_SECONDS = 1.0
 #: Time between two checks whether an answer is still awaited.
@@ -175,13 +178,13 @@ class Writer:
     async def open(self) -> None:
         """Start the process and the trace, or raise its ValueError or OSError."""
         try:
-            async with asyncio.timeout(ANSWER_TIMEOUT_SECONDS):
+            async with asyncio.timeout(OPEN_TIMEOUT_SECONDS):
                 await self._in_thread(self._start)
         except TimeoutError:
             self._give_up()
             self._submit(self._end, "abandon")
             raise OSError(
-                f"{self.target} could not be opened within {ANSWER_TIMEOUT_SECONDS:g} s: "
+                f"{self.target} could not be opened within {OPEN_TIMEOUT_SECONDS:g} s: "
                 "check its disk"
             ) from None
 
@@ -208,7 +211,7 @@ class Writer:
             self._request("write_batches", batches)
             self._end("finish", t, reason)
 
-        self._in_thread_now(finish, ANSWER_TIMEOUT_SECONDS)
+        self._in_thread_now(finish, EXIT_TIMEOUT_SECONDS)
 
     def release(self) -> None:
         """Leave the end of the trace to the process, which fetches the remaining records."""
@@ -374,6 +377,6 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int:
 
 def _wait(process: subprocess.Popen[bytes]) -> None:
     try:
-        process.wait(ANSWER_TIMEOUT_SECONDS)
+        process.wait(EXIT_TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         logger.warning("roast: the writing process %d is still working", process.pid)

@@ -175,7 +175,7 @@ def test_a_hanging_disk_does_not_hang_the_end(trace, work, monkeypatch, caplog):
     spawned, stopped = [], []
 
     async def do(writer):
-        monkeypatch.setattr(client, "ANSWER_TIMEOUT_SECONDS", 0.2)
+        monkeypatch.setattr(client, "EXIT_TIMEOUT_SECONDS", 0.2)
         monkeypatch.setattr(client, "_spawn", lambda: spawned.append(1))
         stopped.append(writer._process)
         stopped[0].send_signal(signal.SIGSTOP)
@@ -198,7 +198,8 @@ def test_a_hanging_disk_does_not_hang_the_end(trace, work, monkeypatch, caplog):
 @pytest.fixture(params=["killed", "unkillable"])
 def hang_at_start(request, monkeypatch):
     """Stop processes as soon as they start; return them. Some ignore that they are killed."""
-    monkeypatch.setattr(client, "ANSWER_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(client, "OPEN_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(client, "EXIT_TIMEOUT_SECONDS", 0.2)
     spawn, stopped = client._spawn, []
 
     def spawn_stopped():

@@ -167,10 +167,6 @@ def _is_positive(value: Any, least: float = 0.0) -> bool:
     return is_number and 0 < value < 2**53 and value >= least
 
 
-def _is_strings(value: Any) -> bool:
-    return isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
-
-
 #: Rules and what they require, by name or, for all others, by the first word of the type.
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "compression_level": (
@@ -189,11 +185,13 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "float": (_is_positive, "a positive number"),
     "int": (_is_positive, "a positive number"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
-    **{
+    "tuple": (
+        lambda value: (
+            isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
+        ),
         # With the quotes that a shell needs.
-        name: (_is_strings, f"a list of strings, such as '{name}=[\"{example}\"]'")
-        for name, example in (("kinds", "task"), ("redact_patterns", "KEY-[0-9]+"))
-    },
+        """a list of strings, such as '["a", "b"]'""",
+    ),
 }
 
 

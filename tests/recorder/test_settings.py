@@ -40,7 +40,7 @@ INVALID = [
     *(("label", value, f"invalid label={value!r}: use a string of 1 to 100 characters")
       for value in ("", " ", True, "x" * 101)),
     ("packages", "some", "invalid packages='some': use 'all' or 'known'"),
-    *((name, value, f"invalid {name}={value!r}: use a list of strings, such as '{name}=[")
+    *((name, value, f"invalid {name}={value!r}: use a list of strings, such as '[")
       for name in ("kinds", "redact_patterns") for value in ("task", [1], None, 5)),
     ("kinds", ["task", "tasks"], "invalid kind 'tasks': choose from task, transition, "),
     ("redact_patterns", ["("],

@@ -207,7 +207,12 @@ class _Processes:
         for (worker, thread), group in itertools.groupby(
             sorted_rows, key=lambda row: (row["worker"], row.get("thread"))
         ):
-            slices = (self._slice(row, describe(row)) for row in group)
+            slices = []
+            for row in group:
+                start = self._microseconds(row["start"])
+                stop = start if row["stop"] is None else self._microseconds(row["stop"])
+                # At least one microsecond, so that it is visible.
+                slices.append(Slice(start, max(stop, start + 1), describe(row)))
             for lane, slice_ in assign_lanes(slices, 0 if thread is None else tolerance):
                 pid = self._number(worker)
                 tid = self._number(worker, kind, thread, lane)
@@ -256,12 +261,6 @@ class _Processes:
 
     def _microseconds(self, t: float) -> int:
         return round(1e6 * min(max(0.0, t - self._start_t), _LONGEST))
-
-    def _slice(self, row: Row, event: Event) -> Slice:
-        """Return a slice of at least one microsecond, so that it is visible."""
-        start = self._microseconds(row["start"])
-        stop = start if row["stop"] is None else self._microseconds(row["stop"])
-        return Slice(start, max(stop, start + 1), event)
 
 
 def _task(run: Row, colors: dict[str | None, str]) -> Event:

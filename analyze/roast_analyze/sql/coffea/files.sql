@@ -109,6 +109,6 @@ COMMENT ON COLUMN files.compression_ratio IS 'Uncompressed bytes divided by comp
 COMMENT ON COLUMN files.checkpointed_chunks IS 'Chunks whose result came from a checkpoint.';
 COMMENT ON COLUMN files.relative_duration IS 'Duration of its chunks relative to the median file of the dataset: the median over its chunks of measured time divided by the time expected from dataset, size and worker. Null if the file cannot be separated from its worker, the only one of several that read it, or is the only one of its dataset.';
 COMMENT ON COLUMN files.relative_duration_error IS 'Standard error of relative_duration, from the scatter of chunks.';
-COMMENT ON COLUMN files.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of the faster half of all files. Of two files, or if no other file was read at the same time, at least 2.5 is required; at the start of the run, 5.';
+COMMENT ON COLUMN files.is_slow IS 'True if relative_duration, from at least 5 chunks, is at least 1.5, 4 standard errors above 1, and above 1 by 4 times the spread of the faster half of all files. Of two files, or if no other file was read at the same time, at least 2.5 is required; of a file that was read alone at the start of the run, at least 5.';
 COMMENT ON COLUMN files.bytes_per_event IS 'Bytes read per event, over processed chunks that measured it.';
 COMMENT ON COLUMN files.trace_id IS 'ID of the trace.';

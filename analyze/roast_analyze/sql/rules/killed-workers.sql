@@ -6,8 +6,8 @@
 -- that the kernel or the batch system killed, or that crashed, is lost for an unknown reason. Workers
 -- that closed after the last task are not counted. The memory of a worker when it was killed is less than
 -- it needs; how much it needs is not recorded. Dask computes lost results again as long as a client holds
--- them, even if it has fetched them. The saving does not include the own work of the client meanwhile, if
--- it is recorded and no other client submitted tasks.
+-- them, even if it has fetched them. The saving excludes the time in which the client did its own work, if
+-- this is recorded and no other client submitted tasks.
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $max_names = 3: workers that are named

@@ -8,7 +8,7 @@
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk
 -- $min_seconds = 0.1: thread time
--- $max_unmanaged_share = 0.4: unmanaged memory relative to the limit, both without an idle worker's
+-- $max_unmanaged_share = 0.4: unmanaged memory relative to the limit, both minus the memory of an idle worker
 -- $max_wait_ratio = 4: waits, relative to the thread time and the stalls of spilling
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
 WITH spilled AS (

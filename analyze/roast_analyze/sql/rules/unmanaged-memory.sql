@@ -1,13 +1,13 @@
 -- High unmanaged memory.
 -- Caches, leaks, fragmentation and data of running tasks are not results, so that Dask can neither
--- spill nor move them. What a worker has before its first task is not counted. The cost is that of the
+-- spill nor move them. The memory of a worker before its first task is not counted. The cost is that of the
 -- consequences: workers that are paused or killed, or that spill results that would otherwise fit into
 -- their memory. Workers that were killed because of one chunk, or of the tasks that they ran last or
 -- first, belong to rule killed-workers.
 -- Records: worker_sample
 -- Source: process memory minus managed results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
--- $min_share = 0.4: unmanaged memory relative to the limit, both without an idle worker's
+-- $min_share = 0.4: unmanaged memory relative to the limit, both minus the memory of an idle worker
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
 WITH kills AS (
     SELECT trace_id, process, worker, removed_t FROM _worker_removals WHERE kill IS NOT NULL

@@ -135,12 +135,8 @@ def test_the_exception_that_ends_a_program_is_recorded(tmp_path, read_lines, pro
 
 
 def test_run_reports_that_nothing_was_recorded(tmp_path):
-    settings = (
-        "--set",
-        "kinds={'task', 'transition'}",
-        "--set",
-        "measure_chunks=false",
-    )  # JSON has no sets
+    # JSON has no sets.
+    settings = ["--set", "kinds={'task','transition'}", "--set", "measure_chunks=false"]
     run = ("run", "-o", tmp_path / "t.jsonl", *settings)
 
     code, _, err = ended(roast_record(*run, "--", "sh", "-c", "exit 7"))

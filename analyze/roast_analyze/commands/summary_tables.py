@@ -67,7 +67,7 @@ class _Table:
     #: Number of rows that are shown, and where to find the others.
     limit: int = 5
     source: str = ""
-    #: Headings of columns that are left out if all their values are null.
+    #: Headings of columns that are left out if all their values are null or zero.
     optional: tuple[str, ...] = ()
 
 
@@ -83,10 +83,7 @@ _TABLES: Final = (
     _Table(
         "Tasks by prefix",
         "SELECT prefix, roles AS role, task_runs AS attempts, memory AS done, "
-        "CASE WHEN max(erred) OVER () > 0 THEN erred END AS erred, "
-        "CASE WHEN max(retried) OVER () > 0 THEN retried END AS retried, "
-        "CASE WHEN max(lost) OVER () > 0 THEN lost END AS lost, "
-        "compute_seconds AS compute, mean_compute_seconds AS mean, "
+        "erred, retried, lost, compute_seconds AS compute, mean_compute_seconds AS mean, "
         "max_compute_seconds AS max FROM prefixes",
         (cell, cell, count, count, count, count, count, seconds, seconds, seconds),
         12,
@@ -106,7 +103,6 @@ _TABLES: Final = (
         "the views activities and fine_metrics",
     ),
     _Table(
-        # Dask names spans default if the user's program names none.
         "Spans (shares of the thread time)",
         "SELECT array_to_string(totals.path, ' / ') AS span, total_tasks AS tasks, "
         "CASE WHEN stop_t >= start_t THEN stop_t - start_t END AS wall, "
@@ -115,7 +111,7 @@ _TABLES: Final = (
         "idle_share AS idle "
         "FROM span_totals AS totals LEFT JOIN span_idle USING (trace_id, span_id) "
         "WHERE totals.span_id IS NOT NULL "
-        "AND EXISTS (FROM spans WHERE name IS DISTINCT FROM 'default') "
+        "AND EXISTS (FROM _named_spans) "
         "ORDER BY compute DESC NULLS LAST, len(totals.path), start_t, totals.span_id",
         (cell, count, seconds, seconds, share, share),
         6,
@@ -257,7 +253,7 @@ def summarize(trace: Session, name: str | None = None) -> Iterator[RenderableTyp
         columns = [
             (i, name if write in (cell, _long_cell) else f">{name}", write)
             for i, (name, write) in enumerate(named)
-            if name not in definition.optional or any(row[i] is not None for row in rows)
+            if name not in definition.optional or any(row[i] for row in rows)
         ]
         yield ""
         yield table(

@@ -207,12 +207,15 @@ class _Processes:
         for (worker, thread), group in itertools.groupby(
             sorted_rows, key=lambda row: (row["worker"], row.get("thread"))
         ):
-            slices = []
-            for row in group:
-                start = self._microseconds(row["start"])
-                stop = start if row["stop"] is None else self._microseconds(row["stop"])
-                # At least one microsecond, so that it is visible.
-                slices.append(Slice(start, max(stop, start + 1), describe(row)))
+            slices = (
+                Slice(
+                    start := self._microseconds(row["start"]),
+                    # At least one microsecond, so that it is visible.
+                    max(self._microseconds(row["stop"] or 0.0), start + 1),
+                    describe(row),
+                )
+                for row in group
+            )
             for lane, slice_ in assign_lanes(slices, 0 if thread is None else tolerance):
                 pid = self._number(worker)
                 tid = self._number(worker, kind, thread, lane)

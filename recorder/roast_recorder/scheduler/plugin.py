@@ -61,9 +61,8 @@ ORPHANED_SECONDS = 30.0
 #: How recording ends if the plugin is no longer registered.
 REMOVED = "the recorder's plugin was removed from the scheduler"
 
-#: Shortest time between two flushes, and their share of the time since the first result: a
-#: program that is killed after a second must not lose all of it.
-MIN_FLUSH_SECONDS = 0.05
+#: Time between two flushes, relative to the time since the first result: a program that is
+#: killed after a second must not lose all of it.
 FLUSH_SHARE = 1 / 5
 
 #: Maximum number of tasks in a row, and of existing tasks that are recorded before the
@@ -262,7 +261,7 @@ class RecorderPlugin(SchedulerPlugin):
             interval = self._settings["flush_interval_seconds"]
             if self._first_result is not None:
                 share = (monotonic() - self._first_result) * FLUSH_SHARE
-                interval = min(interval, max(share, MIN_FLUSH_SECONDS))
+                interval = min(interval, max(share, MIN_INTERVALS["flush_interval_seconds"]))
             # Not `wait_for`: before Python 3.12 it ignores a cancellation after `_woken.set()`.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(interval):

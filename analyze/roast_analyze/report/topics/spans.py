@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 #: Maximum number of rows of the table, and of bars.
 ROWS: Final = 100
 BAR_LIMIT: Final = 30
-#: Name of the spans that Dask creates for work outside of the user's spans: each time such work
-#: is submitted and all earlier work of this kind is done.
+#: Name of the spans that Dask creates for work outside of the user's spans.
 DEFAULT: Final = "default"
 
 _SPANS: Final = (
@@ -46,7 +45,7 @@ _SPANS: Final = (
     "LEFT JOIN _trace_range AS recording USING (trace_id) "
     "WHERE totals.span_id IS NOT NULL "
     # Without spans of the user, those of Dask mean nothing.
-    "AND EXISTS (FROM spans WHERE name IS DISTINCT FROM 'default')"
+    "AND EXISTS (FROM _named_spans)"
 )
 #: A span has at least the compute time of those below it, so that these follow it.
 _ORDER: Final = "total_compute_seconds DESC NULLS LAST, depth, start_t, span_id"

@@ -20,7 +20,7 @@ WITH datasets AS (
         min(start_t) AS start_t
     FROM _chunks AS chunk
     WHERE is_first_result AND events > 0 AND NOT EXISTS (
-        FROM files AS file
+        FROM _relative_duration AS file
         WHERE file.is_slow
             AND file.trace_id = chunk.trace_id
             AND file.dataset IS NOT DISTINCT FROM chunk.dataset
@@ -52,7 +52,10 @@ SELECT
         dataset, 1e3 * event_seconds, event_seconds / other_event_seconds, 100 * share,
         100 * event_share,
         CASE
-            WHEN EXISTS (FROM files WHERE files.trace_id = compared.trace_id AND is_slow)
+            WHEN EXISTS (
+                FROM _relative_duration AS file
+                WHERE file.is_slow AND file.filename IS NOT NULL AND file.trace_id = compared.trace_id
+            )
                 THEN ', without slow files'
             ELSE ''
         END

@@ -110,26 +110,15 @@ numbers AS (
 ),
 -- Each header counts the records of all earlier segments, which may have been removed.
 first_header AS (
-    SELECT trace_id, segment, records_by_kind, dropped_by_kind
-    FROM raw.header
-    QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY segment, rowid) = 1
-),
-removed AS (
     SELECT
         trace_id,
         segment,
-        sum(records) AS records,
-        string_agg(kind || ' ' || records, ', ' ORDER BY kind) AS kinds
-    FROM (
-        SELECT
-            trace_id,
-            segment,
-            unnest(map_keys(records_by_kind)) AS kind,
-            unnest(map_values(records_by_kind)) AS records
-        FROM first_header
-    )
-    WHERE kind NOT IN ('header', 'trailer', 'loss')
-    GROUP BY trace_id, segment
+        dropped_by_kind,
+        list_filter(
+            map_entries(records_by_kind), lambda entry: entry.key NOT IN ('header', 'trailer', 'loss')
+        ) AS removed
+    FROM raw.header
+    QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY segment, rowid) = 1
 ),
 everything AS (
     SELECT damage.reason, damage.records, damage.detail, segments.stop_t AS t, trace_id, segment
@@ -184,17 +173,22 @@ everything AS (
     UNION ALL
     SELECT
         'segment missing',
-        removed.records,
+        list_sum(list_transform(removed, lambda entry: entry.value)),
         CASE
             WHEN segment - previous = 2 THEN 'segment ' || (segment - 1)
             ELSE 'segments ' || (previous + 1) || ' to ' || (segment - 1)
-        END || coalesce(': ' || removed.kinds, ''),
+        END || coalesce(
+            ': ' || array_to_string(
+                list_sort(list_transform(removed, lambda entry: entry.key || ' ' || entry.value)), ', '
+            ),
+            ''
+        ),
         NULL,
         trace_id,
         segment
     FROM numbers
     -- The records of a gap between segments are unknown, because headers do not count repetitions.
-    LEFT JOIN removed USING (trace_id, segment)
+    LEFT JOIN first_header USING (trace_id, segment)
     WHERE segment - previous > 1
     UNION ALL
     SELECT

@@ -129,6 +129,7 @@ def client_facts(settings: Settings, client: Client | None = None) -> list[dict[
         facts += _facts("cluster", cluster_facts(client.cluster))
     program = {
         "program": Path(sys.argv[0] or "python").name,
+        **start_of_program(sys.argv[0]),
         "arguments": arguments(sys.argv[1:]),
         **git_facts(),
     }
@@ -415,6 +416,9 @@ PUBLIC_NUMBERS: Final = ("_NUM_THREADS", "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA
 #: which is part of each process's own.
 LEFT_OUT: Final = ("roast.", "internal-inherit-config")
 
+#: Part of the client preload that ``roast-record run`` adds.
+OWN_PRELOAD: Final = "roast_recorder.client_preload"
+
 #: Set by Dask at run time: the default client, and the process id of a nanny.
 SET_BY_DASK: Final = frozenset({"scheduler", "shuffle", "parent"})
 
@@ -429,8 +433,12 @@ def configuration(*, own: bool = False) -> dict[str, dict[str, Any]]:
     declared = dict(_options(dask.config.merge(*dask.config.defaults)))
     spellings = {name.replace("_", "-"): name for name in declared}
     differing = {}
-    for configured, value in _options(dask.config.config):
+    for configured, set_value in _options(dask.config.config):
         name = spellings.get(configured.replace("_", "-"), configured)
+        value = set_value
+        if name == "distributed.client.preload" and isinstance(value, (list, tuple)):
+            # The one of `roast-record run` is no setting of the user's.
+            value = [preload for preload in value if OWN_PRELOAD not in str(preload)]
         if name not in declared:
             is_plain = value is None or isinstance(value, (bool, int, float))
             differing[name] = _public(name, value) if own or is_plain else WITHHELD
@@ -573,6 +581,16 @@ def cluster_facts(cluster: Any) -> dict[str, Any]:
 
 def _mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def start_of_program(program: str) -> dict[str, str]:
+    """Return the ``module`` of ``python -m``, or the ``path`` below the working folder."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is not None and spec.name != "__main__":  # the name for a folder or an archive
+        return {"module": spec.name.removesuffix(".__main__")[:300]}
+    path = os.path.relpath(program) if os.path.isabs(program) else os.path.normpath(program)  # noqa: PTH117 - no link is followed
+    is_below = os.path.dirname(path) and not path.startswith(os.pardir)  # noqa: PTH120
+    return {"path": path[:300]} if is_below else {}
 
 
 def arguments(argv: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 
 import dask
@@ -16,6 +17,7 @@ from distributed.deploy.spec import SpecCluster
 
 import roast_recorder
 from roast_recorder import environment
+from roast_recorder.commands.run import dask_variables
 from roast_recorder.environment import WITHHELD
 from roast_recorder.scheduler.wire_format import unpack
 from roast_recorder.settings import Settings
@@ -273,6 +275,37 @@ def test_packages_are_named_by_their_folders(tmp_path):
 def differing(options, **how):
     with dask.config.set(options):
         return environment.configuration(**how)["configuration"]
+
+
+def test_the_preload_of_run_is_no_option_of_the_user():
+    [own] = dask.config.interpret_value(dask_variables()["DASK_DISTRIBUTED__CLIENT__PRELOAD"])
+
+    with dask.config.set({"distributed.client.preload": [own]}):
+        assert "distributed.client.preload" not in environment.configuration()["configuration"]
+    with dask.config.set({"distributed.client.preload": ["mine", own]}):
+        found = environment.configuration()["configuration"]
+        assert found["distributed.client.preload"] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "start"),
+    [
+        ("run.py", "", {}),
+        ("./run.py", "", {}),
+        ("fits/../fits/run.py", "", {"path": "fits/run.py"}),
+        ("{here}/fits/run.py", "", {"path": "fits/run.py"}),
+        ("../run.py", "", {}),
+        ("/other/run.py", "", {}),
+        ("{here}/fits/__main__.py", "fits.__main__", {"module": "fits"}),
+        ("fits", "__main__", {}),
+    ],
+)
+def test_how_the_program_was_started(monkeypatch, tmp_path, program, name, start):
+    monkeypatch.chdir(tmp_path)
+    main = SimpleNamespace(__spec__=ModuleSpec(name, None) if name else None)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+
+    assert environment.start_of_program(program.format(here=tmp_path)) == start
 
 
 def test_the_configuration_contains_options_that_differ_from_the_defaults():

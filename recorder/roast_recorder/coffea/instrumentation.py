@@ -24,7 +24,6 @@ from roast_recorder.coffea.measurement import (
     call_measured,
     current_measurement,
     errors_logged,
-    exception_text,
     publish,
     read_clocks,
 )
@@ -33,6 +32,7 @@ from roast_recorder.coffea.task_identity import (
     reader_identity,
     work_item_identity,
 )
+from roast_recorder.exception_text import exception_text
 from roast_recorder.process_state import here
 
 #: Modules of pools whose processes are on this machine and can import the recorder.

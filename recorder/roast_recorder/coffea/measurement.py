@@ -27,6 +27,7 @@ from roast_recorder.coffea.branches import (
     count_branches,
     storage_format,
 )
+from roast_recorder.exception_text import exception_text
 from roast_recorder.process_state import here
 from roast_recorder.scheduler.wire_format import loss
 from roast_schemas.records import Measured
@@ -39,9 +40,6 @@ MEMORY_IDLE_SAMPLES = 20
 
 #: Maximum number of sections recorded per chunk; more are counted.
 MAX_SECTIONS = 1_000
-
-#: Maximum number of characters recorded of an exception.
-MAX_EXCEPTION_LENGTH = 10_000
 
 #: Counters of uproot's source of a file.
 COUNTERS = "num_requested_bytes", "num_requests"
@@ -448,11 +446,3 @@ def _file_size(file: Any) -> int | None:
     size = getattr(getattr(file, "file", file), "fEND", None)
     size = size or getattr(getattr(file, "openfile", None), "size", None)
     return None if size is None else int(size)
-
-
-def exception_text(error: BaseException) -> str:
-    """Return the bounded text of an exception, even if its ``__repr__`` raises."""
-    try:
-        return repr(error)[:MAX_EXCEPTION_LENGTH]
-    except Exception:  # noqa: BLE001 - a user's __repr__ may do anything
-        return f"<{type(error).__qualname__}>"

@@ -9,11 +9,11 @@ from typing import Any
 from roast_recorder.coffea.measurement import (
     current_measurement,
     errors_logged,
-    exception_text,
     memory_bytes,
     publish_section,
     read_clocks,
 )
+from roast_recorder.exception_text import exception_text
 from roast_recorder.process_state import here
 
 

@@ -77,7 +77,7 @@ def _run(options: argparse.Namespace) -> int:
     darshan = darshan_variables(options.darshan, target) if options.darshan else {}
     with TemporaryDirectory(prefix="roast-run-") as claims:
         plan = Plan(target, claims, settings)
-        added = {**_dask_variables(), **darshan, VARIABLE: json.dumps(asdict(plan))}
+        added = {**dask_variables(), **darshan, VARIABLE: json.dumps(asdict(plan))}
         try:
             program = subprocess.Popen(options.command, env={**os.environ, **added})  # noqa: S603 - the user's own
         except OSError as error:
@@ -133,7 +133,7 @@ def darshan_variables(library: str, target: str) -> dict[str, str]:
     }
 
 
-def _dask_variables() -> dict[str, str]:
+def dask_variables() -> dict[str, str]:
     """Return variables that add the recorder to the configured client preloads."""
     import dask
     import distributed  # noqa: F401 - loads its defaults

@@ -21,6 +21,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from roast_recorder import environment, graphs
 from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.event_loop import observe_stalls
+from roast_recorder.exception_text import received_text
 from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
 from roast_recorder.scheduler.message_hooks import listen, listen_to_method
 from roast_recorder.scheduler.wanted_keys import WantedKeys
@@ -715,6 +716,8 @@ def _error_of(details: dict[str, Any]) -> dict[str, Any]:
             text = repr(error).partition("(")[0] + f": {error}"
         except Exception:  # noqa: BLE001
             text = "an exception that cannot be read"
+    elif text:
+        text = received_text(text, exception)
     return {
         "exception": text,
         "traceback": details.get("traceback_text"),

@@ -14,7 +14,6 @@ import pytest
 from roast_recorder.coffea import measurement
 from roast_recorder.coffea.instrumentation import remove_listener
 from roast_recorder.coffea.measurement import (
-    MAX_EXCEPTION_LENGTH,
     MAX_SECTIONS,
     MEMORY_INTERVAL_SECONDS,
     call_measured,
@@ -22,6 +21,7 @@ from roast_recorder.coffea.measurement import (
     memory_bytes,
     read_clocks,
 )
+from roast_recorder.exception_text import MAX_EXCEPTION_LENGTH
 from roast_recorder.process_state import here
 
 IDENTITY = {"dataset": "DY", "filename": "f.root", "usermeta": None}
@@ -74,8 +74,8 @@ class OddError(Exception):
         (SystemExit(3), "SystemExit(3)"),
         (ValueError("x" * 20_000), "ValueError('" + "x" * (MAX_EXCEPTION_LENGTH - 12)),
         (OddError("y" * 10_001), "y" * MAX_EXCEPTION_LENGTH),
-        (OddError(ZeroDivisionError()), "<OddError>"),
-        (OddError(17), "<OddError>"),
+        (OddError(ZeroDivisionError()), "OddError: its text cannot be read"),
+        (OddError(17), "OddError: its text cannot be read"),
     ],
 )
 def test_exceptions_are_raised_unchanged_and_their_text_is_bounded(listener, error, text):

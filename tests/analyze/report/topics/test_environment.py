@@ -3,6 +3,7 @@
 import json
 import shlex
 
+import dask
 import pytest
 
 from analyze.report.reading import plain
@@ -44,6 +45,7 @@ def test_a_script_installs_configures_and_runs(written, worker):
         ("client versions", "python", "3.11.7"),
         ("client versions", "dask", "2026.8.0"),
         ("client versions", "coffea", "2026.9.0"),
+        ("client versions", "roast-trace", "0.7.0"),
         ("scheduler versions", "dask", "1"),
         ("client machine", "platform", "Linux"),
         ("client", "program", "my analysis.py"),
@@ -60,15 +62,16 @@ def test_a_script_installs_configures_and_runs(written, worker):
     ) == [
         "# Python 3.11.7 on Linux",
         "# 2 workers, 4 threads in total (distributed.LocalCluster)",
+        "# Recorded by roast-trace 0.7.0, which is installed from a clone",
         "# commit abc of main of git@x, with uncommitted changes",
         "",
-        "pip install dask==2026.8.0 coffea==2026.9.0",
+        "python3 -m pip install dask==2026.8.0 coffea==2026.9.0",
         "",
         "# Dask's configuration of the scheduler",
         "export DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=true",
         "export DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL='5 minutes'",
         "",
-        "roast-record run -o trace.jsonl.zst -- python 'my analysis.py' -n 5",
+        "roast-record run -o rerun.jsonl.zst -- python3 'my analysis.py' -n 5",
     ]
 
 
@@ -82,9 +85,9 @@ def test_a_script_of_few_facts(written, worker):
         ("client", "program", "a.py"),
         ("client", "arguments", '["-n", "5'),
     ) == [
-        "# Python 3.12", "", "pip install dask==1", "",
+        "# Python 3.12", "", "python3 -m pip install dask==1", "",
         "# arguments: omitted, too long",
-        "roast-record run -o trace.jsonl.zst -- python a.py",
+        "roast-record run -o rerun.jsonl.zst -- python3 a.py",
     ]  # fmt: skip
 
 
@@ -106,12 +109,63 @@ def test_arguments_are_exact_or_a_comment_names_them(written):
     assert words == ["a.py", *exact, "<withheld>", "x" * 300, "a b⟨U+202E⟩"]
 
 
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        ({"program": "run.py", "path": "fits/my run.py"}, ["fits/my run.py"]),
+        (
+            {"program": "run.py", "path": "a/../../run.py", "module": "fits.run"},
+            ["-m", "fits.run"],
+        ),
+    ],
+    ids=["path", "module"],
+)
+def test_a_program_in_a_folder_is_run_as_it_was(start, words):
+    text = script(Rerun({"client": start}, {}), Run())
+
+    assert shlex.split(text) == [
+        "roast-record",
+        "run",
+        "-o",
+        "rerun.jsonl.zst",
+        "--",
+        "python3",
+        *words,
+    ]
+
+
+def test_values_that_were_not_recorded_are_named_and_not_set():
+    configuration = {
+        "distributed.client.preload": '["<withheld>"]',
+        "jobqueue.slurm.account": "<redacted-1f>",
+        "a.password": "<redacted>",
+        "a.class": '["<package.Class>"]',
+        "a.list": '[null, true, "x", {"y": 1.5}]',
+        "a.text": "1 < 2 > 0",
+    }
+
+    lines = script(Rerun({}, configuration), Run()).splitlines()
+
+    assert lines == [
+        "# Dask's configuration of the scheduler",
+        "export DASK_A__LIST='[None, True, '\"'\"'x'\"'\"', {'\"'\"'y'\"'\"': 1.5}]'",
+        "export DASK_A__TEXT='1 < 2 > 0'",
+        *(
+            f"# {name}: not recorded; set it if the program needs it"
+            for name in list(configuration)[:4]
+        ),
+    ]
+    [_, value] = shlex.split(lines[1])[1].split("=", 1)
+    assert dask.config.interpret_value(value) == [None, True, "x", {"y": 1.5}]
+
+
 def test_other_programs_are_not_run():
     for program in (
         "ipykernel_launcher.py", "python", "-c", "x.py; rm -rf ~", "--help.py", "a\nb.py",
+        "../x.py", "/x.py", "a/-x.py",
     ):  # fmt: skip
         facts = {"client": {"program": program}, "client versions": {"dask": "1"}}
-        assert script(Rerun(facts, {}), Run()) == "pip install dask==1\n", program
+        assert script(Rerun(facts, {}), Run()) == "python3 -m pip install dask==1\n", program
 
 
 def test_a_hostile_trace_adds_no_command(written, worker):
@@ -135,7 +189,7 @@ def test_a_hostile_trace_adds_no_command(written, worker):
     )
 
     install, export = (line for line in lines if line and not line.startswith("#"))
-    assert install == "pip install numpy==2"
+    assert install == "python3 -m pip install numpy==2"
     assert shlex.split(export) == ["export", f"DASK_A__WORD={hostile_word}"]
     assert lines[-2:] == [
         "# a.b: omitted, longer than a line", "# a.long: omitted, longer than a line",

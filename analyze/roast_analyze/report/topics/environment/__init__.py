@@ -66,13 +66,13 @@ _RERUN_FACTS: Final = (
     "'scheduler versions') "
     f"AND value IS NOT NULL AND name IS NOT NULL LIMIT {FACT_LIMIT}"
 )
-#: If the trace does not contain the defaults, all recorded options. Redacted values cannot be
-#: set again.
+#: If the trace does not contain the defaults, all recorded options. Texts of options that no
+#: package declares are not recorded, and the user's files still have them.
 _RERUN_CONFIGURATION: Final = (
     "SELECT name, left(coalesce(value, 'None'), 500) FROM config "
     "WHERE process = 'scheduler' AND name IS NOT NULL "
     "AND (differs OR (differs IS NULL AND value IS NOT NULL)) AND NOT is_run_specific "
-    "AND coalesce(value, '') NOT IN ('<withheld>', '<redacted>') "
+    "AND (coalesce(is_declared, true) OR value IS DISTINCT FROM '<withheld>') "
     f"ORDER BY name LIMIT {FACT_LIMIT}"
 )
 

@@ -289,7 +289,7 @@ def findings_page() -> str:
         comment = re.match(r"(?:-- .*\n)+", rule.sql)
         assert comment is not None  # noqa: S101 - the rule has been parsed
         lines = [line.removeprefix("-- ") for line in comment[0].splitlines()[1:]]
-        text = re.split(r"\n(?:Records|Source): ", "\n".join(lines))[0]
+        text = re.split(r"\n(?:Records|Explains|Source): ", "\n".join(lines))[0]
         thresholds = (
             [f"`{t.name}`", f"{t.value:g}", t.meaning.replace("|", "\\|")]
             for t in rule.thresholds
@@ -297,6 +297,9 @@ def findings_page() -> str:
         sections.append(f"## `{rule.id}`\n\n**{rule.title}.** {text}\n")
         if rule.records:
             sections.append(f"It needs records of kind `{rule.records}`.\n")
+        if rule.explains:
+            uses = ", ".join(rule.explains)
+            sections.append(f"Uses of core time that it explains: {uses}.\n")
         sections.append(f"Source: [{rule.source}]({rule.documentation})\n")
         if rule.thresholds:
             sections.append(table("threshold value meaning", thresholds))

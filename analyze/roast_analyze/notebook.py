@@ -15,11 +15,10 @@ import orjson
 import polars as pl
 
 from roast_analyze.errors import TraceError
-from roast_analyze.report import findings, time_ranges
+from roast_analyze.report import findings, time_ranges, unexplained
 from roast_analyze.report.comparison import reasons
 from roast_analyze.report.quantities import count, counted, instant, seconds, share
 from roast_analyze.report.run import (
-    query_obstacle,
     query_recording,
     query_run,
     query_uses,
@@ -203,15 +202,16 @@ def publish(trace: Trace) -> None:
 
 
 def _findings(trace: Session, limit: int | None = findings.SHOWN) -> str:
-    found = findings.query(trace, limit)
+    found = findings.query(trace)
+    rest = unexplained.describe(unexplained.query(trace, found), has_findings=bool(found))
     if not found:
-        return _text(findings.describe_none(query_obstacle(trace)))
+        return _text(rest, limit=1000)
     lines = [
         f"<b>{_text(finding.title)}</b>{_text(f' {finding.entity}'.rstrip())}: "
         f"{_text(finding.sentence, limit=400)} {_text(finding.change, limit=400)}"
-        for finding in found
+        for finding in found[:limit]
     ]
-    return f"Findings:{_list(lines)}"
+    return f"Findings:{_list(lines)}{_text(rest, limit=1000)}"
 
 
 def _list(lines: list[str]) -> str:

@@ -85,30 +85,26 @@ def run(options: argparse.Namespace) -> None:
 
 def _run(trace: Session) -> Iterator[RenderableType]:
     from roast_analyze.commands.terminal import cell, table
-    from roast_analyze.report import findings
+    from roast_analyze.report import findings, unexplained
     from roast_analyze.report.core_time_uses import USES
     from roast_analyze.report.quantities import seconds, share
-    from roast_analyze.report.run import (
-        describe_before_workers,
-        query_before_workers,
-        query_obstacle,
-    )
+    from roast_analyze.report.run import describe_without_workers, query_without_workers
 
     found = findings.query(trace)
     for finding in found:
         yield from finding_lines(finding, detailed=True)
         yield ""
-    if not found:
-        yield findings.describe_none(query_obstacle(trace))
+    rest = unexplained.describe(unexplained.query(trace, found), has_findings=bool(found))
+    if rest:
+        yield cell(rest, limit=1000)
         yield ""
     if spent := trace.rows(_CORE_TIME):
         uses = [
             (name, USES[use].words, seconds(n), share(part)) for name, use, n, part in spent
         ]
         yield table(["category", "use", ">time", ">share"], uses, "Core time")
-        [(wall_seconds,)] = trace.rows("SELECT max(stop_t - start_t) FROM _cluster_size")
-        if before := describe_before_workers(query_before_workers(trace), wall_seconds):
-            yield cell(before, limit=200)
+        if without := describe_without_workers(query_without_workers(trace)):
+            yield cell(without, limit=400)
     if found:
         yield ""
         yield cell(

@@ -13,7 +13,7 @@ from rich.text import Text
 from roast_analyze.commands.explain import finding_lines
 from roast_analyze.commands.terminal import cell, table
 from roast_analyze.open.concurrent_queries import run_concurrently
-from roast_analyze.report import findings, time_ranges
+from roast_analyze.report import findings, time_ranges, unexplained
 from roast_analyze.report.quantities import (
     byte_size,
     count,
@@ -29,10 +29,10 @@ from roast_analyze.report.run import (
     computing_seconds,
     computing_shares,
     describe_end,
-    query_before_workers,
-    query_obstacle,
+    describe_without_workers,
     query_unattempted,
     query_uses,
+    query_without_workers,
 )
 
 if TYPE_CHECKING:
@@ -237,15 +237,18 @@ def summarize(trace: Session, name: str | None = None) -> Iterator[RenderableTyp
     [(label,)] = trace.rows("SELECT string_agg(DISTINCT label, ', ') FROM trace_info")
     name = name or trace.path.name or str(trace.path)
     grid.add_row("Trace", cell(f"{name} ({label})" if label else name))
-    facts, found, tables = run_concurrently(trace, partial(_query, trace))
+    facts, found, rest, tables = run_concurrently(trace, partial(_query, trace))
     for name, text in facts:
         grid.add_row(Text(name), cell(text))
     if not found:
-        grid.add_row("Findings", cell(findings.describe_none(query_obstacle(trace))))
+        grid.add_row("Findings", cell(rest, limit=1000))
     yield grid
-    for finding in found:
+    for finding in found[: findings.SHOWN]:
         yield ""
         yield from finding_lines(finding)
+    if found and rest:
+        yield ""
+        yield cell(rest, limit=1000)
     for definition, (names, rows) in zip(_TABLES, tables, strict=True):
         if not rows:
             continue
@@ -261,19 +264,21 @@ def summarize(trace: Session, name: str | None = None) -> Iterator[RenderableTyp
             [[write(row[i]) for i, _, write in columns] for row in rows[: definition.limit]],
             definition.title,
         )
-        if (rest := len(rows) - definition.limit) > 0:
-            yield f"… and {count(rest)} more: {definition.source}"
+        if (others := len(rows) - definition.limit) > 0:
+            yield f"… and {count(others)} more: {definition.source}"
 
 
 def _query(
     trace: Session, submit: Submit
-) -> tuple[list[tuple[str, str]], tuple[findings.Finding, ...], list[ColumnsAndRows]]:
-    """Return the facts, the findings, and the names and rows of each table."""
-    explaining = submit(findings.query, trace, findings.SHOWN)
+) -> tuple[list[tuple[str, str]], tuple[findings.Finding, ...], str, list[ColumnsAndRows]]:
+    """Return the facts, the findings and what they leave, and columns and rows of tables."""
+    explaining = submit(findings.query, trace)
     tables = [trace.columns_and_rows(definition.query) for definition in _TABLES]
     # The core time is computed for the findings, too.
     facts = list(_facts(trace))
-    return facts, explaining.result(), tables
+    found = explaining.result()
+    rest = unexplained.describe(unexplained.query(trace, found), has_findings=bool(found))
+    return facts, found, rest, tables
 
 
 def _facts(trace: Session) -> Iterator[tuple[str, str]]:
@@ -306,9 +311,10 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     if run["workers"]:
         threads = counted(run["peak_nthreads"], "thread")
         peak = f"at most {count(run['peak_workers'])} at once with {threads}"
-        before = query_before_workers(trace)
-        start = f"; none for the first {seconds(before)}" if before else ""
-        yield "Workers", f"{count(run['workers'])}, {peak}{start}"
+        without = describe_without_workers(query_without_workers(trace))
+        yield "Workers", f"{count(run['workers'])}, {peak}"
+        if without:
+            yield "", without
     uses = query_uses(trace)
     # The core time counts attempts that reported no compute time from dispatch to end.
     if run["compute_seconds"] is not None and (computed := computing_seconds(uses)):

@@ -4,6 +4,7 @@ A rule is one query. The comment above it has, in this order, a title, lines tha
 rule, and these lines::
 
     -- Records: kind of record without which the rule finds nothing, if there is one
+    -- Explains: uses of core_time that its findings account for, if there are any
     -- Source: where the rule comes from
     -- Documentation: address of a page about the subject
     -- $name = value: meaning of a threshold
@@ -33,7 +34,7 @@ COLUMNS: Final = (
     "trace_id",
 )
 
-_LABELLED: Final = re.compile(r"-- (Records|Source|Documentation): (.+)")
+_LABELLED: Final = re.compile(r"-- (Records|Explains|Source|Documentation): (.+)")
 _THRESHOLD: Final = re.compile(r"-- \$(\w+) = ([\d.e+-]+): (.+)")
 
 
@@ -53,6 +54,8 @@ class Rule:
     id: str
     title: str
     records: str | None
+    #: Uses of view ``core_time`` that its findings account for.
+    explains: tuple[str, ...]
     source: str
     documentation: str
     thresholds: tuple[Threshold, ...]
@@ -81,6 +84,7 @@ def _parse(name: str, sql: str) -> Rule:
         id=name,
         title=sql.partition("\n")[0].removeprefix("-- ").rstrip("."),
         records=labelled.get("Records"),
+        explains=tuple(labelled["Explains"].split(", ")) if "Explains" in labelled else (),
         source=labelled["Source"],
         documentation=labelled["Documentation"],
         thresholds=tuple(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from roast_analyze.open.concurrent_queries import run_concurrently
 from roast_analyze.report import context as contexts
-from roast_analyze.report import findings
-from roast_analyze.report.run import query_obstacle
+from roast_analyze.report import findings, unexplained
 from roast_analyze.report.topics import (
     activities,
     chunks,
@@ -41,8 +40,7 @@ class ReportData:
 
     context: contexts.Context
     findings: tuple[findings.Finding, ...]
-    #: Why nothing can be concluded from the absence of findings; empty if it can.
-    obstacle: str
+    unexplained: unexplained.Unexplained
     core_time: core_time.CoreTime
     critical_path: critical_path.CriticalPath
     timeline: timeline.Timeline
@@ -89,5 +87,5 @@ def _query(trace: Session, submit: Submit) -> ReportData:
         core_time=core_timing.result(),
         critical_path=path_finding.result(),
         findings=(found := explaining.result()),
-        obstacle="" if found else query_obstacle(trace),
+        unexplained=unexplained.query(trace, found),
     )

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 #: Number of findings that are shown by default.
 SHOWN = 5
 
-#: Text for a run without findings.
-NONE = "No change was found that could save 1 % of this run or more."
-
-
-def describe_none(obstacle: str) -> str:
-    """Return the text for a run without findings; `obstacle` prevents a judgment."""
-    return f"Possible savings cannot be judged: {obstacle}." if obstacle else NONE
-
 
 @dataclass(frozen=True)
 class Finding:

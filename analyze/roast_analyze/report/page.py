@@ -67,7 +67,9 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
         trace_name=name,
         made_with=f"{roast_version()}, trace schema {schema} (reads {SCHEMA_VERSION})",
         command=f"roast-analyze {shlex.quote(name)} --html{context.options}",
-        verdict=verdict.build(context, data.loss, data.findings, data.obstacle, data.core_time),
+        verdict=verdict.build(
+            context, data.loss, data.findings, data.unexplained, data.core_time
+        ),
         sections=(
             core_time.section(data.core_time, context),
             critical_path.section(data.critical_path, context),

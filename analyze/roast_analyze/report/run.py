@@ -33,6 +33,27 @@ SELECT
     (SELECT max_by(end_reason, segment) FROM trace_info)
 """
 
+_WITHOUT_WORKERS: Final = """
+SELECT
+    sum(joined_t - start_t) FILTER (left_t IS NULL),
+    sum(greatest(joined_t - left_t, 0)) FILTER (left_t IS NOT NULL),
+    max(stop_t) - max(last_t),
+    max(stop_t) - min(start_t)
+FROM (
+    SELECT
+        start_t,
+        stop_t,
+        greatest(from_t, start_t) AS joined_t,
+        max(least(to_t, stop_t)) OVER (
+            PARTITION BY trace_id ORDER BY from_t
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS left_t,
+        max(least(to_t, stop_t)) OVER (PARTITION BY trace_id) AS last_t
+    FROM _worker_presence
+    INNER JOIN _cluster_size USING (trace_id)
+)
+"""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -152,22 +173,57 @@ def query_uses(trace: Session) -> dict[str, float]:
     return dict(trace.rows("SELECT use, sum(seconds) FROM core_time GROUP BY use"))
 
 
-def query_before_workers(trace: Session) -> float:
-    """Return the seconds before the first worker, or 0 if they are less than 1 % of the run."""
-    [(seconds, wall_seconds)] = trace.rows(
-        "SELECT coalesce(min(worker.from_t - run.start_t), 0), max(run.stop_t - run.start_t) "
-        "FROM _worker_presence AS worker INNER JOIN _cluster_size AS run USING (trace_id)"
-    )
-    return seconds if seconds >= 0.01 * (wall_seconds or 0.0) else 0.0
+@dataclass(frozen=True)
+class WithoutWorkers:
+    """Wall time without any worker. It has no core time.
+
+    Attributes
+    ----------
+    before_seconds, between_seconds, after_seconds : float
+        Before the first worker joined, while all had left, and after the last one left.
+    wall_seconds : float
+        Duration of the recording.
+    """
+
+    before_seconds: float = 0.0
+    between_seconds: float = 0.0
+    after_seconds: float = 0.0
+    wall_seconds: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """All of it, or 0 if it is less than 1 % of the run."""
+        total = self.before_seconds + self.between_seconds + self.after_seconds
+        return total if total >= 0.01 * self.wall_seconds else 0.0
 
 
-def describe_before_workers(seconds: float, wall_seconds: float | None) -> str:
-    """Describe the time before the first worker; empty if there is none."""
-    if not seconds:
+def query_without_workers(trace: Session) -> WithoutWorkers:
+    """Return the wall time without any worker; nothing if no worker was ever there."""
+    [(before, between, after, wall)] = trace.rows(_WITHOUT_WORKERS)
+    return WithoutWorkers(before or 0.0, between or 0.0, after or 0.0, wall or 0.0)
+
+
+def describe_without_workers(without: WithoutWorkers) -> str:
+    """Describe the wall time without any worker; empty if there is hardly any."""
+    if not without.seconds:
         return ""
+    whens = {
+        "before the first one joined": without.before_seconds,
+        "after all had left and before another one joined": without.between_seconds,
+        "after the last one had left": without.after_seconds,
+    }
+    parts = [
+        (seconds, when)
+        for when, seconds in whens.items()
+        if seconds >= 0.01 * without.wall_seconds
+    ]
+    if len(parts) > 1:
+        details = f": {q.series([f'{q.seconds(part)} {when}' for part, when in parts])}"
+    else:
+        details = "".join(f", {when}" for _, when in parts)
     return (
-        f"{q.seconds(seconds)} of {q.seconds(wall_seconds)} passed before the first worker "
-        "started and are not in the core time."
+        f"{q.seconds(without.seconds)} of {q.seconds(without.wall_seconds)} passed without any "
+        f"worker and are not in the core time{details}."
     )
 
 

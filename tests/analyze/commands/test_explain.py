@@ -36,7 +36,7 @@ def test_a_run(analyze, failed, healthy):
     assert "Cost: 3 core-seconds (30 % of the core time). Confidence: high." in plain
     assert "busy computing, attempt failed 3 s 30 %" in plain
     assert "`roast-analyze explain TRACE retries` prints the rule" in plain
-    assert analyze("explain", healthy)[1].startswith("No change was found that could save 1 %")
+    assert analyze("explain", healthy)[1].startswith("No rule found a change that could")
 
 
 def test_a_long_sentence_is_whole(analyze, write_trace, worker, task, run):

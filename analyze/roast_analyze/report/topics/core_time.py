@@ -15,7 +15,11 @@ from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.listing import list_query
-from roast_analyze.report.run import describe_before_workers, query_before_workers
+from roast_analyze.report.run import (
+    WithoutWorkers,
+    describe_without_workers,
+    query_without_workers,
+)
 from roast_analyze.report.section import Plot, Section
 
 if TYPE_CHECKING:
@@ -68,8 +72,7 @@ class CoreTime:
     bucket_seconds: float
     by_worker: pl.DataFrame
     by_prefix: Listing
-    #: Time before the first worker.
-    before_seconds: float
+    without_workers: WithoutWorkers
 
 
 def query(trace: Session) -> CoreTime:
@@ -81,7 +84,7 @@ def query(trace: Session) -> CoreTime:
         bucket_seconds=widths[0][0] if widths else 1.0,
         by_worker=trace.sql(_BY_WORKER).pl(),
         by_prefix=list_query(trace, "core_time", _BY_PREFIX, "thread_seconds DESC, prefix", 20),
-        before_seconds=query_before_workers(trace),
+        without_workers=query_without_workers(trace),
     )
 
 
@@ -101,11 +104,11 @@ def section(found: CoreTime, context: Context) -> Section:
     if found.totals.is_empty():
         return replace(section, empty=unknown(context))
     workers = found.by_worker["worker"].n_unique()
-    before = describe_before_workers(found.before_seconds, context.run.wall_seconds)
+    without = describe_without_workers(found.without_workers)
     few = f"The {WORKER_LIMIT} workers with the most idle time, of {q.count(workers)}. "
     return replace(
         section,
-        sentences=(_sentence(found), *([before] if before else [])),
+        sentences=(_sentence(found), *([without] if without else [])),
         plots=(
             Plot(
                 over_time(found, context),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from roast_analyze.report import findings
+from roast_analyze.report import findings, unexplained
 from roast_analyze.report import quantities as q
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.run import (
     computing_seconds,
     computing_shares,
-    describe_before_workers,
     describe_end,
+    describe_without_workers,
     has_raised,
 )
 from roast_analyze.report.topics import loss as losses
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from roast_analyze.report.listing import Listing
     from roast_analyze.report.run import Run
     from roast_analyze.report.topics.core_time import CoreTime
+    from roast_analyze.report.unexplained import Unexplained
 
 
 class Tile(NamedTuple):
@@ -59,9 +60,10 @@ class Verdict:
     findings: tuple[Finding, ...]
     #: Number of findings that are not shown.
     more_findings: int
-    no_finding: str
-    #: Whether a run without findings has nothing to improve.
-    is_judged: bool
+    #: What the findings do not explain, as text.
+    rest: str
+    #: Whether that is little, and all attempts ended.
+    is_explained: bool
     tiles: tuple[Tile, ...]
     spent: tuple[Share, ...]
     spent_sentence: str
@@ -72,13 +74,10 @@ def build(
     context: Context,
     loss: Listing,
     found: Sequence[Finding],
-    obstacle: str,
+    rest: Unexplained,
     core_time: CoreTime,
 ) -> Verdict:
-    """Build the verdict from the totals of a run, its findings, losses and core time.
-
-    ``obstacle`` is the reason why nothing can be concluded from the absence of findings.
-    """
+    """Build the verdict from the totals of a run, its losses, findings and core time."""
     run = context.run
     total = core_time.totals["seconds"].sum()
     seconds = dict(core_time.totals.select("use", "seconds").iter_rows())
@@ -87,8 +86,8 @@ def build(
     if not run.core_seconds:
         text = unknown(context)
     else:
-        if before := describe_before_workers(core_time.before_seconds, run.wall_seconds):
-            text += f" {before}"
+        if without := describe_without_workers(core_time.without_workers):
+            text += f" {without}"
         if run.transfer_seconds:
             text += (
                 f" Transfers took {q.seconds(run.transfer_seconds)} in total. Only threads "
@@ -101,8 +100,8 @@ def build(
         completeness=losses.completeness(loss, context),
         findings=tuple(found[: findings.SHOWN]),
         more_findings=max(len(found) - findings.SHOWN, 0),
-        no_finding=findings.describe_none(obstacle),
-        is_judged=not obstacle,
+        rest=unexplained.describe(rest, has_findings=bool(found)),
+        is_explained=rest.is_little,
         tiles=_tiles(context, loss, seconds),
         spent=tuple(
             Share(words, part, q.seconds(part), q.share(part / total), part / total, color)

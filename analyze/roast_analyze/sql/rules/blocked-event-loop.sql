@@ -8,6 +8,7 @@
 -- on the CPU, a lack of free cores is possible. Stalls of a worker that writes results to disk belong to
 -- rule spilling.
 -- Records: stall
+-- Explains: dispatch, dependencies, tail, imbalance, scheduler
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
 -- $min_share = 0.1: stalls of a worker relative to the time of the run

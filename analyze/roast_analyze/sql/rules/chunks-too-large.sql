@@ -4,6 +4,7 @@
 -- Consecutive runs in a trace are judged separately. With the recommended number of chunks, threads
 -- are idle for half a chunk at the end on average, and for a whole one at most.
 -- Records: chunk
+-- Explains: tail
 -- Source: idle threads after the last chunk began; view chunk_costs for the size
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-partitions
 -- $max_chunks_per_thread = 4: chunks per thread; with more, the end of a run costs little

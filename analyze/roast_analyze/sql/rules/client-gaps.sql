@@ -4,6 +4,7 @@
 -- ends with a large graph, only the share counts that the client spent outside of Dask. A client that
 -- submits tasks one by one, and works in between, also leaves threads idle while a few tasks compute.
 -- Uses are those of core_time.
+-- Explains: between graphs, tail, dependencies
 -- Source: Dask best practices, "Avoid calling compute repeatedly"
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_seconds = 0.5: duration of a gap

@@ -2,6 +2,7 @@
 -- With fewer threads, periods in which the run used more than these take longer. The recommended number
 -- of workers is the smallest one with which the run hardly takes longer. Times without a graph are not
 -- counted. Workers that tasks may not use belong to rules restricted-tasks and unplaceable-tasks.
+-- Explains: tail, dependencies, imbalance
 -- Source: Sparklens, "ideal number of executors"; Amdahl's law
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
 -- $max_slowdown = 1.05: duration with fewer workers relative to the run

@@ -8,6 +8,7 @@
 -- it needs; how much it needs is not recorded. Dask computes lost results again as long as a client holds
 -- them, even if it has fetched them. The saving excludes the time in which the client did its own work, if
 -- this is recorded and no other client submitted tasks.
+-- Explains: lost attempt, recomputed result, leaving worker
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $max_names = 3: workers that are named

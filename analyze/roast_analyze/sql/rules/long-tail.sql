@@ -6,6 +6,7 @@
 -- Retried tasks, and tasks of slow files, of slow workers and of workers without heartbeats, and tasks
 -- that need certain workers or resources, are left out, because their cause is a different one. Idle
 -- time is that of core_time.
+-- Explains: tail, dependencies
 -- Source: list scheduling, longest processing time first (Graham 1969); stragglers
 -- Documentation: https://distributed.dask.org/en/stable/priority.html
 -- $min_relative_duration = 2: duration relative to the shorter tasks

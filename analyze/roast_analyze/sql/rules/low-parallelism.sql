@@ -9,6 +9,7 @@
 -- workers certainly suffice (rule excess-workers). If a graph has slightly more independent tasks than
 -- there are threads, most threads are idle in a second round.
 -- Records: transition
+-- Explains: dependencies, tail
 -- Source: Sparklens, "critical path"; Dask best practices, "Avoid very large graphs"
 -- Documentation: https://docs.dask.org/en/stable/graph_manipulation.html
 -- $min_inputs = 6: dependencies of a merge

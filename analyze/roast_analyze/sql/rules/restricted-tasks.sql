@@ -3,6 +3,7 @@
 -- between the longest time that a worker needs for its restricted tasks, and the time that all tasks
 -- would take if they were divided evenly among all threads, or that of the longest of these.
 -- Records: transition
+-- Explains: imbalance, tail, dependencies
 -- Source: lower bounds of the makespan (Graham 1969); restrictions in the annotations of tasks
 -- Documentation: https://distributed.dask.org/en/stable/locality.html
 -- $min_share = 0.05: saving relative to the duration of the run

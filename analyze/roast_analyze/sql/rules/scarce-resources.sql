@@ -4,6 +4,7 @@
 -- that all tasks would take if they were divided evenly among all threads, or that of the longest of
 -- these.
 -- Records: transition
+-- Explains: imbalance, tail, dependencies
 -- Source: lower bounds of the makespan (Graham 1969); resources in the annotations of tasks
 -- Documentation: https://distributed.dask.org/en/stable/resources.html
 -- $min_share = 0.05: saving relative to the duration of the run

@@ -5,6 +5,7 @@
 -- stalls that cover this time are its cause, whatever else the scheduler does: a function that
 -- waits blocks the event loop without using CPU.
 -- Records: transition
+-- Explains: scheduler, dispatch, dependencies, tail
 -- Source: distributed's event_loop_interval; Dask, "Where is the bottleneck of the scheduler"
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.15: share of the core time in which threads waited for assigned or ready tasks

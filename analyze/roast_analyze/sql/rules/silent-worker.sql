@@ -2,6 +2,7 @@
 -- The threads of a worker are lost while it is silent. The upper end of the saving
 -- assumes that the whole run waits while any worker is silent.
 -- Records: worker_sample
+-- Explains: silent worker, lost attempt, dispatch, tail, dependencies
 -- Source: distributed, worker-ttl; Spark's executor heartbeats
 -- Documentation: https://distributed.dask.org/en/stable/worker-state.html
 -- $min_seconds = 5: time without a heartbeat

@@ -6,6 +6,7 @@
 -- must be much slower than most chunks of other files, on at least two workers. First chunks of
 -- workers are compared only with each other.
 -- Records: chunk
+-- Explains: tail, dependencies
 -- Source: Tukey's median polish of chunk durations, see view files
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html
 -- $min_ratio = 1.5: time per event relative to other files, once the first chunks of workers are left out

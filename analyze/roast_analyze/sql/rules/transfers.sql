@@ -7,6 +7,7 @@
 -- inputs. The client counts as waiting for its results if they are large and it is still waiting after
 -- the last one was computed. The upper end also includes the time in which the last merges waited for
 -- these results.
+-- Explains: transfer, dependencies
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.05: share of the core time

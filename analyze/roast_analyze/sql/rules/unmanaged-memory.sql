@@ -5,6 +5,7 @@
 -- their memory. Workers that were killed because of one chunk, or of the tasks that they ran last or
 -- first, belong to rule killed-workers.
 -- Records: worker_sample
+-- Explains: paused worker
 -- Source: process memory minus managed results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
 -- $min_share = 0.4: unmanaged memory relative to the limit, both minus the memory of an idle worker

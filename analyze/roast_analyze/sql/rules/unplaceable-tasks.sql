@@ -5,6 +5,7 @@
 -- delayed the run if threads were idle meanwhile. If the tasks were never attempted, the result is
 -- incomplete: there is no saving.
 -- Records: transition
+-- Explains: tail, dependencies
 -- Source: states of tasks on the scheduler of distributed
 -- Documentation: https://distributed.dask.org/en/stable/resources.html
 SELECT

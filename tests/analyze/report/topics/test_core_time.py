@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from analyze.report.reading import plain, texts
+from roast_analyze.report import unexplained
 from roast_analyze.report.topics import core_time, loss, verdict
 
 
@@ -34,10 +35,13 @@ def test_the_time_before_the_first_worker(opened, worker, task, run):
     """The worker joins after 4 of 10 s."""
     trace, context = opened(worker("w1", t=4.0), task("a", t=4.0), *run("a", 4.0, 7.0))
     found = core_time.query(trace)
-    text = "4 s of 10 s passed before the first worker started and are not in the core time."
+    text = (
+        "4 s of 10 s passed without any worker and are not in the core time, before the first "
+        "one joined."
+    )
 
     assert plain(core_time.section(found, context).sentences[1]) == text
-    shown = verdict.build(context, loss.query(trace), (), "", found)
+    shown = verdict.build(context, loss.query(trace), (), unexplained.query(trace, ()), found)
     assert text in plain(shown.spent_sentence)
 
 

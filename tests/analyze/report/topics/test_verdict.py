@@ -6,8 +6,8 @@ import pytest
 from analyze.report.contexts import NO_ROWS, NOTHING, context_of
 from analyze.report.reading import plain
 from roast_analyze import Trace
-from roast_analyze.report import findings
-from roast_analyze.report.run import Run, query_obstacle
+from roast_analyze.report import findings, unexplained
+from roast_analyze.report.run import Run, WithoutWorkers, query_obstacle
 from roast_analyze.report.topics import core_time, loss, verdict
 
 
@@ -19,7 +19,11 @@ def built(opened):
         trace, context = opened(*records)
         found = findings.query(trace) if apply_rules else ()
         return verdict.build(
-            context, loss.query(trace), found, query_obstacle(trace), core_time.query(trace)
+            context,
+            loss.query(trace),
+            found,
+            unexplained.query(trace, found),
+            core_time.query(trace),
         )
 
     return built
@@ -28,8 +32,10 @@ def built(opened):
 def built_from(run, **recording):
     """Build the verdict of a run from its totals, without losses and findings."""
     uses = pl.DataFrame(schema={"use": pl.String, "seconds": pl.Float64})
-    spent = core_time.CoreTime(uses, NO_ROWS, 1.0, NO_ROWS, NOTHING, 0.0)
-    return verdict.build(context_of(run, **recording), NOTHING, (), "", spent)
+    spent = core_time.CoreTime(uses, NO_ROWS, 1.0, NO_ROWS, NOTHING, WithoutWorkers())
+    return verdict.build(
+        context_of(run, **recording), NOTHING, (), unexplained.Unexplained(0.0, 0.0, {}), spent
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,7 +142,7 @@ def test_lost_attempts_computed(opened, worker, gone, task, run):
         worker("w2", t=8.0),
     )
     spent = core_time.query(trace)
-    found = verdict.build(context, loss.query(trace), (), "", spent)
+    found = verdict.build(context, loss.query(trace), (), unexplained.query(trace, ()), spent)
     [computing] = [tile.hint for tile in found.tiles if tile.label == "Core-seconds"]
 
     assert plain(found.outcome).startswith(
@@ -181,7 +187,7 @@ def test_findings_and_their_absence(built, open_trace, worker, task, run):
 
     healthy = open_trace(worker("w1"), task("a-1"), *run("a-1", 0.0, 10.0), stop_t=10.0)
     assert (findings.query(healthy), query_obstacle(healthy)) == ((), "")
-    assert built_from(Run()).no_finding == findings.NONE
+    assert built_from(Run()).rest.startswith("No rule found a change")
 
 
 def test_a_run_that_cannot_be_judged(built, worker):
@@ -192,8 +198,8 @@ def test_a_run_that_cannot_be_judged(built, worker):
 
     found = built(worker("w1"), end, apply_rules=True)
 
-    assert (found.findings, found.is_judged) == ((), False)
-    assert found.no_finding == (
+    assert (found.findings, found.is_explained) == ((), False)
+    assert found.rest == (
         "Possible savings cannot be judged: no task ran before the program raised KeyError."
     )
     assert found.outcome == "The program raised KeyError."

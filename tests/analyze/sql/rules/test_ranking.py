@@ -40,7 +40,7 @@ def only_rule(monkeypatch):
     def only_rule(**values):
         columns = [f"{values.get(name, 'NULL')} AS {name}" for name in COLUMNS[:-1]]
         sql = f"SELECT {', '.join(columns)}, trace_id FROM _cluster_size"
-        rule = Rule("only", "Only.", "worker_added", "", "", thresholds=(), sql=sql)
+        rule = Rule("only", "Only.", "worker_added", (), "", "", thresholds=(), sql=sql)
         monkeypatch.setattr(computed_findings, "rules", lambda: (rule,))
 
     return only_rule

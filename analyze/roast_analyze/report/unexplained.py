@@ -1,0 +1,192 @@
+"""Time of a run that no finding explains, and what had not ended.
+
+Thread time counts as explained if it computed a result that was kept, for the first time, or if
+a finding accounts for its use: the cost of a finding is distributed over the uses that its rule
+declares (``-- Explains:``), the largest first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from roast_analyze.computed.rules import rules
+from roast_analyze.report import quantities as q
+from roast_analyze.report.core_time_uses import USES
+from roast_analyze.report.run import query_obstacle, query_uses
+from roast_analyze.safe_text import shortened, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from roast_analyze.open.session import Session
+    from roast_analyze.report.findings import Finding
+
+#: Use of threads that needs no explanation.
+_KEPT: Final = "kept result"
+#: Shares of the core time below which a part is not named, and all of it is not mentioned.
+_NAMED_SHARE: Final = 0.01
+_MENTIONED_SHARE: Final = 0.05
+#: Number of uses that are named.
+_NAMED_USES: Final = 3
+_KEY_CHARACTERS: Final = 60
+
+#: Results that were kept although an earlier attempt at the key had a kept result, too.
+_REPEATED: Final = """
+SELECT coalesce(sum(compute_seconds), 0), count(DISTINCT key), count(*)
+FROM (
+    SELECT
+        key,
+        compute_seconds,
+        row_number() OVER (PARTITION BY trace_id, key ORDER BY attempt) AS place
+    FROM task_runs
+    SEMI JOIN (FROM task_runs WHERE attempt > 1) AS again USING (trace_id, key)
+    WHERE kept
+)
+WHERE place > 1
+"""
+#: Of the attempts that had not ended: their number, and the one that was assigned first.
+_UNFINISHED: Final = """
+SELECT
+    run.key,
+    coalesce(workers.name, run.worker),
+    stop_t - greatest(coalesce(run.processing_t, start_t), start_t) AS seconds,
+    count(*) OVER () AS attempts
+FROM task_runs AS run
+INNER JOIN (SELECT trace_id, start_t, stop_t FROM _cluster_size) USING (trace_id)
+LEFT JOIN (
+    SELECT trace_id, worker, max_by(name, added_t) AS name FROM workers GROUP BY ALL
+) AS workers USING (trace_id, worker)
+WHERE outcome = 'unfinished'
+ORDER BY seconds DESC, run.key
+LIMIT 1
+"""
+
+
+@dataclass(frozen=True)
+class Unexplained:
+    """Thread time without an explanation, and what had not ended.
+
+    Attributes
+    ----------
+    core_seconds : float
+        Thread time of the run.
+    kept_seconds : float
+        Thread time that computed results that were kept, also those computed again.
+    uses : mapping of str to float
+        Thread time by use that no finding accounts for, the largest first.
+    repeated_seconds, repeated_keys, repeated_attempts
+        Results that were computed again although an earlier one of the key had been kept.
+    unfinished_attempts : int
+        Attempts that had not ended when the recording did.
+    unfinished_key, unfinished_worker, unfinished_seconds
+        The one of them that had been assigned for the longest time.
+    obstacle : str
+        Why nothing can be concluded from this trace; empty if it can.
+    """
+
+    core_seconds: float
+    kept_seconds: float
+    uses: Mapping[str, float]
+    repeated_seconds: float = 0.0
+    repeated_keys: int = 0
+    repeated_attempts: int = 0
+    unfinished_attempts: int = 0
+    unfinished_key: str = ""
+    unfinished_worker: str = ""
+    unfinished_seconds: float = 0.0
+    obstacle: str = ""
+
+    @property
+    def is_little(self) -> bool:
+        """Whether hardly any time is unexplained and all attempts ended."""
+        return (
+            not self.obstacle
+            and not self.unfinished_attempts
+            and self.seconds < _MENTIONED_SHARE * max(self.core_seconds, 1e-9)
+        )
+
+    @property
+    def seconds(self) -> float:
+        """Thread time without an explanation."""
+        return sum(self.uses.values()) + self.repeated_seconds
+
+
+def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
+    """Return what the findings of a trace do not explain."""
+    uses = query_uses(trace)
+    [(seconds, keys, attempts)] = trace.rows(_REPEATED)
+    [(key, worker, assigned_seconds, unfinished)] = trace.rows(_UNFINISHED) or [
+        ("", "", 0.0, 0)
+    ]
+    return Unexplained(
+        core_seconds=sum(uses.values()),
+        kept_seconds=uses.get(_KEPT, 0.0),
+        uses=_remaining(uses, found),
+        repeated_seconds=seconds,
+        repeated_keys=keys,
+        repeated_attempts=attempts,
+        unfinished_attempts=unfinished,
+        unfinished_key=visible(key),
+        unfinished_worker=visible(worker or ""),
+        unfinished_seconds=assigned_seconds,
+        obstacle=query_obstacle(trace),
+    )
+
+
+def _remaining(uses: Mapping[str, float], found: Iterable[Finding]) -> dict[str, float]:
+    """Return the seconds of each use that remain after the costs of all findings."""
+    explains = {rule.id: rule.explains for rule in rules()}
+    rest = {use: seconds for use, seconds in uses.items() if use != _KEPT}
+    for finding in found:
+        # A finding without a cost, such as of a task that failed for good, explains the use.
+        cost = math.inf if finding.core_seconds is None else finding.core_seconds
+        for use in sorted(explains[finding.id], key=lambda use: -rest.get(use, 0.0)):
+            used = min(cost, rest.get(use, 0.0))
+            cost -= used
+            if use in rest:
+                rest[use] -= used
+    return dict(sorted(rest.items(), key=lambda item: -item[1]))
+
+
+def describe(time: Unexplained, *, has_findings: bool) -> str:
+    """Describe the time without an explanation; empty if findings leave little of it.
+
+    A run without findings always has a text.
+    """
+    if time.obstacle and not has_findings:
+        return f"Possible savings cannot be judged: {time.obstacle}."
+    if has_findings and time.is_little:
+        return ""
+    texts = []
+    if not has_findings:
+        texts.append("No rule found a change that could save 1 % of this run or more.")
+    if time.core_seconds and time.seconds >= _MENTIONED_SHARE * time.core_seconds:
+        parts = {USES[use].words: seconds for use, seconds in time.uses.items()}
+        parts["computing keys again whose result had been kept before"] = time.repeated_seconds
+        named = [
+            f"{words} {q.seconds(seconds)}"
+            for words, seconds in sorted(parts.items(), key=lambda item: -item[1])
+            if seconds >= _NAMED_SHARE * time.core_seconds
+        ][:_NAMED_USES]
+        texts.append(
+            f"Not explained: {q.seconds(time.seconds)} of {q.seconds(time.core_seconds)} of "
+            f"thread time ({q.share(time.seconds / time.core_seconds)}): {', '.join(named)}."
+        )
+    elif not has_findings and time.core_seconds:
+        kept = q.share(time.kept_seconds / time.core_seconds)
+        texts.append(f"{kept} of the thread time computed results that were kept.")
+    if time.repeated_seconds >= _NAMED_SHARE * max(time.core_seconds, 1e-9):
+        keys = q.counted(time.repeated_keys, "key was", "keys were")
+        texts.append(
+            f"{keys} computed again in {q.counted(time.repeated_attempts, 'attempt')}."
+        )
+    if time.unfinished_attempts:
+        many = q.counted(time.unfinished_attempts, "attempt had", "attempts had")
+        which = "" if time.unfinished_attempts == 1 else "; the longest-running is "
+        key = shortened(time.unfinished_key, _KEY_CHARACTERS)
+        where = f"{key} on worker {time.unfinished_worker}"
+        begun = f"assigned {q.seconds(time.unfinished_seconds)} before the end"
+        texts.append(f"{many} not ended{which or ': '}{where}, {begun} of the recording.")
+    return " ".join(texts)

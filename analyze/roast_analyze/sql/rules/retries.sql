@@ -2,7 +2,9 @@
 -- The compute time of a failed attempt is lost, and its task ends later. The saving is at least the
 -- lost time divided among all threads; at most, the run also waited for the last tasks that were
 -- retried. If tasks failed for good, the result is incomplete, and without the error the run would
--- take longer: there is no saving. A file or dataset is named if nearly all failed attempts are in it.
+-- take longer: there is no saving. A file or dataset is named if nearly all failed attempts are in it. It
+-- is a place to look at only if chunks of other files or datasets were attempted and hardly failed;
+-- otherwise the code can be the cause as well.
 -- Errors of decompression mean that a file is probably damaged, unless a later attempt succeeds.
 -- Tasks that lost their workers belong to rule killed-workers. Without a cluster there are no tasks:
 -- the rule applies to chunks and files.
@@ -11,6 +13,8 @@
 -- Documentation: https://distributed.dask.org/en/stable/resilience.html
 -- $min_attempts = 1: number of failed attempts
 -- $min_place_share = 0.9: share of the failed attempts that are in one file or dataset if it is named
+-- $min_others = 3: chunks elsewhere that were attempted, without which a place is not blamed
+-- $max_others_share = 0.1: share of them that failed, above which it is not
 -- $max_words = 16: words of the first error that are quoted
 -- $max_characters = 300: their length
 WITH chunks_of_attempts AS (
@@ -155,9 +159,47 @@ other_chunks AS (
     )
     GROUP BY ALL
 ),
+tried AS (
+    SELECT
+        trace_id,
+        dataset,
+        filename,
+        bool_or(outcome IN ('erred', 'retried', 'skipped')) AS has_failed
+    FROM _chunks
+    WHERE outcome IN ('memory', 'erred', 'retried', 'skipped')
+    GROUP BY trace_id, dataset, filename, treename, entry_start
+),
+elsewhere AS (
+    SELECT
+        place.trace_id,
+        place.exception_type,
+        count(*) AS attempted,
+        count(*) FILTER (has_failed) AS failed
+    FROM places AS place
+    INNER JOIN tried
+        ON place.trace_id = tried.trace_id
+        AND NOT coalesce(
+            place.filename = tried.filename, place.dataset IS NOT DISTINCT FROM tried.dataset
+        )
+    GROUP BY ALL
+),
 described AS (
     SELECT
         failed.*,
+        coalesce(
+            elsewhere.attempted >= $min_others
+            AND elsewhere.failed <= $max_others_share * elsewhere.attempted,
+            false
+        ) AS is_compared,
+        place.filename IS NOT NULL OR place.dataset IS NOT NULL AS has_place,
+        if(place.filename IS NULL, 'datasets', 'files') AS other_places,
+        coalesce(elsewhere.attempted, 0) AS attempted_elsewhere,
+        coalesce(elsewhere.failed, 0) AS failed_elsewhere,
+        (
+            SELECT count(DISTINCT filename) = failed.files AND bool_and(has_failed)
+            FROM tried
+            WHERE tried.trace_id = failed.trace_id
+        ) AS is_everywhere,
         place.filename,
         CASE
             WHEN place.attempts = 1 THEN ' It was'
@@ -185,6 +227,9 @@ described AS (
             place.filename IS NOT NULL
             OR (SELECT count(DISTINCT dataset) FROM _chunks WHERE _chunks.trace_id = failed.trace_id) > 1
         )
+    LEFT JOIN elsewhere
+        ON failed.trace_id = elsewhere.trace_id
+        AND failed.exception_type = elsewhere.exception_type
     LEFT JOIN other_chunks AS other
         ON failed.trace_id = other.trace_id
         AND failed.exception_type = other.exception_type
@@ -222,6 +267,17 @@ SELECT
             )
         END,
         place,
+        CASE
+            WHEN place IS NULL THEN ''
+            WHEN attempted_elsewhere = 0
+                THEN format(' No chunk of other {} was attempted.', other_places)
+            ELSE format(
+                ' {:,} {} of other {} {} attempted, and {} failed.', attempted_elsewhere,
+                if(attempted_elsewhere = 1, 'chunk', 'chunks'), other_places,
+                if(attempted_elsewhere = 1, 'was', 'were'),
+                if(failed_elsewhere = 0, 'none', failed_elsewhere::VARCHAR)
+            )
+        END,
         ' The error: ' || nullif(error, exception_type)
         || CASE WHEN error = first_error THEN '' ELSE ' …' END
     ) AS sentence,
@@ -245,7 +301,19 @@ SELECT
             'Find the cause of {}. Repeat only the operation that fails, inside of the task, not the whole task.',
             exception_type
         )
-        ELSE format('Find the cause of {}{}.', exception_type, coalesce(' in ' || filename, ''))
+        WHEN is_compared THEN format('Find the cause of {}{}.', exception_type, coalesce(' in ' || filename, ''))
+        WHEN is_everywhere AND files > 1
+            THEN format(
+                'Find the cause of {} in the code: it failed in each of the {} files that were attempted.',
+                exception_type, files
+            )
+        WHEN has_place AND attempted_elsewhere < $min_others
+            THEN format(
+                'Find the cause of {} in the code that raised it (traceback in view failures): too few chunks of'
+                ' other {} were attempted to blame this one.',
+                exception_type, other_places
+            )
+        ELSE format('Find the cause of {}.', exception_type)
     END AS change,
     'SELECT filename, entry_start, entry_stop, key, attempt, failures.worker, cause'
     ' FROM failures LEFT JOIN chunks USING (trace_id, key, attempt)'

@@ -107,7 +107,8 @@ def test_a_file_that_is_probably_damaged(apply, attempts, open_trace):
 
     assert (
         " All 3 failed attempts were in DY2.root (tree Events, entries 1,000 to 3,000, "
-        "dataset DY). 1 of its other chunks succeeded, 1 failed. The error: error('Error -3"
+        "dataset DY). 1 of its other chunks succeeded, 1 failed. 1 chunk of other files "
+        "was attempted, and none failed. The error: error('Error -3"
     ) in sentence
     assert change == "/d/DY2.root is probably damaged: check it, or copy it again."
     assert open_trace(*records).rows(
@@ -133,6 +134,37 @@ def test_several_files_are_damaged_if_as_many_can_be_read(apply_each, attempts):
     assert if_few.startswith("Find the cause of zlib")
     assert " It was in DY.root (tree Events, entries 0 to 1,000, dataset DY). " in sentence
     assert if_later.startswith("Find the cause of zlib.error. Repeat only the operation")
+
+
+def test_a_file_is_blamed_only_beside_others(apply_each, attempts):
+    """An error of the processor fails everywhere; Dask stops after the first chunks."""
+
+    def records(failed_files, others):
+        rows = [
+            (f"DY{file}.root", start, "erred", "KeyError('jet_pt')")
+            for file in range(failed_files)
+            for start in (0, 1000)
+        ]
+        rows += [(f"TT{number}.root", 0, "memory", None) for number in range(others)]
+        return attempts(*rows)
+
+    [(alone, change_alone)], [(compared, change_compared)], [(_, change_everywhere)] = (
+        apply_each(
+            "retries", records(1, 0), records(1, 3), records(3, 0), columns="sentence, change"
+        )
+    )
+
+    assert " No chunk of other files was attempted. " in alone
+    assert change_alone == (
+        "Find the cause of KeyError in the code that raised it (traceback in view failures): "
+        "too few chunks of other files were attempted to blame this one."
+    )
+    assert " 3 chunks of other files were attempted, and none failed. " in compared
+    assert change_compared == "Find the cause of KeyError in /d/DY0.root."
+    assert change_everywhere == (
+        "Find the cause of KeyError in the code: it failed in each of the 3 files that were "
+        "attempted."
+    )
 
 
 def test_the_place_of_nearly_all_failed_attempts(apply_each, attempts):

@@ -111,6 +111,8 @@ def query(trace: Session) -> pl.DataFrame:
             .then(pl.lit("major"))
             .when(saving >= SEVERITIES["moderate"])
             .then(pl.lit("moderate"))
+            .when(saving.is_null())
+            .then(pl.lit("note"))
             .otherwise(pl.lit("minor")),
             weighted=saving
             * pl.col("confidence").replace_strict(_WEIGHTS, return_dtype=pl.Float64),

@@ -5,7 +5,7 @@
 -- Records: chunk
 -- Source: time per event by dataset, in all and as the median of chunks
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
--- $min_ratio = 2: time per event relative to that of all other datasets
+-- $min_ratio = 2: time per event relative to that of the next most expensive dataset
 -- $min_share = 0.2: share of the compute time of all chunks
 WITH datasets AS (
     SELECT
@@ -34,22 +34,25 @@ compared AS (
         *,
         seconds / sum(seconds) OVER same AS share,
         events / sum(events) OVER same AS event_share,
-        (sum(usual_event_seconds * events) OVER same - usual_event_seconds * events)
-            / nullif(sum(events) FILTER (usual_event_seconds IS NOT NULL) OVER same - events, 0)
-            AS other_usual_event_seconds,
-        (sum(seconds) OVER same - seconds)
-            / nullif(sum(events) OVER same - events, 0) AS other_event_seconds,
+        max(usual_event_seconds) OVER others AS next_usual_event_seconds,
+        max(event_seconds) OVER others AS next_event_seconds,
+        arg_max(dataset, event_seconds) OVER others AS next_dataset,
         start_t = min(start_t) OVER same AS is_first
     FROM datasets
-    WINDOW same AS (PARTITION BY trace_id)
+    WINDOW
+        same AS (PARTITION BY trace_id),
+        others AS (
+            PARTITION BY trace_id ORDER BY dataset
+            ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW
+        )
 )
 SELECT
     dataset AS entity,
     'high' AS confidence,
     format(
-        'Events of {} take {:.2g} ms each, {:.1f} times as long as those of other datasets: {:.0f} % of the'
-        ' compute time for {:.0f} % of the events{}. This is not a fault.',
-        dataset, 1e3 * event_seconds, event_seconds / other_event_seconds, 100 * share,
+        'Events of {} take {:.2g} ms each, {:.1f} times as long as those of the next dataset, {}: {:.0f} % of'
+        ' the compute time for {:.0f} % of the events{}. This is not a fault.',
+        dataset, 1e3 * event_seconds, event_seconds / next_event_seconds, next_dataset, 100 * share,
         100 * event_share,
         CASE
             WHEN EXISTS (
@@ -70,7 +73,7 @@ SELECT
     'SELECT dataset, events, compute_seconds, events_per_second, compute_share FROM datasets' AS evidence,
     compared.trace_id
 FROM compared
-WHERE other_usual_event_seconds > 0
-    AND usual_event_seconds >= $min_ratio * other_usual_event_seconds
-    AND event_seconds >= $min_ratio * other_event_seconds
+WHERE next_usual_event_seconds > 0
+    AND usual_event_seconds >= $min_ratio * next_usual_event_seconds
+    AND event_seconds >= $min_ratio * next_event_seconds
     AND share >= $min_share;

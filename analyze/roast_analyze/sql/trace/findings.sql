@@ -7,7 +7,7 @@ COMMENT ON VIEW findings IS 'What made the run slow or wasteful, and what to cha
 COMMENT ON COLUMN findings.rank IS 'Place in the trace, from 1.';
 COMMENT ON COLUMN findings.id IS 'Rule that made the finding: the file of this name in sql/rules.';
 COMMENT ON COLUMN findings.title IS 'Kind of the finding.';
-COMMENT ON COLUMN findings.severity IS 'major: could save at least 10 % of the run, or the result is incomplete · moderate: 5 % · minor: 1 %, or a remark without a saving.';
+COMMENT ON COLUMN findings.severity IS 'major: could save at least 10 % of the run, or the result is incomplete · moderate: 5 % · minor: 1 % · note: a remark without a saving.';
 COMMENT ON COLUMN findings.confidence IS 'high: measured · medium: estimated · low: one of several possible explanations.';
 COMMENT ON COLUMN findings.entity IS 'What the finding is about: a worker, host, file, dataset, prefix, exception or branch. Null if it is the whole run.';
 COMMENT ON COLUMN findings.sentence IS 'The finding with its numbers.';

@@ -242,7 +242,7 @@ def test_a_remark_has_no_saving(open_trace, worker, task, run, chunk):
     judged = findings.query(open_trace(*records, stop_t=10.0))
 
     [found] = [found for found in judged if found.id == "expensive-dataset"]
-    assert (found.entity, found.severity, found.saving) == ("TT", "minor", "")
+    assert (found.entity, found.severity, found.saving) == ("TT", "note", "")
 
 
 def test_tiles_and_completeness(built, worker, task, run, gone, chunk):

@@ -244,9 +244,10 @@ def test_opening_small_files(apply_each, process, worker):
 
 
 def test_expensive_dataset(apply_each, process, worker):
-    def records(dy, tt):
+    def records(dy, tt, more=()):
         chunks = [{"seconds": 1.0, "dataset": "DY", **dy}] * 6
         chunks += [{"dataset": "TT", "file": "2.root", **tt}] * 6
+        chunks += [{"file": "3.root", **one} for one in more]
         return [worker("w1"), *process(*chunks)]
 
     assert apply_each(
@@ -257,8 +258,10 @@ def test_expensive_dataset(apply_each, process, worker):
         records({"read_seconds": 1.0}, {"seconds": 3.0}),
         # Reading does not make a dataset expensive.
         records({}, {"seconds": 3.0, "read_seconds": 2.0}),
+        # Another dataset costs nearly as much.
+        records({}, {"seconds": 3.0}, [{"seconds": 2.5, "dataset": "QCD"}] * 6),
         columns="entity, wall_seconds_min",
-    ) == [[("TT", None)], [], [], []]
+    ) == [[("TT", None)], [], [], [], []]
 
 
 @pytest.mark.exhaustive
@@ -288,8 +291,8 @@ def test_the_sentence_about_a_dataset_agrees_with_its_totals(apply_each, process
         columns="sentence, change",
     )
     assert sentence.startswith(
-        "Events of TT take 6 ms each, 6.0 times as long as those of other datasets: 86 % of "
-        "the compute time for 50 % of the events."
+        "Events of TT take 6 ms each, 6.0 times as long as those of the next dataset, DY: 86 % "
+        "of the compute time for 50 % of the events."
     )
     assert "Submit this dataset first" in if_last
     assert if_first == "No change is needed."

@@ -17,12 +17,15 @@ from __future__ import annotations
 import argparse
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.formats import add_format, complete_options, write_frame
 from roast_analyze.commands.trace_args import add_reading, add_time_range, open_trace
 from roast_analyze.errors import TraceError
 from roast_analyze.safe_text import named
+
+#: Differing facts that are printed.
+_SHOWN_FACTS: Final = 20
 
 if TYPE_CHECKING:
     from roast_analyze.report.comparison.data import Comparison
@@ -96,6 +99,8 @@ def _print(reasons: Reasons, comparison: Comparison, *, details: bool) -> None:
     print_out("", cell(sentences.facts(comparison), limit=1000))
     if comparison.facts.total:
         names = ["section", "name", *map(value_in, comparison.labels)]
-        facts = comparison.facts.rows.select(names).rows()
+        facts = comparison.facts.rows.select(names).head(_SHOWN_FACTS).rows()
         columns = ["section", "fact", *map(named, comparison.labels)]
         print_out("", table(columns, facts, "Differences in the environment"))
+        if (others := comparison.facts.total - len(facts)) > 0:
+            print_out(f"… and {q.count(others)} more: roast-analyze BASE… NEW --html")

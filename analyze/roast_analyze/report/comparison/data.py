@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 
+from roast_analyze.report import quantities as q
 from roast_analyze.report.comparison.labels import abbreviated, distinct_labels, recorded_labels
 from roast_analyze.report.findings import query_costs
 from roast_analyze.report.listing import Listing
@@ -62,6 +63,9 @@ _KEYS: Final = {
     "datasets": ("dataset",),
     "files": ("filename", "dataset"),
 }
+
+#: Kinds of process with which the name of a section begins.
+_PROCESSES: Final = ("client", "scheduler", "worker")
 
 #: Attributes of a run that are compared without conversion.
 _RUN_TOTALS: Final = (
@@ -303,12 +307,15 @@ def _differing_facts(traces: Sequence[TraceTotals]) -> tuple[Listing, int, int]:
 
     A missing package was not installed, unless its whole section is missing: the trace was
     recorded with other settings. A missing Dask option only means that the process had not
-    imported what declares it, such as distributed. Such facts are not compared.
+    imported what declares it, such as distributed. Such facts are not compared. A fact with the
+    same values in several kinds of process, such as a version of a package, is one.
     """
     facts = [trace.facts for trace in traces]
     sections = [{section for section, _ in some} for some in facts]
     columns = [value_in(trace.label) for trace in traces]
-    rows, in_common, in_some = [], 0, 0
+    rows: dict[tuple[str | None, ...], list[str]] = {}
+    in_common: set[tuple[str | None, ...]] = set()
+    in_some: set[tuple[str | None, ...]] = set()
     for section, name in sorted({name for some in facts for name in some} - _IDENTITIES):
         values = [some.get((section, name)) for some in facts]
         is_option = section.endswith(" configuration")
@@ -317,14 +324,23 @@ def _differing_facts(traces: Sequence[TraceTotals]) -> tuple[Listing, int, int]:
             for value, has in zip(values, sections, strict=True)
             if (value is not None if is_option else section in has)
         ]
+        process, _, topic = section.partition(" ")
+        if process not in _PROCESSES:
+            process, topic = "", section
+        fact = (topic, name, *values)
         if len(set(compared)) > 1:
-            rows.append((section, name, *values))
+            rows.setdefault(fact, []).append(process)
         elif len(compared) == len(traces):
-            in_common += 1
+            in_common.add(fact)
         else:
-            in_some += 1
+            in_some.add(fact)
     # Types are named, because there may be no rows to infer them from.
     schema = dict.fromkeys(["section", "name", *columns], pl.String)
     query = "PIVOT environment ON trace_id USING first(value) GROUP BY section, name"
-    frame = pl.DataFrame(rows[:FACT_ROWS], schema=schema, orient="row")
-    return Listing("environment", query, frame, len(rows)), in_common, in_some
+    merged = sorted(
+        (f"{q.series(processes)} {topic}".strip(), *fact)
+        for (topic, *fact), processes in rows.items()
+    )
+    frame = pl.DataFrame(merged[:FACT_ROWS], schema=schema, orient="row")
+    listing = Listing("environment", query, frame, len(merged))
+    return listing, len(in_common), len(in_some)

@@ -132,6 +132,26 @@ def test_facts_and_settings_that_differ(write_trace, fact):
     assert (compared.facts_in_common, compared.facts_in_some) == (5, 1)
 
 
+def test_a_package_that_differs_in_all_processes_is_one_fact(compare, fact):
+    def versions(awkward, scheduler_numpy):
+        return [
+            *(
+                fact(f"{process} versions", "awkward", awkward)
+                for process in ("worker", "client")
+            ),
+            fact("scheduler versions", "awkward", awkward),
+            fact("client versions", "numpy", "1"),
+            fact("scheduler versions", "numpy", scheduler_numpy),
+        ]
+
+    compared = compare(a=versions("2.6", "1"), b=versions("2.7", "2"))
+
+    assert rows(compared.facts, "section", "name") == [
+        ("client, scheduler and worker versions", "awkward"),
+        ("scheduler versions", "numpy"),
+    ]
+
+
 @pytest.mark.exhaustive
 def test_options_of_a_library_that_one_client_did_not_import(compare, process_facts):
     def client(**options):

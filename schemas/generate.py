@@ -83,7 +83,8 @@ SETTINGS = f"""{MARK}
 Pass settings to `roast_recorder.record`, as `--set name=value` to `roast-record`, or set
 `roast.recorder.<name>` in Dask's configuration: in a file, or by an environment variable such
 as `DASK_ROAST__RECORDER__FLUSH_INTERVAL_SECONDS=1`. A call takes precedence over the
-configuration. An unknown name or an invalid value is an error before the recording starts.
+configuration. Sizes are whole numbers of bytes, or texts such as `64 MiB`. An unknown name or
+an invalid value is an error before the recording starts.
 """
 
 RULES = f"""{MARK}

@@ -84,7 +84,7 @@ class Recording(TraceOwner):
 
     def ended_in_order(self) -> bool:
         """Return whether the recording has ended and its end is in the trace."""
-        return self.ended and bool(self._ending) and self._started.state.ended
+        return self.ended and bool(self._ending) and self._started.state.closed
 
     def when_ended(self, callback: Callable[[Any], None]) -> None:
         """Call `callback` when the recording ends."""

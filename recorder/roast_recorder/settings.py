@@ -7,13 +7,15 @@ variable such as ``DASK_ROAST__RECORDER__FLUSH_INTERVAL_SECONDS``. The call take
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from typing import Any, Final
 
 import dask
+import dask.utils
 
 #: Kinds of records that can be left out.
 OPTIONAL_KINDS: Final = (
@@ -35,6 +37,14 @@ MIN_INTERVALS: Final = {
     "sample_interval_seconds": 0.1,
     "profile_interval_seconds": 0.5,
 }
+
+#: Smallest limits of sizes: a buffer must hold a few batches, and a segment repeats records.
+MIN_LIMITS: Final = {
+    "buffer_limit_bytes": 64 * 2**10,
+    "segment_limit_bytes": 4 * 2**10,
+    "retain_limit_bytes": 64 * 2**10,
+}
+MAX_LIMIT_BYTES: Final = 2**50
 
 #: Section of Dask's configuration that contains the settings.
 CONFIGURATION: Final = "roast.recorder"
@@ -86,7 +96,10 @@ class Settings:
     #: Age at which a trace that is a folder begins a new segment.
     segment_limit_seconds: float = 3600.0
     #: Size of all segments of a folder; with the preload, of all traces. Beyond it the oldest
-    #: are removed, and the trace records that.
+    #: are removed, and the trace records that. Default: no limit; with the preload, 16 GiB,
+    #: and at most half of the space that the traces and the free disk have together. Every
+    #: trace leaves 1 % of the disk free, at most 256 MiB: beyond it, records are dropped and
+    #: counted, with this limit after the oldest segments have been removed.
     retain_limit_bytes: int | None = None
     #: Whether secrets are replaced in everything that is written.
     redact: bool = True
@@ -96,29 +109,17 @@ class Settings:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if getattr(value, "ndim", None) == 0:  # a numpy number
-                value = value.item()
-            if field.name == "label" and type(value) in (int, float):
-                value = str(value)  # Dask reads such a text from the environment as a number
-            kind = re.split(r"\W", str(field.type))[0]
-            is_valid, need = _RULES.get(field.name) or _RULES[kind]
-            if not is_valid(value) and not (value is None is field.default):
-                raise ValueError(f"invalid {field.name}={value!r}: use {need}")
-            value = tuple(value) if isinstance(value, _COLLECTIONS) else value
+            if not (value is None is field.default):
+                parse, need = _RULES[field.name]
+                try:
+                    value = parse(value.item() if _is_numpy_scalar(value) else value)
+                except Exception as error:  # noqa: BLE001 - a value can be of any class
+                    reason = f" ({error})" if isinstance(error, _ItemError) else ""
+                    raise ValueError(
+                        f"invalid {field.name}={_shown(value)}: use {need}{reason}"
+                    ) from None
             # The dataclass is frozen, so that settings do not change during a recording.
             object.__setattr__(self, field.name, value)
-        for kind in self.kinds:
-            if kind not in OPTIONAL_KINDS:
-                raise ValueError(
-                    f"invalid kind {kind!r}: choose from {', '.join(OPTIONAL_KINDS)}"
-                )
-        for pattern in self.redact_patterns:
-            try:
-                re.compile(pattern)
-            except (re.error, OverflowError, RecursionError) as error:
-                raise ValueError(
-                    f"invalid redact_patterns: {pattern!r} is not a regular expression: {error}"
-                ) from None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""
@@ -136,14 +137,13 @@ class Settings:
         invalid value a ValueError.
         """
         names = [field.name for field in fields(cls)]
-        use = f"choose from {', '.join(names)}"
         for name in keywords:
             if name not in names:
-                raise TypeError(f"unknown setting {name!r}: {use}")
+                raise TypeError(f"unknown setting {name!r}: {_choices(name, names)}")
         section = dask.config.get(CONFIGURATION, None) or {}
         if not isinstance(section, dict):
             raise ValueError(  # noqa: TRY004 - the user has made no call with this value
-                f"invalid {CONFIGURATION}={section!r} in Dask's configuration: "
+                f"invalid {CONFIGURATION}={_shown(section)} in Dask's configuration: "
                 "use names and values"
             )
         configured = {str(name).replace("-", "_"): value for name, value in section.items()}
@@ -152,46 +152,148 @@ class Settings:
         for name in configured:
             if name not in names:
                 raise ValueError(
-                    f"unknown setting {CONFIGURATION}.{name} in Dask's configuration: {use}"
+                    f"unknown setting {CONFIGURATION}.{name} in Dask's configuration: "
+                    f"{_choices(name, names)}"
                 )
+        # Dask reads such a text, as from the environment, as a number.
+        if type(configured.get("label")) in (int, float):
+            configured["label"] = str(configured["label"])
         return cls(**{**configured, **keywords})
 
+
+# -- rules of the values -----------------------------------------------------------------
 
 _COLLECTIONS = (list, tuple, set, frozenset)
 
 
-def _is_positive(value: Any, least: float = 0.0) -> bool:
+class _ItemError(ValueError):
+    """One item of a list is invalid; the text names it and the reason."""
+
+
+def _seconds(value: Any, least: float, most: float) -> float:
     # For Python, True is the integer 1.
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    # Larger integers are not exact as floats.
-    return is_number and 0 < value < 2**53 and value >= least
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError
+    if not least <= value <= most:  # NaN is in no range
+        raise ValueError
+    return value
 
 
-#: Rules and what they require, by name or, for all others, by the first word of the type.
-_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "compression_level": (
-        lambda value: type(value) is int and 1 <= value <= 19,
-        "a whole number from 1 to 19",
-    ),
-    "label": (
-        lambda value: isinstance(value, str) and 0 < len(value.strip()) <= 100,
-        "a string of 1 to 100 characters",
-    ),
-    "packages": (lambda value: value in ("all", "known"), "'all' or 'known'"),
+def _nbytes(value: Any, least: int, most: int) -> int:
+    if isinstance(value, str):
+        value = dask.utils.parse_bytes(value)
+    if _seconds(value, least, most) != int(value):
+        raise ValueError
+    return int(value)
+
+
+def _whole(value: Any, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
+
+
+def _label(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value.strip()) <= 100:
+        raise ValueError
+    return str(value)
+
+
+def _one_of(value: Any, choices: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError
+    return str(value)
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, _COLLECTIONS) or not all(isinstance(text, str) for text in value):
+        raise TypeError
+    return tuple(map(str, value))
+
+
+def _kinds(value: Any) -> tuple[str, ...]:
+    kinds = _strings(value)
+    for kind in kinds:
+        if kind in OPT_IN_KINDS:
+            raise _ItemError(f"{kind!r} is recorded with {OPT_IN_KINDS[kind]}=true")
+        if kind not in OPTIONAL_KINDS:
+            raise _ItemError(f"unknown kind {kind!r}: {_choices(kind, OPTIONAL_KINDS)}")
+    if not kinds:
+        raise _ItemError("it is empty")
+    return kinds
+
+
+def _patterns(value: Any) -> tuple[str, ...]:
+    patterns = _strings(value)
+    for pattern in patterns:
+        try:
+            compiled = re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise _ItemError(f"{pattern!r} is not one: {error}") from None
+        if compiled.search(""):
+            raise _ItemError(f"{pattern!r} matches an empty text")
+    return patterns
+
+
+def _is_numpy_scalar(value: Any) -> bool:
+    return getattr(value, "ndim", None) == 0
+
+
+def _shown(value: Any) -> str:
+    """Return the text of an invalid value for a message of one line."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - an object of the user's
+        text = f"<{type(value).__name__}>"
+    text = " ".join(text.split())
+    return text if len(text) <= 100 else f"{text[:99]}…"
+
+
+def _choices(name: object, names: Iterable[str]) -> str:
+    """Return what to use instead of an unknown name: similar names, or all."""
+    similar = difflib.get_close_matches(str(name), names := tuple(names), n=1)
+    return f"did you mean {similar[0]!r}?" if similar else f"choose from {', '.join(names)}"
+
+
+#: For each setting, the function that returns its value or raises, and what is valid.
+_RULES: Final[dict[str, tuple[Callable[[Any], Any], str]]] = {
+    "label": (_label, "a string of 1 to 100 characters"),
+    "compression_level": (partial(_whole, least=1, most=19), "a whole number from 1 to 19"),
+    "packages": (partial(_one_of, choices=("all", "known")), "'all' or 'known'"),
+    # With the quotes that a shell needs.
+    "kinds": (_kinds, """a list of kinds, such as '["task", "transition"]'"""),
+    "redact_patterns": (_patterns, """a list of regular expressions, such as '["a+", "b"]'"""),
     **{
-        name: (partial(_is_positive, least=least), f"a number of seconds, at least {least}")
-        for name, least in MIN_INTERVALS.items()
+        name: (
+            partial(_seconds, least=least, most=most),
+            f"a number of seconds from {least:g} to {most:,}",
+        )
+        for name, (least, most) in {
+            **{name: (least, 86_400) for name, least in MIN_INTERVALS.items()},
+            "segment_limit_seconds": (1.0, 31_536_000),
+        }.items()
     },
-    "float": (_is_positive, "a positive number"),
-    "int": (_is_positive, "a positive number"),
-    "bool": (lambda value: isinstance(value, bool), "true or false"),
-    "tuple": (
-        lambda value: (
-            isinstance(value, _COLLECTIONS) and all(isinstance(text, str) for text in value)
-        ),
-        # With the quotes that a shell needs.
-        """a list of strings, such as '["a", "b"]'""",
-    ),
+    **{
+        name: (
+            partial(_nbytes, least=least, most=MAX_LIMIT_BYTES),
+            (
+                f"a whole number of bytes, such as {64 * 2**20} or '64 MiB', from "
+                f"{least // 2**10} KiB to 1 PiB"
+            ),
+        )
+        for name, least in MIN_LIMITS.items()
+    },
+    **{
+        field.name: (_flag, "true or false")
+        for field in fields(Settings)
+        if isinstance(field.default, bool)
+    },
 }
 
 

@@ -15,6 +15,7 @@ from distributed import Client, Scheduler
 
 import roast_recorder
 from roast_recorder import client_recording, preload
+from roast_recorder import settings as settings_module
 
 pytestmark = pytest.mark.cluster
 
@@ -360,7 +361,11 @@ def test_a_killed_scheduler_is_logged_and_stopping_does_not_wait(
 
 
 @pytest.mark.parametrize(("limit_bytes", "dropped"), [(2**20, False), (2_000, True)])
-def test_a_burst_is_complete_or_counted(client, trace, by_kind, limit_bytes, dropped):
+def test_a_burst_is_complete_or_counted(
+    client, trace, by_kind, limit_bytes, dropped, monkeypatch
+):
+    # Smaller than is allowed, so that a few tasks fill it.
+    monkeypatch.setitem(settings_module._RULES, "buffer_limit_bytes", (int, "a whole number"))
     with roast_recorder.record(client, trace, buffer_limit_bytes=limit_bytes):
         client.gather(client.map(abs, range(500), pure=False))
 
@@ -382,6 +387,27 @@ def test_a_recording_that_cannot_write_leaves_the_scheduler(client, trace, monke
         client.submit(abs, -1).result()
 
         wait_until(lambda: not client.run_on_scheduler(leftovers), "still attached")
+
+
+def test_a_trace_that_is_removed_is_reported(client, tmp_path, caplog, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    with (
+        caplog.at_level(logging.WARNING, "roast_recorder"),
+        roast_recorder.record(client, flush_interval_seconds=0.05) as recording,
+    ):
+        trace = tmp_path / recording.path
+        wait_until(trace.exists, "no trace")
+        trace.unlink()
+        client.gather(client.map(abs, range(9), pure=False))
+
+    assert recording.dropped_by_kind["transition"] >= 9 * 4
+    assert not recording.ended_in_order()
+    assert not trace.exists()
+    unwritten, missing = caplog.messages
+    removed = "it was removed or replaced while it was recorded"
+    assert f"{trace} cannot be written ({removed})" in unwritten
+    assert f"{trace} is missing: {removed}; {recording.dropped_by_kind.total()}" in missing
+    assert "open the trace with" not in capfd.readouterr().err
 
 
 def test_a_disk_that_fills_does_not_stop_the_run(client, trace, caplog):

@@ -271,7 +271,7 @@ INVALID_CALLS = [
     ("run -o t.jsonl -- no-such-program", "cannot run 'no-such-program'"),
     ("run -o t.jsonl --set speed=9 -- true", "unknown setting 'speed'"),
     ("run -o t.jsonl --set redact=9 -- true", "invalid redact=9: use true or false"),
-    ("run -o t.jsonl --set kinds=[task] -- true", 'a list of strings, such as \'["a", "b"]\''),
+    ("run -o t.jsonl --set kinds=[task] -- true", 'a list of kinds, such as \'["task", '),
     ("run -o '' -- true", "invalid --output '': name a file or a folder, or leave it out"),
     ("attach tcp://127.0.0.1:1 -o ''", "invalid --output '': name a file or a folder"),
     ("run -o t.jsonl --set packages=no -- true", "invalid packages='no'"),

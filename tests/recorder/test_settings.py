@@ -1,64 +1,69 @@
 """Settings: from the call, else from Dask's configuration; errors name setting and value."""
 
+import argparse
+import dataclasses
 import marshal
 
 import dask
 import numpy as np
+import pytest
 
+from roast_recorder.commands import CallError, add_recording_options, settings_of
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
 
-NUMBERS = [
-    "buffer_limit_bytes", "retain_limit_bytes", "segment_limit_bytes", "segment_limit_seconds",
-]  # fmt: skip
-INTERVALS = {
-    "flush_interval_seconds": 0.05,
-    "sample_interval_seconds": 0.1,
-    "profile_interval_seconds": 0.5,
+LIMITS = {
+    "buffer_limit_bytes": 2**16,
+    "retain_limit_bytes": 2**16,
+    "segment_limit_bytes": 2**12,
 }
-NO_NUMBERS = (0, -1, 2**64, float("inf"), float("nan"), "1s", True, [1])
+#: Shortest and longest.
+SECONDS = {
+    "flush_interval_seconds": (0.05, 86_400),
+    "sample_interval_seconds": (0.1, 86_400),
+    "profile_interval_seconds": (0.5, 86_400),
+    "segment_limit_seconds": (1, 31_536_000),
+}
 FLAGS = [
     "code", "measure_chunks", "own_configuration", "redact", "transfers", "worker_transitions",
 ]  # fmt: skip
+NO_NUMBERS = (
+    0, -1, 2**64, float("inf"), float("nan"), True, False, [1], {}, b"1", "soon", "", "64 MiBs",
+)  # fmt: skip
 
-INVALID = [
+#: Setting, values, and what the message requires.
+WRONG = [
     *(
-        (name, value, f"invalid {name}={value!r}: use a positive number")
-        for name in NUMBERS
-        for value in NO_NUMBERS
+        (name, (*NO_NUMBERS, 1.5, least - 1, 2**50 + 1, "1.5", "10 B", "-64 MiB", "nan", 1e-6),
+         "a whole number of bytes, such as 67108864 or '64 MiB', from")
+        for name, least in LIMITS.items()
     ),
     *(
-        (name, value, f"invalid {name}={value!r}: use a number of seconds, at least {least}")
-        for name, least in INTERVALS.items()
-        for value in (*NO_NUMBERS, None, 1e-6, least * 0.99)
+        (name, (*NO_NUMBERS, None, least * 0.99, most * 1.01, 1e-6, "1", "1s"),
+         f"a number of seconds from {least:g} to {most:,}")
+        for name, (least, most) in SECONDS.items()
     ),
-    *((name, 0, f"invalid {name}=0: use true or false") for name in FLAGS),
-    *((name, "no", f"invalid {name}='no': use true or false") for name in FLAGS),
-    *(
-        ("compression_level", value, f"invalid compression_level={value}: use a whole number")
-        for value in (0, 20, 6.0, True)
-    ),
-    *(("label", value, f"invalid label={value!r}: use a string of 1 to 100 characters")
-      for value in ("", " ", True, "x" * 101)),
-    ("packages", "some", "invalid packages='some': use 'all' or 'known'"),
-    *((name, value, f"invalid {name}={value!r}: use a list of strings, such as '[")
-      for name in ("kinds", "redact_patterns") for value in ("task", [1], None, 5)),
-    ("kinds", ["task", "tasks"], "invalid kind 'tasks': choose from task, transition, "),
-    ("redact_patterns", ["("],
-     "invalid redact_patterns: '(' is not a regular expression: missing"),
-    ("redact_patterns", ["x{4294967296}"],
-     "invalid redact_patterns: 'x{4294967296}' is not a regular expression: the repetition"),
+    *((name, (0, 1, "no", "1", None, 1.0, [], ()), "true or false") for name in FLAGS),
+    ("compression_level", (0, 20, -1, 6.0, True, None, "six", [6]),
+     "a whole number from 1 to 19"),
+    ("label", ("", " ", True, 5, 5.0, "x" * 101, ["a"], b"a"),
+     "a string of 1 to 100 characters"),
+    ("packages", ("some", "", None, 1, ["all"], True), "'all' or 'known'"),
+    ("kinds", ("task", [1], None, 5, (), [], {"task": 1}, ["task", 1], ["tasks"], ["transfer"]),
+     "a list of kinds, such as '[\"task\", \"transition\"]'"),
+    ("redact_patterns", ("a", [1], None, 5, ["("], ["x{4294967296}"], [""], ["a*"], {"a": 1}),
+     "a list of regular expressions, such as '[\"a+\", \"b\"]'"),
 ]  # fmt: skip
 
 VALID = [
-    *INTERVALS.items(),
+    *((name, value) for name, values in SECONDS.items() for value in values),
+    *LIMITS.items(),
     ("compression_level", 1),
     ("compression_level", 19),
     ("retain_limit_bytes", None),
-    ("retain_limit_bytes", 1),
     ("packages", "known"),
     ("label", "v2"),
     ("redact", False),
-    ("kinds", ()),
+    ("kinds", ("task",)),
     ("kinds", OPTIONAL_KINDS),
 ]
 
@@ -71,15 +76,117 @@ def error_of(keywords):
     return "no error"
 
 
-def test_values():
-    errors = [(error_of({name: value}), message) for name, value, message in INVALID]
-    assert [
-        (error, message)
-        for error, message in errors
-        if not error.startswith(f"ValueError: {message}")
-    ] == []
+def error_of_configuration(settings):
+    with dask.config.set({"roast.recorder": settings}):
+        return error_of({})
+
+
+def error_of_environment(settings):
+    variables = {
+        f"DASK_ROAST__RECORDER__{name.upper()}": as_text(value)
+        for name, value in settings.items()
+    }
+    return error_of_configuration(dask.config.collect_env(variables)["roast"]["recorder"])
+
+
+def error_of_command(settings):
+    parser = argparse.ArgumentParser()
+    add_recording_options(parser)
+    texts = [f"{name}={as_text(value)}" for name, value in settings.items()]
+    try:
+        settings_of(parser.parse_args([f"--set={text}" for text in texts]))
+    except CallError as error:
+        return f"ValueError: {error}"
+    return "no error"
+
+
+def as_text(value):
+    return value if isinstance(value, str) else repr(value)
+
+
+#: Values that are text in a variable or an argument, and are read as valid ones.
+READ_AS_VALID = [
+    ("label", 5),
+    ("label", 5.0),
+    ("label", True),
+    ("label", ["a"]),
+    ("label", b"a"),
+]
+
+
+@pytest.mark.parametrize(
+    ("error_of", "texts"),
+    [
+        (error_of, False),
+        (error_of_configuration, False),
+        (error_of_environment, True),
+        (error_of_command, True),
+    ],
+)
+def test_wrong_values(error_of, texts):
+    tested, unlike = set(), []
+    for name, values, need in WRONG:
+        tested.add(name)
+        for value in values:
+            error = error_of({name: value})
+            if error.startswith(f"ValueError: invalid {name}=") and f": use {need}" in error:
+                assert "\n" not in error
+                continue
+            is_text = name == "label" and type(value) in (int, float)
+            if (is_text and error_of is not globals()["error_of"]) or (
+                texts and ((name, value) in READ_AS_VALID or value == "1")
+            ):
+                continue
+            unlike.append((name, value, error))
+
+    assert unlike == []
+    assert tested == {field.name for field in dataclasses.fields(Settings)}
+
+
+def test_messages_name_the_value_and_the_remedy():
+    kinds = """use a list of kinds, such as '["task", "transition"]'"""
+    for settings, message in [
+        (
+            {"buffer_limit_bytes": 1.5},
+            (
+                "buffer_limit_bytes=1.5: use a whole number of bytes, such as 67108864 or "
+                "'64 MiB', from 64 KiB to 1 PiB"
+            ),
+        ),
+        (
+            {"kinds": ["task", "tasks"]},
+            f"kinds=['task', 'tasks']: {kinds} (unknown kind 'tasks': did you mean 'task'?)",
+        ),
+        (
+            {"kinds": ["transfer"]},
+            f"kinds=['transfer']: {kinds} ('transfer' is recorded with transfers=true)",
+        ),
+        (
+            {"redact_patterns": ["a*"]},
+            (
+                "redact_patterns=['a*']: use a list of regular expressions, such as "
+                """'["a+", "b"]' ('a*' matches an empty text)"""
+            ),
+        ),
+        (
+            {"label": "x" * 10_000},
+            f"label='{'x' * 98}…: use a string of 1 to 100 characters",
+        ),
+    ]:
+        assert error_of(settings) == f"ValueError: invalid {message}"
+
+
+def test_valid_values():
     for name, value in VALID:
         assert Settings.from_keywords({name: value}).as_dict()[name] == value
+    sizes = Settings(
+        buffer_limit_bytes="8 MiB", retain_limit_bytes=64e9, segment_limit_bytes="1e6"
+    )
+    assert (sizes.buffer_limit_bytes, sizes.retain_limit_bytes) == (2**23, 64 * 10**9)
+    assert sizes.segment_limit_bytes == 10**6
+    assert error_of_command({"label": "1.10"}) == "no error"
+    for ways in (error_of_configuration, error_of_environment):
+        assert ways({"label": 5, "retain_limit_bytes": "50 GB", "redact": False}) == "no error"
 
 
 def test_settings_are_sent_as_plain_values():
@@ -120,6 +227,10 @@ def test_unknown_names_and_invalid_configuration():
     error = error_of({"interval": 1})
     assert error.startswith(
         "TypeError: unknown setting 'interval': choose from label, flush_interval"
+    )
+    assert error_of({"flush_intervals_second": 1}) == (
+        "TypeError: unknown setting 'flush_intervals_second': "
+        "did you mean 'flush_interval_seconds'?"
     )
     for configuration, message in [
         (

@@ -82,7 +82,8 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
         if not equals:
             raise CallError(f"invalid --set {text!r}: use NAME=VALUE")
         # As in an environment variable: true is a flag, 1 a number, and x a string.
-        settings[name] = dask.config.interpret_value(value)
+        # A label is text.
+        settings[name] = value if name == "label" else dask.config.interpret_value(value)
     try:
         checked = Settings.from_keywords(settings)
     except (TypeError, ValueError) as error:

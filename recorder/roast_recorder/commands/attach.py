@@ -100,7 +100,7 @@ def _attach(options: argparse.Namespace) -> int:
         whole = recording.ended_in_order()
     end = "" if whole else "; the recording did not end cleanly"
     print(f"\rroast-record: {path}: {_progress(recording)}{end}", file=sys.stderr)
-    if not options.output:
+    if not options.output and Path(path).exists():
         print(f"roast-record: {how_to_open(path)}", file=sys.stderr)
     return SUCCESS if whole else FAILED
 

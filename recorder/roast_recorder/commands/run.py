@@ -86,8 +86,15 @@ def _run(options: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda number, _: program.send_signal(number))
         code = program.wait()
-        traces = [trace for trace in plan.traces() if Path(trace).exists()]
+        traces = list(plan.traces())
     for trace in traces:
+        if not Path(trace).exists():
+            print(
+                f"roast-record: {trace} is missing: it was removed or replaced while it was "
+                "recorded",
+                file=sys.stderr,
+            )
+            continue
         print(f"roast-record: {trace}", file=sys.stderr)
         if not options.output:
             print(f"roast-record: {how_to_open(trace)}", file=sys.stderr)

@@ -109,7 +109,7 @@ class TraceOwner:
 
     def _report_end(self) -> None:
         """Print how to open the trace, unless the user has chosen its name."""
-        if not self._is_named:
+        if not self._is_named and not (self._writer and self._writer.state.removed):
             print(f"roast: recorded; {how_to_open(self.path)}", file=sys.stderr)
 
     @property
@@ -163,7 +163,15 @@ class Writer:
     def log_end(self, ending: str) -> None:
         """Log what the trace contains and how it ended; `ending` is empty if not cleanly."""
         state, dropped = self.state, self.state.dropped_by_kind.total()
-        if not state.ended:
+        if state.removed:
+            logger.warning(
+                "roast: %s is missing: it was removed or replaced while it was recorded; "
+                "%d records were dropped",
+                self.target,
+                dropped,
+            )
+            return
+        if not state.closed:
             ending = ""  # it is not in the trace
         logger.log(
             logging.INFO if ending and not dropped else logging.WARNING,

@@ -18,6 +18,7 @@ A finished segment is therefore removed only by a later call than the one that f
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import math
 import os
@@ -57,6 +58,15 @@ STANDING_KINDS = {"environment", "worker_added", "worker_removed"}
 #: Disk space held in an unnamed file for the last losses and the trailer: some 300 losses.
 RESERVE_BYTES = 64 * 2**10
 
+#: Space that the traces leave free on their disk: this much, or a share of a smaller disk.
+MIN_FREE_BYTES = 256 * 2**20
+MIN_FREE_SHARE = 0.01
+
+#: Size of all traces of Dask's preload without ``retain_limit_bytes``, and the share of the
+#: space that they and the free disk have together. The smaller one applies.
+PRELOAD_LIMIT_BYTES = 16 * 2**30
+PRELOAD_SHARE = 0.5
+
 
 @dataclass
 class _Segment:
@@ -88,6 +98,10 @@ class State:
     standing: dict[str, dict[str, bytes]] = field(default_factory=dict)
     warned: set[str] = field(default_factory=set)
     ended: bool = False
+    #: True if it has ended in order: the trailer is in the trace.
+    closed: bool = False
+    #: True if the trace was removed, moved or replaced when it was last written.
+    removed: bool = False
 
     @property
     def nbytes(self) -> int:
@@ -102,7 +116,8 @@ class Segments:
     which is never rotated. Any other name, and any existing folder, is a folder of segments;
     the folder and its parent are created if missing, and the folder is removed if the
     trace ends without a record. The segments of all traces in
-    `retain_root` count for ``retain_limit_bytes``, except those that are being written.
+    `retain_root` count for ``retain_limit_bytes``, except those that are being written. With
+    that folder, the limit has a default. No trace uses the last free space of a disk.
 
     Problems become `warnings`, lines for the user, at most one per kind of problem. But a
     ValueError is raised if the target is not a valid name, holds another trace or is being
@@ -124,9 +139,6 @@ class Segments:
         self._is_folder = _is_folder(target)
         self._made_folder = False
         self._settings = settings
-        # Only finished segments can be removed.
-        retained = settings["retain_limit_bytes"] or math.inf
-        self._segment_limit_bytes = min(settings["segment_limit_bytes"], retained / 4)
         self._retain_root = Path(retain_root) if retain_root else None
         self._clock = clock
         redactor = self._redactor = Redactor(settings["redact_patterns"])
@@ -137,6 +149,7 @@ class Segments:
         redactor.replaced = self.state.redacted_values
         self.warnings: list[str] = []
         self._listed_nbytes: int | None = None
+        self._retain_limit_bytes = self._limit_of(0)
         self._reserve: IO[bytes] | None = None
         self._file: TraceFile | None = None
         # Of a folder of segments, the parent is created as well.
@@ -179,12 +192,15 @@ class Segments:
         self.state.redacted_values = self._redactor.replaced
         self._retain()
         segment, settings = self.state.segment, self._settings
+        # Only finished segments can be removed.
+        limit_bytes = min(settings["segment_limit_bytes"], self._retain_limit_bytes / 4)
         is_due = self._is_folder and (
-            segment.nbytes >= self._segment_limit_bytes
+            segment.nbytes >= limit_bytes
             or self._clock() - segment.begun_at >= settings["segment_limit_seconds"]
         )
         if lines or self.state.losses:
             try:
+                self._require_space()
                 if is_due and segment.nbytes:
                     self._append(trailer={"t": self._now(), "reason": "rotated"})
                     self._close()
@@ -253,6 +269,7 @@ class Segments:
                     # Its space is for the lines that follow.
                     self._reserve.close()
                 self._append(trailer=trailer)
+                self.state.closed = trailer is not None
         except Exception as error:  # noqa: BLE001 - recording must not end the run
             self._warn_unwritten(error)
         if self._reserve is not None:
@@ -351,6 +368,7 @@ class Segments:
         state.records_by_kind += counts
         # Only now, because an append that fails must leave them for the next one.
         state.losses = {}
+        state.removed = False
 
     def _repeat(self, record: Record, line: bytes) -> None:
         """Repeat a record in the next segments, or end a repetition."""
@@ -377,6 +395,7 @@ class Segments:
         self.state.losses[loss] = before + records, min(start_t, first_t), max(stop_t, last_t)
 
     def _warn_unwritten(self, error: Exception) -> None:
+        self.state.removed = isinstance(error, (FileNotFoundError, NotADirectoryError))
         line = f"{self._target} cannot be written ({_reason(error)})"
         self._warn_once("write", line, f" {docs('reference/trace-format')}")
 
@@ -388,19 +407,21 @@ class Segments:
     # -- retention -----------------------------------------------------------------------
 
     def _retain(self) -> None:
-        """Remove the oldest segments beyond the limit."""
-        limit = self._settings["retain_limit_bytes"]
-        if limit is None or not self._is_folder:
+        """Remove the oldest segments beyond the limit, or on a disk that is almost full."""
+        if not self._is_folder or self._retain_limit_bytes == math.inf:
             return
         # Listing all folders for each batch would be slow on a network file system.
-        listed = self._listed_nbytes
-        if listed is not None and self.state.nbytes - listed < limit / 100:
+        listed, missing = self._listed_nbytes, self._missing_space()
+        growth = self.state.nbytes - (listed or 0)
+        if listed is not None and growth < self._retain_limit_bytes / 100 and missing <= 0:
             return
         self._listed_nbytes = self.state.nbytes
         current = self._path(self.state.segment.number)
         with contextlib.suppress(OSError):
             segments = sorted(self._segments_on_disk())
-            excess = sum(nbytes for _, _, nbytes in segments) - limit
+            used = sum(nbytes for _, _, nbytes in segments)
+            limit = self._retain_limit_bytes = self._limit_of(used)
+            excess = max(used - limit, missing)
             for _, path, nbytes in segments:
                 if path == current or excess <= 0:
                     continue
@@ -409,11 +430,38 @@ class Segments:
                     self._warn_once(
                         "retain",
                         f"{self._target}: older segments are removed, "
-                        f"retain_limit_bytes={limit}",
+                        f"retain_limit_bytes={limit:.0f}",
                     )
                     if path.parent != self._target:
                         with contextlib.suppress(OSError):  # it has other files
                             path.parent.rmdir()
+
+    def _limit_of(self, used: int) -> float:
+        """Return the limit of all segments, which have `used` bytes."""
+        if self._settings["retain_limit_bytes"] is not None:
+            return float(self._settings["retain_limit_bytes"])
+        if self._retain_root is None:
+            return math.inf
+        free, _ = self._disk()
+        return min(PRELOAD_LIMIT_BYTES, (used + free) * PRELOAD_SHARE)
+
+    def _missing_space(self) -> float:
+        """Return how many bytes the disk lacks of the space that is left free."""
+        free, total = self._disk()
+        return min(MIN_FREE_BYTES, total * MIN_FREE_SHARE) - free
+
+    def _require_space(self) -> None:
+        """Raise an OSError if the disk is almost full."""
+        if self._missing_space() > 0:
+            raise OSError(errno.ENOSPC, "the disk is almost full")
+
+    def _disk(self) -> tuple[float, float]:
+        """Return the free and the total bytes of the disk; both are infinite if unknown."""
+        with contextlib.suppress(OSError):
+            disk = os.statvfs(self._target if self._is_folder else self._target.parent)
+            if disk.f_blocks:  # some virtual file systems have no size
+                return disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+        return math.inf, math.inf
 
     def _segments_on_disk(self) -> Iterator[tuple[int, Path, int]]:
         """Yield modification time, path and size of every segment under the limit."""

@@ -16,6 +16,7 @@ are all handled by cutting back.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gzip
 import os
@@ -34,6 +35,9 @@ FRAME_BYTES = 256 * 2**10
 
 #: Uncompressed bytes of one append that go into one frame, which bounds a reader's memory.
 PIECE_BYTES = 8 * 2**20
+
+#: Error of an append to a file that has been removed, moved or replaced.
+REMOVED = "it was removed or replaced while it was recorded"
 
 
 class TraceFile:
@@ -82,6 +86,8 @@ class TraceFile:
         try:
             overlap, encoded = self._encoder.encode(data)
             self._write(encoded, self.nbytes - overlap)
+            # The data would be in no file otherwise.
+            self._require_in_place()
         except BaseException:
             # If this fails, the next append tries it again.
             with contextlib.suppress(OSError):
@@ -97,8 +103,26 @@ class TraceFile:
             with contextlib.suppress(OSError):
                 self._cut_back()
         if self.regular and not os.fstat(self._file.fileno()).st_size:
-            self.path.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                self._require_in_place()
+                self.path.unlink()
         self._file.close()
+
+    def _require_in_place(self) -> None:
+        """Raise FileNotFoundError if the path was removed or leads to another file."""
+        if not self.regular:
+            return
+        ours = os.fstat(self._file.fileno())
+        try:
+            found = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            found = None
+        except OSError:
+            return  # it cannot be examined, which need not affect the open file
+        # Some file systems in user space number a file anew while it is open.
+        if found and (os.path.samestat(found, ours) or found.st_size == ours.st_size > 0):
+            return
+        raise FileNotFoundError(errno.ENOENT, REMOVED, str(self.path))
 
     def _claim(self) -> None:
         """Lock the file, and cut off the incomplete data of a killed writer."""

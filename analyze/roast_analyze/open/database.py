@@ -23,6 +23,7 @@ from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, TraceError, fi
 from roast_analyze.open.account import Progress
 from roast_analyze.open.cache import Entry, Loaded, cache_folder, template_path, unfinished
 from roast_analyze.open.discover import find_inputs
+from roast_analyze.open.foreign import describe
 from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.spill import new_spill_folder, remove_abandoned_spills
 from roast_analyze.open.tables import create_tables, literal, transaction, write_accounts
@@ -370,6 +371,7 @@ def _check_records(accounts: list[tuple[Segment, Account, Progress]]) -> None:
     """Raise NotATrace if a name refers to files without any record."""
     lines: Counter[Path] = Counter()
     records: Counter[Path] = Counter()
+    first = {segment.name: segment.path for segment, _, _ in reversed(accounts)}
     for segment, account, _ in accounts:
         nothing_read = not account.records_by_kind and account.lines == account.unreadable <= 1
         undamaged = not account.too_long and not account.breaks.damaged
@@ -381,6 +383,7 @@ def _check_records(accounts: list[tuple[Segment, Account, Progress]]) -> None:
         if not count:
             raise NotATrace(f"{str(name)!r} is empty: name a trace recorded by roast")
         if not records[name]:
-            raise NotATrace(
-                f"{str(name)!r} contains no records: name a trace recorded by roast"
+            what = (
+                describe(first[name]) or "contains no records: name a trace recorded by roast"
             )
+            raise NotATrace(f"{str(name)!r} {what}")

@@ -28,6 +28,7 @@ from roast_analyze.open.decompress import (
     detect_compression,
     open_for_content,
 )
+from roast_analyze.open.foreign import describe
 from roast_analyze.open.lines import OPENINGS, parse_record
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.documentation import docs
@@ -231,7 +232,9 @@ def _parts(name: Path) -> list[Path]:
     except OSError as error:
         raise NotATrace(f"cannot read {str(name)!r}: {error.strerror}") from None
     if exists:
-        raise NotATrace(f"{str(name)!r} is neither a file nor a folder: name a trace")
+        raise NotATrace(
+            f"{str(name)!r} is neither a file nor a folder: name a trace, or - for stdin"
+        )
     # A link to a missing file matches its own name.
     matches = [match for match in map(Path, found) if match != name]
     if not matches:
@@ -339,6 +342,11 @@ def _segments_in(folder: Path) -> list[Path]:
         if entry.name.endswith(SUFFIXES) and not entry.name.startswith(".") and entry.is_file()
     ]
     if not found:
+        for entry in sorted(entry for entry in folder.iterdir() if entry.is_file())[:20]:
+            if what := describe(entry):
+                raise NotATrace(
+                    f"the folder {str(folder)!r} contains no trace: {entry.name!r} {what}"
+                )
         raise NotATrace(
             f"the folder {str(folder)!r} contains no trace: segments end in "
             f"{', '.join(SUFFIXES)}"

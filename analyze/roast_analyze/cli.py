@@ -41,6 +41,39 @@ COMMANDS: Final = (
     "scrub", "metrics", "gate",
 )  # fmt: skip
 
+#: Names that other programs have for a command, and the call that is meant.
+MEANT: Final = {
+    **dict.fromkeys(("report", "html", "page"), "roast-analyze TRACE --html"),
+    **dict.fromkeys(("open", "browse", "timeline", "dashboard"), "roast-analyze TRACE --open"),
+    **dict.fromkeys(
+        ("summary", "summarize", "show", "info", "stats", "analyze", "describe", "print"),
+        "roast-analyze TRACE",
+    ),
+    **dict.fromkeys(("compare", "diff"), "roast-analyze BEFORE AFTER"),
+    **dict.fromkeys(("query", "select", "duckdb"), 'roast-analyze sql TRACE "SELECT …"'),
+    **dict.fromkeys(
+        ("views", "tables", "schema", "list", "columns"), "roast-analyze view TRACE"
+    ),
+    **dict.fromkeys(("findings", "diagnose", "advice"), "roast-analyze explain TRACE"),
+    **dict.fromkeys(
+        ("flamegraph", "flame", "profile", "speedscope"),
+        "roast-analyze TRACE --open, or roast-analyze export TRACE --speedscope FILE",
+    ),
+    "perfetto": "roast-analyze export TRACE --perfetto FILE",
+    "folded": "roast-analyze export TRACE --folded FILE",
+    **dict.fromkeys(("parquet", "convert"), "roast-analyze export TRACE --parquet DIR"),
+    **dict.fromkeys(("verify", "validate"), "roast-analyze check TRACE"),
+    **dict.fromkeys(("predict", "simulate"), "roast-analyze what-if TRACE"),
+    **dict.fromkeys(("anonymize", "redact", "share"), "roast-analyze scrub TRACE -o SHARED"),
+    **dict.fromkeys(("darshan", "yappi", "dump"), "roast-analyze import TOOL FILE"),
+    "history": "roast-analyze STORE",
+    **dict.fromkeys(("record", "run"), "roast-record run -- python PROGRAM"),
+    "attach": "roast-record attach ADDRESS",
+    "demo": "roast-record demo",
+    "help": "roast-analyze --help",
+    "version": "roast-analyze --version",
+}
+
 #: DuckDB turns Ctrl-C into a RuntimeError with this text.
 _DUCKDB_INTERRUPTED: Final = "Query interrupted"
 
@@ -218,7 +251,9 @@ def _run(words: list[str]) -> int:
                 version = "(not installed)"
             print(f"roast-trace {version}")
             return SUCCESS
-        with exit_on_interrupt(), warning_lines():
+        from roast_analyze.commands.trace_args import pipes_copied
+
+        with exit_on_interrupt(), warning_lines(), pipes_copied(options):
             return NO if options.run(options) is False else SUCCESS
     except ModuleNotFoundError as error:
         # A missing module of roast itself is a bug.
@@ -269,7 +304,23 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
     # By name, so that only the libraries of this command are loaded.
     module = f"roast_analyze.commands.{(name or 'summary').replace('-', '_')}"
     command: Any = import_module(module)
-    parser = argparse.ArgumentParser(
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            unknown, _, words = message.partition(": ")
+            hint = f"see {self.prog} --help"
+            if unknown == "unrecognized arguments":
+                from roast_analyze.open.views import nearest
+
+                option = words.split()[0].partition("=")[0]
+                known = {"-V": "--version", "-v": "--version", "--report": "--html"}
+                if name is None:
+                    known |= {"-o": "--html FILE", "--output": "--html FILE"}
+                near = known.get(option) or nearest(option, [*self._option_string_actions])
+                hint = f"did you mean {near}? {hint}" if near and option[0] == "-" else hint
+            raise TraceError(f"{message}; {hint}")
+
+    parser = Parser(
         prog=f"roast-analyze {name}" if name else "roast-analyze",
         description=command.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -296,13 +347,30 @@ def _parse(name: str | None, words: list[str]) -> argparse.Namespace:
         return gate.parse(_parser(name), joined)
     # Intermixed, because options can stand between several traces.
     options = _parser(name).parse_intermixed_args(joined)
-    if name is None and len(options.traces) > 1:
-        from pathlib import Path
-
-        first = Path(options.traces[0])
-        # A word with a suffix or a folder is meant as a path, which may be misspelled itself.
-        if not (first.exists() or first.suffix) and first.name == str(first) != "-":
-            from roast_analyze.open.views import suggest
-
-            raise TraceError(f"unknown command {first.name!r}; {suggest(first.name, COMMANDS)}")
+    if name is None:
+        _check_command(options.traces)
     return options
+
+
+def _check_command(words: list[str]) -> None:
+    """Raise TraceError if a word is not a trace but a command that is unknown or misplaced."""
+    from pathlib import Path
+
+    for place, word in enumerate(words):
+        path = Path(word)
+        # A word with a suffix or a folder is meant as a path, which may be misspelled itself.
+        if word == "-" or path.suffix or path.name != word or path.exists():
+            continue
+        if word in COMMANDS:
+            raise TraceError(f"the command comes first: roast-analyze {word} TRACE")
+        from roast_analyze.open.views import nearest
+
+        # The name of a trace can resemble the name of a command by chance.
+        near = nearest(word, [*COMMANDS, *MEANT], cutoff=0.75) if place == 0 else None
+        if word in MEANT:
+            raise TraceError(f"unknown command {word!r}: use {MEANT[word]}")
+        if near is not None:
+            use = f"use {MEANT[near]}" if near in MEANT else f"did you mean {near!r}?"
+            raise TraceError(f"unknown command {word!r}; {use}")
+        if place == 0 and len(words) > 1:
+            raise TraceError(f"unknown command {word!r}; choose from {', '.join(COMMANDS)}")

@@ -149,6 +149,24 @@ def test_an_invalid_call_exits_with_2_and_one_message(
 def test_messages_suggest_a_correction(analyze, write_trace, task):
     trace = write_trace(task("\x1b[31mred"))
     for words, message in [
+        (["report", trace], "unknown command 'report': use roast-analyze TRACE --html"),
+        (["report"], "unknown command 'report': use roast-analyze TRACE --html"),
+        (["reprot", trace], "unknown command 'reprot'; use roast-analyze TRACE --html"),
+        (["compare", trace], "unknown command 'compare': use roast-analyze BEFORE AFTER"),
+        (["run", "x.py"], "unknown command 'run': use roast-record run -- python PROGRAM"),
+        ([trace, "check"], "the command comes first: roast-analyze check TRACE"),
+        (
+            ["check"],
+            "the following arguments are required: TRACE; see roast-analyze check --help",
+        ),
+        (
+            [trace, "--jsn"],
+            "unrecognized arguments: --jsn; did you mean --json? see roast-analyze --help",
+        ),
+        (
+            [trace, "-o", "x.html"],
+            "unrecognized arguments: -o x.html; did you mean --html FILE? see roast-analyze …",
+        ),
         (["chekc", trace], "unknown command 'chekc'; did you mean 'check'?"),
         (["viwe", trace, "tasks"], "unknown command 'viwe'; did you mean 'view'?"),
         (["zzz", trace], f"unknown command 'zzz'; choose from {', '.join(COMMANDS)}"),

@@ -304,6 +304,51 @@ INVALID_CALLS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            "run -o t.jsonl.zst python -c 'print(1)'",
+            "put -- before the program: roast-record run -o t.jsonl.zst -- python -c 'print",
+        ),
+        (
+            "run python3.11 fit.py --cut 1",
+            "put -- before the program: roast-record run -- py",
+        ),
+        ("run ./job.sh --cut", "put -- before the program and its options: "),
+        (
+            "run fit.py",
+            "cannot run 'fit.py': No such file or directory; use roast-record ",
+        ),
+        (
+            "run -- 'python fit.py'",
+            "cannot run 'python fit.py': No such file or directory; w",
+        ),
+        ("python fit.py", "use roast-record run -- python fit.py"),
+        ("fit.py 'a b'", "use roast-record run -- python fit.py 'a b'"),
+        ("record python fit.py", "use roast-record run -- python fit.py"),
+        ("-o t.jsonl run python fit.py", "the command comes first: roast-record run -o …"),
+        (
+            "view t.jsonl.zst",
+            "roast-record writes traces; to read one: roast-analyze t.jsonl",
+        ),
+        ("tcp://s:8786", "use roast-record attach tcp://s:8786"),
+        ("run", "the following arguments are required: COMMAND; see roast-record run --help"),
+        ("status", "argument COMMAND: invalid choice: 'status'"),
+    ],
+)
+def test_frequent_mistakes_are_corrected(tmp_path, monkeypatch, capsys, call, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fit.py").touch()
+
+    assert main(shlex.split(call)) == 2
+
+    err = capsys.readouterr().err
+    assert err.startswith(f"roast-record: {message}")
+    assert err.count("\n") == 1
+    assert not list(tmp_path.glob("t*"))
+
+
 def test_invalid_calls(tmp_path, monkeypatch, capsys, caplog):
     pytest.importorskip("coffea")
     monkeypatch.chdir(tmp_path)
@@ -317,14 +362,10 @@ def test_invalid_calls(tmp_path, monkeypatch, capsys, caplog):
         caplog.set_level(logging.CRITICAL, name)
     failures = []
     for call, message in INVALID_CALLS:
-        try:
-            code = main(shlex.split(call))
-            is_one_line = True
-        except SystemExit as error:  # argparse prints the usage as well
-            code, is_one_line = error.code, False
+        code = main(shlex.split(call))
         err = capsys.readouterr().err
         is_right = code == 2 and message in err and "Traceback" not in err
-        if not is_right or (is_one_line and err.count("\n") > 1) or list(tmp_path.glob("t*")):
+        if not is_right or err.count("\n") != 1 or list(tmp_path.glob("t*")):
             failures.append((call, code, err))
     assert failures == []
 

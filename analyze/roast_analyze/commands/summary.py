@@ -26,6 +26,7 @@ from roast_analyze.commands.progress import progress
 from roast_analyze.commands.trace_args import (
     add_reading,
     add_time_range,
+    is_copy,
     is_store,
     open_trace,
     traces_to_compare,
@@ -132,8 +133,8 @@ def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -
 
     if isinstance(options.html, Path):
         target = options.html
-    elif str(traces[0][0]) == STDIN:
-        raise TraceError("the trace is read from stdin: name the report with --html FILE")
+    elif str(traces[0][0]) == STDIN or is_copy(traces[0][0]):
+        raise TraceError("the trace is read from a pipe: name the report with --html FILE")
     else:
         # A pattern is named after the first file that it matches.
         first, *others = (

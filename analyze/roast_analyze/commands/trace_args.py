@@ -6,11 +6,12 @@ import argparse
 import atexit
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from roast_analyze.commands.progress import progress
 from roast_analyze.errors import TraceError
@@ -90,6 +91,65 @@ def is_store(name: str) -> bool:
     return "://" in name or (Path(name) / "runs" / "_delta_log").is_dir()
 
 
+#: Copies of pipes, by the name that the user gave.
+_copies: dict[str, Path] = {}
+
+
+@contextmanager
+def pipes_copied(options: argparse.Namespace) -> Iterator[None]:
+    """Replace traces that are pipes by copies: a trace is read more than once.
+
+    Examples are ``/dev/stdin``, a FIFO, and ``<(zstdcat …)`` of a shell. Errors name the pipes.
+    """
+    for name in ("traces", "trace", "bases", "new", "names"):
+        given = getattr(options, name, None)
+        if isinstance(given, list):
+            setattr(options, name, [_copied(word) for word in given])
+        elif isinstance(given, Path):
+            setattr(options, name, _copied(given))
+    if _copies and hasattr(options, "cache"):
+        options.cache = False  # the copies are removed at exit
+    try:
+        yield
+    except TraceError as error:
+        message = str(error)
+        for pipe, copy in _copies.items():
+            message = message.replace(str(copy), pipe)
+        raise type(error)(message) from None
+    finally:
+        _copies.clear()
+
+
+def is_copy(path: Path) -> bool:
+    """Return whether a path is the copy of a pipe, of which nothing remains."""
+    return path in _copies.values()
+
+
+def _copied(word: str | Path) -> str | Path:
+    path = Path(word)
+    try:
+        if not path.is_fifo():
+            return word
+    except (OSError, ValueError):  # a query can be no path at all
+        return word
+    if str(word) not in _copies:
+        with path.open("rb") as pipe:
+            # Numbers of the shell's pipes are no names of traces.
+            name = f"pipe-{path.name}" if path.name.isdecimal() else path.name
+            _copies[str(word)] = _copy(pipe, name)
+    return type(word)(_copies[str(word)])
+
+
+def _copy(source: IO[bytes], name: str) -> Path:
+    """Copy a stream to a file that is removed at exit, because the trace is read until then."""
+    folder = TemporaryDirectory(prefix="roast-")
+    atexit.register(folder.cleanup)
+    copy = Path(folder.name) / f"{name}.jsonl"
+    with copy.open("wb") as file:
+        shutil.copyfileobj(source, file, 2**20)
+    return copy
+
+
 def traces_to_compare(names: Sequence[Path]) -> list[tuple[Path, ...]]:
     """Return the paths of each trace; a trace on stdin must be the only one."""
     if STDIN not in map(str, names):
@@ -118,12 +178,7 @@ def open_trace(
     copied: Path | None = None
     if STDIN in map(str, paths):
         # To a file, because the trace is read more than once and in no fixed order.
-        # Removed at exit, because the trace is read until then.
-        folder = TemporaryDirectory(prefix="roast-")
-        atexit.register(folder.cleanup)
-        copied = Path(folder.name) / "stdin.jsonl"
-        with copied.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file, 2**20)
+        copied = _copy(sys.stdin.buffer, "stdin")
     try:
         return Session(
             *(copied if copied and str(path) == STDIN else path for path in paths),

@@ -327,8 +327,13 @@ def check_view_name(view: str, user_views: Sequence[str] = ()) -> None:
 
 def suggest(name: str, names: Sequence[str]) -> str:
     """Return a hint that names the best match for a wrong name, or else all valid names."""
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(names)}"
+    near = nearest(name, names)
+    return f"did you mean {near!r}?" if near else f"choose from {', '.join(names)}"
+
+
+def nearest(name: str, names: Sequence[str], cutoff: float = 0.5) -> str | None:
+    """Return the best match for a wrong name, or None if none is similar."""
+    return next(iter(difflib.get_close_matches(name, names, n=1, cutoff=cutoff)), None)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -81,7 +82,13 @@ def _run(options: argparse.Namespace) -> int:
         try:
             program = subprocess.Popen(options.command, env={**os.environ, **added})  # noqa: S603 - the user's own
         except OSError as error:
-            raise CallError(f"cannot run {options.command[0]!r}: {error.strerror}") from None
+            name = options.command[0]
+            hint = ""
+            if name.endswith(".py") and Path(name).is_file():
+                hint = f"; use roast-record run -- python {shlex.join(options.command)}"
+            elif " " in name and not Path(name).exists():
+                hint = "; write the program and its arguments as separate words"
+            raise CallError(f"cannot run {name!r}: {error.strerror or error}{hint}") from None
         # The terminal sends Ctrl-C to the program as well, which decides how to end.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda number, _: program.send_signal(number))

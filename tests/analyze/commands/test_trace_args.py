@@ -1,7 +1,9 @@
 """Traces from standard input, time ranges, and several traces."""
 
 import io
+import os
 import sys
+from threading import Thread
 
 import pytest
 
@@ -19,6 +21,33 @@ def test_a_trace_from_stdin(monkeypatch, analyze, tmp_path, lines, task):
         code, _, err = with_stdin(content)
         assert code == 2
         assert err.startswith(f"roast-analyze: standard input {message}: ")
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """Create a pipe into which a text is written once."""
+
+    def pipe(text, name="pipe"):
+        path = tmp_path / name
+        os.mkfifo(path)
+        Thread(target=path.write_bytes, args=(text,), daemon=True).start()
+        return path
+
+    return pipe
+
+
+def test_a_pipe_is_read_as_a_trace(pipe, analyze, tmp_path, lines, task):
+    trace = lines(task("a"))
+    found = analyze("sql", pipe(trace), "SELECT key FROM tasks", "--format", "csv")
+    assert found == (0, "key\na\n", "")
+    other = pipe(b"hello\n", "other")
+    code, _, err = analyze("check", other)
+    assert (code, err.partition(": name")[0]) == (
+        2, f"roast-analyze: '{other}' contains no records",
+    )  # fmt: skip
+    _, _, err = analyze(pipe(trace, "third"), "--html")
+    assert err.endswith("the trace is read from a pipe: name the report with --html FILE\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "pipe", "third"]
 
 
 @pytest.mark.exhaustive

@@ -1,7 +1,7 @@
 """Select jets with dask-awkward: columns are chosen before anything is read.
 
 dask-awkward needs a Dask before 2025.4, and therefore a separate environment:
-``pip install 'roast-trace[all]' 'dask-awkward>=2026'``.
+``pip install '.[all]' 'dask-awkward>=2026'``.
 The files are compressed with ZLIB, which takes more time than the rest of reading.
 
     roast-record run -o jets.jsonl.zst -- python dask_awkward_jets.py

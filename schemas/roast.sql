@@ -1133,7 +1133,7 @@ damage AS (
         0,
         'newer schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.5; upgrade: pip install -U ''roast-trace[analyze]'''
+        'version ' || schema_version || ' read as 2.5; upgrade: pip install -U ''.[analyze]'' in a clone of roast'
     FROM versions
     WHERE version[1] = 2 AND version[2] > 5
     UNION ALL

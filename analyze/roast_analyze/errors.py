@@ -9,8 +9,8 @@ of a query has further lines, which quote the query. The command line prints the
 
 from __future__ import annotations
 
-#: Command that installs or upgrades everything that the analysis needs.
-INSTALL_COMMAND = "pip install -U 'roast-trace[analyze]'"
+#: Command that installs or upgrades everything that the analysis needs; no release exists yet.
+INSTALL_COMMAND = "pip install -U '.[analyze]' in a clone of roast"
 
 
 class TraceError(Exception):

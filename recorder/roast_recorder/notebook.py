@@ -73,7 +73,7 @@ def _client() -> Client | None:
 
 def _show(path: str) -> None:
     if importlib.util.find_spec("duckdb") is None:
-        print(f"roast: {path}; to show it here: pip install 'roast-trace[analyze]'")
+        print(f"roast: {path}; to show it here: pip install '.[analyze]' in a clone of roast")
         return
     try:
         from roast_analyze import Trace

@@ -48,7 +48,9 @@ async def dask_setup(scheduler: Scheduler) -> None:
         target = str(root / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{identity}")
         store = dask.config.get(f"{CONFIGURATION}.store", None)
         if store and not (find_spec("roast_analyze") and find_spec("deltalake")):
-            logger.warning("roast: install roast-trace[analyze,store] to add traces to a store")
+            logger.warning(
+                "roast: install the extras analyze and store of roast to add traces to a store"
+            )
             store = None
         await SchedulerRecording(
             scheduler, target, settings, retain_root=str(root), store=store

@@ -196,7 +196,7 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(
         done = process("-c", code, path)
         message = f"roast-analyze: the analysis needs {library}, which is not installed: "
         assert done.returncode == 2
-        assert done.stderr == message + "pip install -U 'roast-trace[analyze]'\n"
+        assert done.stderr == message + "pip install -U '.[analyze]' in a clone of roast\n"
     # A missing module of roast is a bug.
     monkeypatch.setitem(sys.modules, "roast_analyze.commands.check", None)
     with pytest.raises(ModuleNotFoundError):

@@ -3,7 +3,8 @@
 A block whose first line is a comment ``# Not run in the tests: …`` is only compiled, and its
 calls are compared with the signatures of what it imports. A block with a file name after its
 language is written to that file. The lines of a ``text`` block must be in the output of the
-command above it, if that was run.
+command above it, if that was run. Seconds in the prose of a tutorial must be in the output of
+its commands.
 """
 
 import ast
@@ -72,6 +73,7 @@ def run(page: Path, folder: Path) -> None:
     with ExitStack() as stack:
         names = {"__name__": "__main__", **provided(blocks, stack)}
         output: str | None = None
+        printed_by_page = ""
         for language, file, text in blocks:
             print(f"--- {page.name}: {language}\n{text}", flush=True)
             if file.endswith((".py", ".sql")):
@@ -87,8 +89,19 @@ def run(page: Path, folder: Path) -> None:
                 with redirect_stdout(StringIO()) as printed:
                     RUNNERS[language](text, names)
                 output = printed.getvalue()
+            printed_by_page += output or ""
             if text.startswith(MARK):
                 output = None
+    if page.parent.name == "tutorial":
+        seconds = re.findall(r"\b(\d+\.\d+) s\b", BLOCK.sub("", page.read_text("utf-8")))
+        assert [figure for figure in seconds if not is_printed(figure, printed_by_page)] == []
+
+
+def is_printed(figure: str, output: str) -> bool:
+    """Return whether a number of the prose is one of the output, rounded to its digits."""
+    digits = len(figure.partition(".")[2])
+    printed = map(float, re.findall(r"\d+\.\d+", output))
+    return any(round(number, digits) == float(figure) for number in printed)
 
 
 def provided(blocks: list, stack: ExitStack) -> dict:

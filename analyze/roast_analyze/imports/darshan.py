@@ -24,7 +24,8 @@ def read(path: Path) -> Iterator[ImportData]:
     """Read a log; raise MissingExtra without PyDarshan, and TraceError if it is not a log."""
     if importlib.util.find_spec("darshan") is None:
         raise MissingExtra(
-            "reading Darshan logs needs darshan: pip install -U 'roast-trace[analyze,darshan]'"
+            "reading Darshan logs needs darshan: "
+            "pip install -U '.[analyze,darshan]' in a clone of roast"
         )
     with read_lines(path, "darshan_log", "a Darshan log") as lines:
         facts = orjson.loads(lines.readline())

@@ -43,7 +43,7 @@ def convert(dump: Path, target: Path) -> str:
         if importlib.util.find_spec(library) is None:
             raise MissingExtra(
                 f"reading cluster dumps needs {library}: "
-                "pip install -U 'roast-trace[analyze,dump]'"
+                "pip install -U '.[analyze,dump]' in a clone of roast"
             )
     # Converting a dump again results in the same trace.
     identity = digest(dump)[:32]

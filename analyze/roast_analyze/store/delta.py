@@ -30,7 +30,8 @@ except ModuleNotFoundError as error:
     if error.name != "deltalake":
         raise
     raise MissingExtra(
-        "a store needs deltalake, which is not installed: pip install 'roast-trace[store]'"
+        "a store needs deltalake, which is not installed: "
+        "pip install '.[store]' in a clone of roast"
     ) from None
 
 if TYPE_CHECKING:

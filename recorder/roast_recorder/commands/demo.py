@@ -45,7 +45,7 @@ def add_to(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("coffea") is None:
-        raise CallError("the demo needs coffea: pip install 'roast-trace[all]'")
+        raise CallError("the demo needs coffea: pip install '.[all]' in a clone of roast")
     folder: Path = options.output
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def _run(options: argparse.Namespace) -> int:
         print(f"coffea processed {events:,} events in {chunks} chunks.\n")
     analyzed = None
     if importlib.util.find_spec("duckdb") is None:
-        print("To analyze the trace: pip install 'roast-trace[analyze]'")
+        print("To analyze the trace: pip install '.[analyze]' in a clone of roast")
     else:
         analyzed = _analyze(trace) or _analyze(trace, "--html", page)
     print(f"Trace:   {trace.resolve()}")

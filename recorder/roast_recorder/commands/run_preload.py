@@ -9,6 +9,6 @@ try:
     from roast_recorder.client_preload import dask_setup  # noqa: F401
 except ImportError as error:
     print(
-        f"roast-record: nothing is recorded: {error}; install roast-trace for {sys.executable}",
+        f"roast-record: nothing is recorded: {error}; install roast for {sys.executable}",
         file=sys.stderr,
     )

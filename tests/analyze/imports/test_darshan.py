@@ -287,7 +287,7 @@ def test_without_pydarshan_the_extra_is_named(stored, log, refused, monkeypatch)
 
     assert refused("darshan", log, "--into", stored()) == (
         "roast-analyze: reading Darshan logs needs darshan: "
-        "pip install -U 'roast-trace[analyze,darshan]'\n"
+        "pip install -U '.[analyze,darshan]' in a clone of roast\n"
     )
 
 

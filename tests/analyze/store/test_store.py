@@ -293,5 +293,5 @@ def test_no_store_and_no_library(tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "deltalake", None)
     monkeypatch.delitem(sys.modules, delta.__name__)
-    with pytest.raises(MissingExtra, match=r"pip install 'roast-trace\[store\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install '\.\[store\]' in a clone"):
         import_module(delta.__name__)

@@ -3,8 +3,9 @@
 -- used before they were computed again; results that were used before are not part of the cost.
 -- Until the nanny has started another worker, its threads are missing, and other workers wait. A kill
 -- by a nanny is recorded, and a worker that closes, as after a signal, reports the reason. A worker
--- that the kernel or the batch system killed, or that crashed, is lost for an unknown reason. Workers
--- that closed after the last task are not counted. The memory of a worker when it was killed is less than
+-- that the kernel or the batch system killed, or that crashed, is lost for an unknown reason; if the end
+-- of its batch job is recorded and passed at that time, the job reached its time limit. Workers that left
+-- after the last task are not counted, unless the run went on and lacked what they had. The memory of a worker when it was killed is less than
 -- it needs; how much it needs is not recorded. Dask computes lost results again as long as a client holds
 -- them, even if it has fetched them. The saving excludes the time in which the client did its own work, if
 -- this is recorded and no other client submitted tasks.
@@ -12,6 +13,9 @@
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $max_names = 3: workers that are named
+-- $limit_seconds = 30: time around the end of a batch job in which its worker is lost to the time limit
+-- $ending_seconds = 2: time between the loss of a worker after the last task and the end of the recording
+-- $same_age = 0.05: relative difference of ages at which workers were lost that is called the same
 WITH last_tasks AS (
     SELECT trace_id, max(end_t) AS end_t
     FROM _task_runs
@@ -27,8 +31,13 @@ removed AS (
         workers.memory_limit_bytes,
         workers.removed_t,
         removal.kill,
+        workers.removed_t - workers.added_t AS age_seconds,
+        workers.added_t AS joined_t,
         CASE
             WHEN removal.kill IS NOT NULL THEN 'killed because of memory'
+            WHEN removal.reason = 'check-worker-ttl'
+                THEN 'closed because worker-ttl had passed without a heartbeat'
+            WHEN job.worker IS NOT NULL THEN 'lost at the time limit of a batch job'
             WHEN contains(removal.closing, 'restart') THEN 'restarted on request'
             WHEN starts_with(removal.closing, 'signal-')
                 THEN 'stopped by ' || replace(removal.closing, '-', ' ')
@@ -37,9 +46,22 @@ removed AS (
         END AS what
     FROM _worker_removals AS removal
     INNER JOIN _workers AS workers USING (trace_id, process)
+    INNER JOIN _cluster_size AS cluster USING (trace_id)
     LEFT JOIN last_tasks USING (trace_id)
+    LEFT JOIN (SELECT DISTINCT trace_id, worker, end_t FROM jobs WHERE worker IS NOT NULL) AS job
+        ON workers.trace_id = job.trace_id
+        AND workers.worker = job.worker
+        AND abs(workers.removed_t - job.end_t) <= $limit_seconds
     WHERE (NOT removal.expected OR removal.kill IS NOT NULL)
-        AND (removal.closing IS NULL OR workers.removed_t < last_tasks.end_t)
+        AND (
+            workers.removed_t < last_tasks.end_t
+            OR last_tasks.end_t IS NULL
+            -- The run went on without what was lost; a program that ends takes its workers with it.
+            OR (
+                coalesce(removal.processing_tasks + removal.lost_results, 1) > 0
+                AND cluster.stop_t - workers.removed_t >= $ending_seconds
+            )
+        )
 ),
 what_happened AS (
     SELECT
@@ -77,6 +99,18 @@ deaths AS (
         count(*) AS deaths,
         count(kill) AS kills,
         count(*) FILTER (what = 'restarted on request') AS restarts,
+        count(*) FILTER (starts_with(what, 'closed because worker-ttl')) AS expired,
+        count(*) FILTER (starts_with(what, 'lost at the time limit')) AS at_limit,
+        count(*) FILTER (what = 'lost for an unknown reason') AS unknown,
+        median(age_seconds) AS age_seconds,
+        -- Workers that joined together and were lost together have the same age for another reason.
+        coalesce(
+            unknown = deaths
+            AND deaths > 1
+            AND max(age_seconds) - min(age_seconds) <= $same_age * max(age_seconds)
+            AND max(joined_t) - min(joined_t) > 2 * $same_age * max(age_seconds),
+            false
+        ) AS is_same_age,
         array_to_string(list_sort(list(DISTINCT name)), ', ') AS names,
         count(DISTINCT name) AS named_workers,
         max(memory_limit_bytes) FILTER (kill IS NOT NULL) AS limit_bytes,
@@ -147,7 +181,8 @@ costs AS (
 )
 SELECT
     CASE
-        WHEN given_up.prefix IS NOT NULL AND named_workers > 1 THEN given_up.prefix
+        WHEN given_up.prefix IS NOT NULL AND named_workers > 1 AND expired + at_limit = 0 AND NOT is_same_age
+            THEN given_up.prefix
         WHEN named_workers <= $max_names THEN names
     END AS entity,
     -- How much memory would suffice is not known.
@@ -210,6 +245,33 @@ SELECT
                     ),
                     'Or give each worker more memory.'
                 )
+            )
+        WHEN expired > 0
+            THEN format(
+                'Raise distributed.scheduler.worker-ttl{} above the longest time for which a task holds the GIL, or'
+                ' release the GIL in such tasks.',
+                (
+                    SELECT ' (now ' || any_value(value) || ')'
+                    FROM config
+                    WHERE config.trace_id = costs.trace_id
+                        AND name = 'distributed.scheduler.worker-ttl'
+                        AND process = 'scheduler'
+                )
+            )
+        WHEN at_limit > 0
+            THEN format(
+                'Request batch jobs that are longer than the run{}, or start workers with a --lifetime that ends'
+                ' minutes before the job does, and --lifetime-stagger: such workers move their results to others.',
+                (
+                    SELECT format(' (the shortest took {:,.1f} min)', min(end_t - start_t) / 60)
+                    FROM jobs
+                    WHERE jobs.trace_id = costs.trace_id AND jobs.process = 'worker'
+                )
+            )
+        WHEN is_same_age
+            THEN format(
+                'Look for a time limit: all of these workers were lost at the same age, {:.0f} s. If the batch system'
+                ' ends their jobs, request longer ones, or use a shorter --lifetime.', age_seconds
             )
         WHEN given_up.tasks > 0
             THEN format(

@@ -1,6 +1,7 @@
 -- Unresponsive workers.
 -- The threads of a worker are lost while it is silent. The upper end of the saving
--- assumes that the whole run waits while any worker is silent.
+-- assumes that the whole run waits while any worker is silent. If the scheduler closed such workers
+-- because of worker-ttl, the setting was too short for them, or a task held the GIL for longer.
 -- Records: worker_sample
 -- Explains: silent worker, lost attempt, dispatch, tail, dependencies
 -- Source: distributed, worker-ttl; Spark's executor heartbeats
@@ -40,36 +41,63 @@ found AS (
         sum(added_seconds) AS silent_seconds
     FROM silent
     GROUP BY trace_id
+),
+-- Workers that the scheduler closed because they were silent, and the setting.
+expired AS (
+    SELECT trace_id, count(*) AS workers
+    FROM workers
+    WHERE removal_reason = 'check-worker-ttl'
+    GROUP BY trace_id
+),
+settings AS (
+    SELECT trace_id, any_value(value) AS ttl
+    FROM config
+    WHERE name = 'distributed.scheduler.worker-ttl' AND process = 'scheduler'
+    GROUP BY trace_id
 )
 SELECT
-    CASE WHEN workers <= 5 THEN names END AS entity,
+    CASE WHEN found.workers <= 5 THEN names END AS entity,
     'high' AS confidence,
     CASE
         WHEN silences = 1
             THEN format(
                 'Worker {} sent no heartbeat for {:.1f} s while it had tasks, and none of them ended.', names, seconds
             )
-        WHEN workers = 1
+        WHEN found.workers = 1
             THEN format(
                 '{} times, worker {} sent no heartbeat for up to {:.1f} s while it had tasks, and none of them ended.',
                 silences, names, seconds
             )
         ELSE format(
             '{} workers sent no heartbeat for up to {:.1f} s each while they had tasks, and none of them ended.',
-            workers, seconds
+            found.workers, seconds
+        )
+    END || CASE
+        WHEN expired.workers IS NULL THEN ''
+        ELSE format(
+            ' The scheduler closed {}, because {}worker-ttl had passed without a heartbeat: their tasks began'
+            ' again.',
+            if(expired.workers = 1, 'one worker', expired.workers || ' workers'),
+            coalesce('the ' || nullif(ttl, 'None') || ' of ', '')
         )
     END AS sentence,
     thread_seconds AS core_seconds,
     0.8 * thread_seconds / mean_nthreads AS wall_seconds_min,
     silent_seconds AS wall_seconds_max,
-    format(
-        'Look for suspended or swapping processes, network failures and code that holds the GIL. '
-        'Set distributed.scheduler.worker-ttl below {:.0f} s, so that tasks of a silent worker are moved to others.',
-        greatest(seconds / 2, 2)
-    ) AS change,
+    CASE
+        WHEN expired.workers IS NULL
+            THEN 'Look for suspended or swapping processes, network failures and code that holds the GIL.'
+        ELSE format(
+            'Raise distributed.scheduler.worker-ttl{} above {:.0f} s, or release the GIL in tasks that hold it for'
+            ' as long. If the processes were suspended or swapping, or the network failed, look for that cause.',
+            ' (now ' || nullif(ttl, 'None') || ')', ceil(1.5 * seconds)
+        )
+    END AS change,
     format(
         'SELECT t, last_seen_t, executing FROM worker_samples WHERE worker IN ({}) ORDER BY worker, t', quoted
     ) AS evidence,
     trace_id
 FROM found
-INNER JOIN _run_size USING (trace_id);
+INNER JOIN _run_size USING (trace_id)
+LEFT JOIN expired USING (trace_id)
+LEFT JOIN settings USING (trace_id);

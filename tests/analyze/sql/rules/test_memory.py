@@ -328,6 +328,86 @@ def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
     )
 
 
+def removal(t, worker, stimulus_id="handle-worker-cleanup-1.0", **amounts):
+    """Return the event of a worker that was removed unexpectedly."""
+    about = {"action": "remove-worker", "worker": worker, "expected": False}
+    payload = {**about, "stimulus_id": stimulus_id, **amounts}
+    return {"kind": "event", "t": t, "topic": "all", "payload": payload}
+
+
+@pytest.fixture
+def losses(worker, task, run, gone):
+    """Return records of workers that were lost with an attempt each, and of one that stayed."""
+
+    def losses(*times, stimulus_id="handle-worker-cleanup-1.0"):
+        records = [worker("stays"), task("last")]
+        for number, (joined_t, left_t) in enumerate(times):
+            name, key = f"w{number}", f"a-{number}"
+            records += [
+                worker(name, t=joined_t),
+                task(key, t=joined_t),
+                *run(key, left_t - 1.0, left_t, name, outcome="lost"),
+                removal(left_t, name, stimulus_id),
+                gone(name, left_t, stimulus_id),
+                *run(key, left_t, left_t + 2.0, "stays"),
+            ]
+        return [*records, *run("last", 40.0, 50.0, "stays")]
+
+    return losses
+
+
+def test_the_change_depends_on_the_cause_of_the_loss(apply_each, losses, process_facts):
+    limits = process_facts("worker", worker="w0", variables={
+        "SLURM_JOB_ID": "1", "SLURM_JOB_START_TIME": "1", "SLURM_JOB_END_TIME": "19",
+    })  # fmt: skip
+    ttl = process_facts("scheduler", {"distributed.scheduler.worker-ttl": "4s"})
+    lost = losses((0, 18))
+    cases = {
+        "worker-ttl": [*losses((0, 18), stimulus_id="check-worker-ttl-1.0"), *ttl],
+        "a time limit": [*lost, *limits],
+        "the same age": losses((0, 18), (10, 28)),
+        "the same time": losses((0, 18), (0, 18)),
+        "different ages": losses((0, 18), (10, 20)),
+    }
+    found = apply_each("killed-workers", *cases.values(), columns="change")
+
+    starts = {
+        case: change.partition(",")[0][:60]
+        for case, [(change,)] in zip(cases, found, strict=True)
+    }
+    assert starts == {
+        "worker-ttl": "Raise distributed.scheduler.worker-ttl (now 4s) above the lo",
+        "a time limit": "Request batch jobs that are longer than the run (the shortes",
+        "the same age": "Look for a time limit: all of these workers were lost at the",
+        "the same time": "Look for the cause in the logs of the workers and of the bat",
+        "different ages": "Look for the cause in the logs of the workers and of the bat",
+    }
+
+
+def test_workers_that_left_after_the_last_task(apply_each, worker, task, run, gone):
+    """A program that ends takes its workers with it; one that goes on lacks what is lost."""
+
+    def records(left_t, processing, results):
+        amounts = {"processing-tasks": processing, "lost-computed-tasks": results}
+        return [
+            *(worker("w1"), task("a"), *run("a", 1.0, 9.0)),
+            removal(left_t, "w1", **amounts),
+            gone("w1", left_t, "handle-worker-cleanup-1.0"),
+        ]
+
+    assert [
+        len(rows)
+        for rows in apply_each(
+            "killed-workers",
+            records(19.0, ["b"], ["a"]),  # 1 s before the end
+            records(10.0, [], []),
+            records(10.0, [], ["a"]),
+            records(10.0, ["b"], []),
+            stop_t=20.0,
+        )
+    ] == [0, 0, 1, 1]
+
+
 def test_own_work_of_the_client_while_lost_results_are_computed_again(
     apply_each, worker, task, run, move, gone
 ):

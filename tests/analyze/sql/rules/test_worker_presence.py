@@ -136,6 +136,32 @@ def test_a_worker_that_stopped_responding(apply_each, worker, task, run, heartbe
     ) == [[("w1", 40.0)], []]
 
 
+def test_worker_ttl_is_raised_if_it_closed_silent_workers(
+    apply_each, worker, task, run, gone, heartbeats, process_facts
+):
+    """A shorter time would close a worker whose task holds the GIL even earlier."""
+    lost = [
+        *(worker("w1"), task("c-1"), *run("c-1", 5.0, 30.0, outcome="lost")),
+        *(*heartbeats(10.0, 30.0), *process_facts("scheduler", TTL)),
+    ]
+    [(closed, change)], [(silent, other)] = apply_each(
+        "silent-worker",
+        [*lost, gone("w1", 30.0, "check-worker-ttl-1.0")],
+        [*lost, gone("w1", 30.0, "handle-worker-cleanup-1.0")],
+        columns="sentence, change",
+    )
+
+    assert closed.endswith(
+        " The scheduler closed one worker, because the 20s of worker-ttl had passed without a "
+        "heartbeat: their tasks began again."
+    )
+    assert change.startswith("Raise distributed.scheduler.worker-ttl (now 20s) above 30 s, or")
+    assert "worker-ttl" not in silent + other
+
+
+TTL = {"distributed.scheduler.worker-ttl": "20s"}
+
+
 def test_a_worker_that_is_only_busy(apply_each, worker, task, run, naps, heartbeats):
     # Each task takes 20 s, with and without heartbeats.
     gil = [worker("w1")]

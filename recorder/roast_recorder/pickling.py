@@ -8,10 +8,13 @@ plugins are pickled by name, and scheduler and workers must have the recorder in
 
 from __future__ import annotations
 
+import io
 import pickle
 import threading
 import zlib
-from typing import Any
+from collections import ChainMap
+from types import CodeType
+from typing import Any, ClassVar, Final
 
 import cloudpickle
 
@@ -46,12 +49,37 @@ def dumps_by_value(plugin: Any) -> bytes:
         for package in new:
             cloudpickle.register_pickle_by_value(package)
         try:
-            pickled = zlib.compress(cloudpickle.dumps(plugin), 9)
+            pickled = io.BytesIO()
+            _Pickler(pickled).dump(plugin)
         finally:
             for package in new:
                 cloudpickle.unregister_pickle_by_value(package)
     # Compressed, it is a third as large, which matters with a thousand workers.
-    return pickle.dumps(_Call(pickle.loads, _Call(zlib.decompress, pickled)))
+    compressed = zlib.compress(pickled.getvalue(), 9)
+    return pickle.dumps(_Call(pickle.loads, _Call(zlib.decompress, compressed)))
+
+
+#: How cloudpickle pickles a code object.
+_reduce_code: Final = cloudpickle.CloudPickler.dispatch_table[CodeType]
+
+
+def _reduce_code_with_filename(code: CodeType) -> tuple[Any, ...]:
+    create, arguments, *others = _reduce_code(code)
+    # The first string among the arguments of `CodeType` is the file name.
+    place = next(i for i, value in enumerate(arguments) if isinstance(value, str))
+    arguments = (*arguments[:place], code.co_filename, *arguments[place + 1 :])
+    return create, arguments, *others
+
+
+class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+    """Pickle functions with their file names, which cloudpickle 3.1.3 replaces.
+
+    The file name distinguishes the recorder's functions from the user's in profiles.
+    """
+
+    dispatch_table: ClassVar[Any] = ChainMap(
+        {CodeType: _reduce_code_with_filename}, cloudpickle.CloudPickler.dispatch_table
+    )
 
 
 class _Call:

@@ -1,0 +1,41 @@
+"""Schedulers and workers that lack the recorder get its code with the plugin."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import roast_recorder
+from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
+from roast_recorder.scheduler.plugin import RecorderPlugin
+from roast_recorder.settings import Settings
+
+#: Unpickles, and prints the files of the recorder's functions.
+UNPICKLE = """
+import gc, pickle, sys, types
+for package in ("roast_recorder", "roast_schemas"):
+    sys.modules[package] = None
+pickle.load(sys.stdin.buffer)
+for function in gc.get_objects():
+    if isinstance(function, types.FunctionType):
+        if (function.__module__ or "").startswith("roast_"):
+            print(function.__code__.co_filename)
+"""
+
+
+@pytest.mark.parametrize("pickled", ["worker", "scheduler"])
+def test_functions_keep_their_file_names(pickled):
+    plugin = pickled_worker_plugin("a", Settings())
+    if pickled == "scheduler":
+        plugin = dumps_by_value(RecorderPlugin("a", Settings().as_dict(), plugin))
+
+    printed = subprocess.run(
+        [sys.executable, "-c", UNPICKLE], input=plugin, capture_output=True, check=True
+    ).stdout.decode()
+
+    # Profiles name functions by file: cloudpickle 3.1.3 would replace it by `<dynamic-code>`.
+    files = set(printed.splitlines())
+    folder = Path(roast_recorder.__path__[0])
+    assert "<dynamic-code>" not in files
+    assert str(folder / pickled / "plugin.py") in files

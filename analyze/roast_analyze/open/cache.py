@@ -55,7 +55,7 @@ _DIGEST_BYTES: Final = 2**22
 class Loaded:
     """A segment in a database."""
 
-    path: str
+    path: str  # absolute and without links, however it was named
     trace_id: str
     segment: int
     nbytes: int  # size of the file when it was read
@@ -68,12 +68,13 @@ class Loaded:
         """Describe a segment that was read."""
         if progress.digest is None:
             progress = replace(progress, digest=_digest(segment.path, segment.nbytes))
-        known = (str(segment.path), *segment.identity, segment.nbytes, list(segment.stamp))
+        where = str(segment.path.resolve())
+        known = (where, *segment.identity, segment.nbytes, list(segment.stamp))
         return cls(*known, account, progress)
 
     def is_current(self, segment: Segment) -> bool:
-        """Return whether the path, size and stamp of the file are still the same."""
-        now = (str(segment.path), segment.nbytes, list(segment.stamp))
+        """Return whether the file is at the same place, with the same size and stamp."""
+        now = (str(segment.path.resolve()), segment.nbytes, list(segment.stamp))
         return now == (self.path, self.nbytes, self.stamp)
 
     def is_prefix_of(self, segment: Segment) -> bool:
@@ -136,8 +137,10 @@ class Entry:
         first: dict[str, int] = {}
         for segment in inputs.segments:
             first.setdefault(*segment.identity)
+        # A file of a folder must not replace the entry of the folder.
+        is_file = [segment.name == segment.path for segment in inputs.segments[:1]]
         # With the digest, another version of roast or DuckDB makes a separate entry.
-        key = json.dumps([definitions_digest(), *first.items()])
+        key = json.dumps([definitions_digest(), *is_file, *first.items()])
         self.folder = cache_folder() / xxhash.xxh3_128_hexdigest(key.encode())
 
     def manifest(self) -> Manifest | None:

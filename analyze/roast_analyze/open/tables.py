@@ -84,7 +84,7 @@ def write_accounts(
         connection.execute(
             "INSERT INTO raw.segments VALUES (?, ?, ?, ?, map(?, ?), ?, ?, ?, ?, ?)",
             [
-                str(segment.path),
+                str(segment.path.resolve()),
                 segment.schema_version is not None,
                 "trailer" in known,
                 sum(known.values()),

@@ -99,6 +99,25 @@ def test_a_trace_is_parsed_once(write_trace, records, read_bytes, folder):
     assert answers(path) == first
 
 
+def test_a_path_can_be_written_in_several_ways(
+    monkeypatch, tmp_path, write_segments, read_bytes
+):
+    [*_, traces] = write_segments(1, 2)
+    (tmp_path / "link").symlink_to(traces)
+    monkeypatch.chdir(tmp_path)
+    names = [traces, "traces/", "./traces", "traces/../traces", "link", tmp_path / "link/."]
+    files = [traces / "1.jsonl", "traces/1.jsonl", "link/1.jsonl", "traces/./1.jsonl"]
+
+    found = {json.dumps(answers(name)) for name in names}
+    of_file = {json.dumps(answers(name)) for name in files}
+
+    assert len(found) == len(of_file) == 1
+    assert found == {json.dumps(answers(traces))}
+    # Each file once for the folder; the first one also for itself.
+    sizes = [(traces / f"{number}.jsonl").stat().st_size for number in (1, 2, 1)]
+    assert read_bytes == sizes
+
+
 @pytest.mark.exhaustive
 def test_traces_that_are_not_cached(monkeypatch, write_trace, records, folder):
     path = write_trace(*records(0, 5))

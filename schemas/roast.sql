@@ -1587,52 +1587,55 @@ SELECT
 FROM raw.chunk
 GROUP BY trace_id, key;
 
--- Summary of each key, so that other views need not compare key texts again. Nearly all keys
--- are simple: one attempt, with its begin, end and submission given by rowid.
-CREATE OR REPLACE TABLE _key_summaries AS
-WITH steps AS (
-    SELECT
-        trace_id,
-        key,
-        rowid AS seq,
-        finish = 'processing' AS begins,
-        "start" = 'processing' AS ends,
-        CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
-        false AS submits,
-        false AS was_there
-    FROM raw.transition
-    WHERE finish IN ('waiting', 'queued', 'no-worker', 'processing') OR "start" = 'processing'
-    UNION ALL
-    SELECT
-        trace_id,
-        key,
-        rowid AS seq,
-        false AS begins,
-        false AS ends,
-        NULL AS waiting_t,
-        true AS submits,
-        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS was_there
+-- Attempts that were dispatched before the first transition of their key was recorded: a task was
+-- processing when recording began, or its first recorded transition ends an attempt. The existing
+-- tasks are recorded in steps, while transitions are recorded already. So an attempt that is in the
+-- record of its task can also have a transition that began it: one with the same run id, or, since
+-- work stealing changes the run id and old versions of Dask have none, the latest one before that
+-- record if it did not end meanwhile. Then it is not counted again.
+CREATE OR REPLACE VIEW _earlier_attempts AS
+WITH existing AS (
+    SELECT rowid AS task, key, t, state, worker, run_id, trace_id
     FROM raw.task
+    WHERE state IS NOT NULL
+),
+steps AS (
+    SELECT
+        existing.*,
+        transition.rowid AS seq,
+        transition.t AS step_t,
+        transition.run_id AS step_run_id,
+        transition.finish = 'processing' AS begins
+    FROM existing
+    LEFT JOIN raw.transition AS transition
+        ON existing.trace_id = transition.trace_id
+        AND existing.key = transition.key
+        AND (transition.finish = 'processing' OR transition."start" = 'processing')
 )
 SELECT
-    trace_id,
+    -1 - task AS seq,
     key,
-    count(*) FILTER (submits) AS submissions,
-    min(seq) FILTER (submits) AS submission,
-    min(seq) FILTER (begins) AS beginning,
-    min(seq) FILTER (ends) AS ending,
-    arg_max(waiting_t, seq) FILTER (waiting_t IS NOT NULL) AS waiting_t,
-    count(*) FILTER (begins) > 0 OR bool_or(was_there) AS has_attempts,
-    -- One attempt with at most one end and one submission, after all waiting.
-    NOT bool_or(was_there)
-        AND count(*) FILTER (begins) = 1
-        AND count(*) FILTER (ends) <= 1
-        AND count(*) FILTER (submits) <= 1
-        AND coalesce(min(seq) FILTER (ends) > min(seq) FILTER (begins), true)
-        AND coalesce(max(seq) FILTER (waiting_t IS NOT NULL) < min(seq) FILTER (begins), true)
-        AS is_simple
-FROM steps
-GROUP BY trace_id, key;
+    t,
+    -- The record of a task can be about a later attempt than the one that its first transition ends.
+    CASE WHEN is_processing AND NOT is_begun THEN worker END AS worker,
+    CASE WHEN is_processing AND NOT is_begun THEN run_id END AS run_id,
+    trace_id
+FROM (
+    SELECT
+        task,
+        key,
+        t,
+        worker,
+        run_id,
+        trace_id,
+        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS is_processing,
+        coalesce(bool_or(begins AND step_run_id = run_id), false)
+            OR coalesce(arg_max(begins, seq) FILTER (step_t <= t), false) AS is_begun,
+        coalesce(NOT arg_min(begins, seq), false) AS ends_first
+    FROM steps
+    GROUP BY ALL
+)
+WHERE ends_first OR (is_processing AND NOT is_begun);
 
 -- Error that coffea wraps as Exception("Failed processing file: WorkItem(…). The error was:
 -- OSError('…')."), or with "Failed creating nanoevents". The outer repr escapes the backslashes of
@@ -1689,7 +1692,14 @@ FROM (
     FROM (
         SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
         UNION ALL
-        SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
+        SELECT -1 - task.rowid, task.key, task.state, task.t, task.trace_id
+        FROM raw.task AS task
+        ANTI JOIN raw.transition AS transition
+            ON task.trace_id = transition.trace_id
+            AND task.key = transition.key
+            -- The record of the task is from after the transition.
+            AND transition.t <= task.t
+        WHERE task.state IS NOT NULL
     )
 )
 WINDOW in_order AS (PARTITION BY task ORDER BY seq)
@@ -3095,36 +3105,52 @@ WINDOW
         PARTITION BY trace_id, key, run_id, dataset, filename, treename, entry_start, entry_stop
     );
 
--- A worker that still has a key when it computes it again reports the phases of its earlier
--- attempts, too. By the rowid of the transition that ended such an attempt: its own phases.
-CREATE OR REPLACE TABLE _repeated_phases AS
-WITH ends AS (
+-- Summary of each key, so that other views need not compare key texts again. Nearly all keys
+-- are simple: one attempt, with its begin, end and submission given by rowid.
+CREATE OR REPLACE TABLE _key_summaries AS
+WITH steps AS (
     SELECT
-        rowid AS end_seq,
-        startstops,
-        lag(startstops) OVER (PARTITION BY trace_id, key, worker ORDER BY rowid) AS earlier
+        trace_id,
+        key,
+        rowid AS seq,
+        finish = 'processing' AS begins,
+        "start" = 'processing' AS ends,
+        CASE WHEN finish = 'waiting' THEN t END AS waiting_t,
+        false AS submits,
+        false AS was_there
     FROM raw.transition
-    SEMI JOIN (
-        SELECT trace_id, key FROM _key_summaries WHERE has_attempts AND NOT is_simple
-    ) USING (trace_id, key)
-    WHERE "start" = 'processing' AND len(startstops) > 0
+    WHERE finish IN ('waiting', 'queued', 'no-worker', 'processing') OR "start" = 'processing'
+    UNION ALL
+    SELECT
+        trace_id,
+        key,
+        rowid AS seq,
+        false AS begins,
+        false AS ends,
+        NULL AS waiting_t,
+        true AS submits,
+        -1 - rowid IN (SELECT seq FROM _earlier_attempts) AS was_there
+    FROM raw.task
 )
 SELECT
-    end_seq,
-    list_filter(startstops, lambda part: NOT list_contains(earlier, part)) AS startstops
-FROM ends
-WHERE list_has_any(startstops, earlier);
-
--- A key can be submitted again after the scheduler has forgotten it; the first record describes
--- the task.
-CREATE OR REPLACE VIEW _tasks AS
-SELECT
-    task.rowid AS seq,
-    task.*,
-    task.value -> '$.submitted_span' AS submitted_span,
-    keys.submissions
-FROM raw.task AS task
-INNER JOIN _key_summaries AS keys ON task.rowid = keys.submission;
+    trace_id,
+    key,
+    count(*) FILTER (submits) AS submissions,
+    min(seq) FILTER (submits) AS submission,
+    min(seq) FILTER (begins) AS beginning,
+    min(seq) FILTER (ends) AS ending,
+    arg_max(waiting_t, seq) FILTER (waiting_t IS NOT NULL) AS waiting_t,
+    count(*) FILTER (begins) > 0 OR bool_or(was_there) AS has_attempts,
+    -- One attempt with at most one end and one submission, after all waiting.
+    NOT bool_or(was_there)
+        AND count(*) FILTER (begins) = 1
+        AND count(*) FILTER (ends) <= 1
+        AND count(*) FILTER (submits) <= 1
+        AND coalesce(min(seq) FILTER (ends) > min(seq) FILTER (begins), true)
+        AND coalesce(max(seq) FILTER (waiting_t IS NOT NULL) < min(seq) FILTER (begins), true)
+        AS is_simple
+FROM steps
+GROUP BY trace_id, key;
 
 CREATE OR REPLACE VIEW cluster_samples AS
 SELECT
@@ -3767,6 +3793,225 @@ SELECT
 FROM readings
 GROUP BY measured;
 
+-- A worker that still has a key when it computes it again reports the phases of its earlier
+-- attempts, too. By the rowid of the transition that ended such an attempt: its own phases.
+CREATE OR REPLACE TABLE _repeated_phases AS
+WITH ends AS (
+    SELECT
+        rowid AS end_seq,
+        startstops,
+        lag(startstops) OVER (PARTITION BY trace_id, key, worker ORDER BY rowid) AS earlier
+    FROM raw.transition
+    SEMI JOIN (
+        SELECT trace_id, key FROM _key_summaries WHERE has_attempts AND NOT is_simple
+    ) USING (trace_id, key)
+    WHERE "start" = 'processing' AND len(startstops) > 0
+)
+SELECT
+    end_seq,
+    list_filter(startstops, lambda part: NOT list_contains(earlier, part)) AS startstops
+FROM ends
+WHERE list_has_any(startstops, earlier);
+
+-- A key can be submitted again after the scheduler has forgotten it; the first record describes
+-- the task.
+CREATE OR REPLACE VIEW _tasks AS
+SELECT
+    task.rowid AS seq,
+    task.*,
+    task.value -> '$.submitted_span' AS submitted_span,
+    keys.submissions
+FROM raw.task AS task
+INNER JOIN _key_summaries AS keys ON task.rowid = keys.submission;
+
+-- Stacks estimated from caller-callee pairs. The self time of a function is divided among its
+-- callers as measured by Yappi, and further up in proportion to total time, as in gprof. Stacks
+-- below 1/2000 of the total time and recursive calls are not followed: the rest of a function's
+-- self time is shown under "(unknown callers)", so that the sum equals the total self
+-- time up to rounding.
+CREATE OR REPLACE VIEW _function_stacks AS
+WITH RECURSIVE functions AS MATERIALIZED (
+    SELECT
+        *,
+        coalesce(self_seconds, 0) AS own_seconds,
+        sum(coalesce(self_seconds, 0)) OVER (PARTITION BY trace_id, source) AS whole_seconds
+    FROM _functions
+),
+known_calls AS (
+    -- callgrind files have no self time per caller, and mark only direct recursion.
+    SELECT
+        caller,
+        callee,
+        is_recursive,
+        greatest(coalesce(total_seconds, 0), 0) AS total_seconds,
+        greatest(coalesce(self_seconds, 0), 0) AS own_seconds
+    FROM _function_calls
+),
+called AS MATERIALIZED (
+    SELECT
+        callee AS function,
+        sum(total_seconds) FILTER (NOT is_recursive) AS total_seconds,
+        sum(own_seconds) FILTER (NOT is_recursive) AS own_seconds,
+        sum(own_seconds) FILTER (is_recursive) AS recursive_seconds
+    FROM known_calls
+    GROUP BY callee
+),
+calling AS (
+    SELECT caller AS function, sum(total_seconds) FILTER (caller <> callee) AS total_seconds
+    FROM known_calls
+    GROUP BY caller
+),
+nodes AS MATERIALIZED (
+    SELECT
+        functions.function,
+        functions.own_seconds,
+        functions.whole_seconds,
+        greatest(
+            coalesce(functions.total_seconds, functions.own_seconds + coalesce(calling.total_seconds, 0)),
+            coalesce(called.total_seconds, 0),
+            functions.own_seconds
+        ) AS total_seconds,
+        coalesce(called.total_seconds, 0) AS called_total_seconds,
+        -- Self time spent in recursive calls is distributed with the rest.
+        coalesce(
+            functions.own_seconds
+            / nullif(functions.own_seconds - coalesce(called.recursive_seconds, 0), 0),
+            1
+        ) AS with_recursion,
+        coalesce(called.own_seconds, 0) AS called_own_seconds
+    FROM functions
+    LEFT JOIN called USING (function)
+    LEFT JOIN calling USING (function)
+),
+steps AS MATERIALIZED (
+    SELECT
+        edge.caller,
+        edge.callee,
+        coalesce(edge.total_seconds / nullif(node.total_seconds, 0), 0) AS share,
+        CASE
+            WHEN node.called_own_seconds > 0
+                THEN least(edge.own_seconds * node.with_recursion, node.own_seconds)
+            ELSE coalesce(edge.total_seconds / nullif(node.total_seconds, 0), 0) * node.own_seconds
+        END AS own_seconds,
+        node.total_seconds,
+        node.whole_seconds
+    FROM known_calls AS edge
+    INNER JOIN nodes AS node ON node.function = edge.callee
+    WHERE NOT edge.is_recursive
+),
+paths AS (
+    SELECT
+        function,
+        [function] AS path,
+        greatest(1 - coalesce(called_total_seconds / nullif(total_seconds, 0), 0), 0) AS share,
+        CASE
+            WHEN called_total_seconds = 0 THEN own_seconds
+            WHEN called_own_seconds > 0
+                THEN greatest(own_seconds - called_own_seconds * with_recursion, 0)
+            ELSE greatest(1 - called_total_seconds / total_seconds, 0) * own_seconds
+        END AS own_seconds
+    FROM nodes
+    UNION ALL
+    SELECT
+        steps.callee,
+        list_append(paths.path, steps.callee),
+        paths.share * steps.share,
+        paths.share * steps.own_seconds
+    FROM paths
+    INNER JOIN steps ON steps.caller = paths.function
+    WHERE NOT list_contains(paths.path, steps.callee)
+        AND paths.share * steps.share * steps.total_seconds > steps.whole_seconds / 2000
+        AND len(paths.path) < 200
+),
+assigned AS (
+    SELECT function, sum(own_seconds) AS own_seconds FROM paths GROUP BY function
+),
+stacks AS (
+    SELECT
+        paths.function,
+        paths.path,
+        -- Inconsistent times are scaled to the self time of the function.
+        paths.own_seconds
+            * CASE
+                WHEN assigned.own_seconds > nodes.own_seconds
+                    THEN nodes.own_seconds / assigned.own_seconds
+                ELSE 1
+            END AS seconds
+    FROM paths
+    INNER JOIN assigned USING (function)
+    INNER JOIN nodes USING (function)
+    -- Ignore rounding errors of differences.
+    WHERE paths.own_seconds > 1e-15
+    UNION ALL
+    SELECT nodes.function, [-1, nodes.function], nodes.own_seconds - coalesce(assigned.own_seconds, 0)
+    FROM nodes
+    LEFT JOIN assigned USING (function)
+    -- Ignore rounding errors of sums.
+    WHERE nodes.own_seconds - coalesce(assigned.own_seconds, 0) > 1e-12 * nodes.own_seconds
+),
+named AS (
+    SELECT
+        place,
+        any_value(stacks.function) AS function,
+        any_value(stacks.seconds) AS seconds,
+        list(coalesce(functions.label, '(unknown callers)') ORDER BY step) AS stack,
+        list(
+            {
+                name: coalesce(functions.name, '(unknown callers)'),
+                filename: functions.filename,
+                line_number: functions.line_number
+            } ORDER BY step
+        ) AS frames
+    FROM (
+        SELECT
+            place,
+            function,
+            seconds,
+            unnest(path) AS member,
+            unnest(range(len(path))) AS step
+        FROM (SELECT row_number() OVER () AS place, * FROM stacks)
+    ) AS stacks
+    LEFT JOIN functions ON functions.function = stacks.member
+    GROUP BY place
+)
+SELECT
+    functions.worker,
+    named.stack,
+    round(named.seconds * 1e6)::BIGINT AS samples,
+    named.seconds,
+    named.frames,
+    functions.log,
+    functions.trace_id
+FROM named
+INNER JOIN functions USING (function);
+
+CREATE OR REPLACE VIEW yappi_calls AS
+SELECT
+    caller.label AS caller,
+    callee.label AS callee,
+    calls.calls,
+    calls.actual_calls,
+    calls.self_seconds,
+    calls.total_seconds,
+    caller.log,
+    caller.source,
+    caller.trace_id
+FROM _function_calls AS calls
+INNER JOIN _functions AS caller ON calls.caller = caller.function
+INNER JOIN _functions AS callee ON calls.callee = callee.function
+ORDER BY caller.trace_id, caller.source, calls.total_seconds DESC, caller.label, callee.label, calls.caller, calls.callee;
+
+COMMENT ON VIEW yappi_calls IS 'Calls between functions, measured by Yappi. One row per caller and callee.';
+COMMENT ON COLUMN yappi_calls.caller IS 'Calling function, as in yappi_functions.';
+COMMENT ON COLUMN yappi_calls.callee IS 'Called function.';
+COMMENT ON COLUMN yappi_calls.calls IS 'Number of calls.';
+COMMENT ON COLUMN yappi_calls.actual_calls IS 'Number of nonrecursive calls. Null if the file does not contain it.';
+COMMENT ON COLUMN yappi_calls.self_seconds IS 'Self time of the callee in these calls. Null if the file does not contain it.';
+COMMENT ON COLUMN yappi_calls.total_seconds IS 'Total time of the callee in these calls.';
+COMMENT ON COLUMN yappi_calls.log IS 'Name of the imported file.';
+COMMENT ON COLUMN yappi_calls.source IS 'ID of the file, as in imports.';
+COMMENT ON COLUMN yappi_calls.trace_id IS 'ID of the trace.';
+
 -- Transitions that ended an attempt, with the phases of that attempt only.
 CREATE OR REPLACE VIEW _attempt_ends AS
 SELECT
@@ -4013,193 +4258,77 @@ COMMENT ON COLUMN wanted_keys.stop_t IS 'Time at which it released the key, or a
 COMMENT ON COLUMN wanted_keys.seconds IS 'Duration.';
 COMMENT ON COLUMN wanted_keys.trace_id IS 'ID of the trace.';
 
--- Stacks estimated from caller-callee pairs. The self time of a function is divided among its
--- callers as measured by Yappi, and further up in proportion to total time, as in gprof. Stacks
--- below 1/2000 of the total time and recursive calls are not followed: the rest of a function's
--- self time is shown under "(unknown callers)", so that the sum equals the total self
--- time up to rounding.
-CREATE OR REPLACE VIEW _function_stacks AS
-WITH RECURSIVE functions AS MATERIALIZED (
+-- Rows of profile_stacks in any order: sorting takes more memory than everything else.
+CREATE OR REPLACE VIEW _profile_stacks AS
+WITH labelled AS (
     SELECT
-        *,
-        coalesce(self_seconds, 0) AS own_seconds,
-        sum(coalesce(self_seconds, 0)) OVER (PARTITION BY trace_id, source) AS whole_seconds
-    FROM _functions
+        worker,
+        prefix,
+        tree.slices AS slices,
+        tree.line_numbers AS lines,
+        list_transform(tree.node_frames, lambda frame: coalesce(frame + 1, 0)) AS places,
+        list_select(tree.frames, places) AS frames,
+        list_select(
+            list_transform(
+                tree.frames,
+                lambda frame: coalesce(frame.name, '?') || ' (' || coalesce(frame.filename, '?')
+                || coalesce(':' || frame.line_number, '') || ')'
+            ),
+            places
+        ) AS labels,
+        stacks,
+        server_id,
+        interval_seconds,
+        trace_id,
+        record
+    FROM raw.profile AS profile
+    INNER JOIN _profile_samples ON profile.rowid = record
 ),
-known_calls AS (
-    -- callgrind files have no self time per caller, and mark only direct recursion.
-    SELECT
-        caller,
-        callee,
-        is_recursive,
-        greatest(coalesce(total_seconds, 0), 0) AS total_seconds,
-        greatest(coalesce(self_seconds, 0), 0) AS own_seconds
-    FROM _function_calls
-),
-called AS MATERIALIZED (
-    SELECT
-        callee AS function,
-        sum(total_seconds) FILTER (NOT is_recursive) AS total_seconds,
-        sum(own_seconds) FILTER (NOT is_recursive) AS own_seconds,
-        sum(own_seconds) FILTER (is_recursive) AS recursive_seconds
-    FROM known_calls
-    GROUP BY callee
-),
-calling AS (
-    SELECT caller AS function, sum(total_seconds) FILTER (caller <> callee) AS total_seconds
-    FROM known_calls
-    GROUP BY caller
-),
-nodes AS MATERIALIZED (
-    SELECT
-        functions.function,
-        functions.own_seconds,
-        functions.whole_seconds,
-        greatest(
-            coalesce(functions.total_seconds, functions.own_seconds + coalesce(calling.total_seconds, 0)),
-            coalesce(called.total_seconds, 0),
-            functions.own_seconds
-        ) AS total_seconds,
-        coalesce(called.total_seconds, 0) AS called_total_seconds,
-        -- Self time spent in recursive calls is distributed with the rest.
-        coalesce(
-            functions.own_seconds
-            / nullif(functions.own_seconds - coalesce(called.recursive_seconds, 0), 0),
-            1
-        ) AS with_recursion,
-        coalesce(called.own_seconds, 0) AS called_own_seconds
-    FROM functions
-    LEFT JOIN called USING (function)
-    LEFT JOIN calling USING (function)
-),
-steps AS MATERIALIZED (
-    SELECT
-        edge.caller,
-        edge.callee,
-        coalesce(edge.total_seconds / nullif(node.total_seconds, 0), 0) AS share,
-        CASE
-            WHEN node.called_own_seconds > 0
-                THEN least(edge.own_seconds * node.with_recursion, node.own_seconds)
-            ELSE coalesce(edge.total_seconds / nullif(node.total_seconds, 0), 0) * node.own_seconds
-        END AS own_seconds,
-        node.total_seconds,
-        node.whole_seconds
-    FROM known_calls AS edge
-    INNER JOIN nodes AS node ON node.function = edge.callee
-    WHERE NOT edge.is_recursive
-),
-paths AS (
-    SELECT
-        function,
-        [function] AS path,
-        greatest(1 - coalesce(called_total_seconds / nullif(total_seconds, 0), 0), 0) AS share,
-        CASE
-            WHEN called_total_seconds = 0 THEN own_seconds
-            WHEN called_own_seconds > 0
-                THEN greatest(own_seconds - called_own_seconds * with_recursion, 0)
-            ELSE greatest(1 - called_total_seconds / total_seconds, 0) * own_seconds
-        END AS own_seconds
-    FROM nodes
-    UNION ALL
-    SELECT
-        steps.callee,
-        list_append(paths.path, steps.callee),
-        paths.share * steps.share,
-        paths.share * steps.own_seconds
-    FROM paths
-    INNER JOIN steps ON steps.caller = paths.function
-    WHERE NOT list_contains(paths.path, steps.callee)
-        AND paths.share * steps.share * steps.total_seconds > steps.whole_seconds / 2000
-        AND len(paths.path) < 200
-),
-assigned AS (
-    SELECT function, sum(own_seconds) AS own_seconds FROM paths GROUP BY function
-),
-stacks AS (
-    SELECT
-        paths.function,
-        paths.path,
-        -- Inconsistent times are scaled to the self time of the function.
-        paths.own_seconds
-            * CASE
-                WHEN assigned.own_seconds > nodes.own_seconds
-                    THEN nodes.own_seconds / assigned.own_seconds
-                ELSE 1
-            END AS seconds
-    FROM paths
-    INNER JOIN assigned USING (function)
-    INNER JOIN nodes USING (function)
-    -- Ignore rounding errors of differences.
-    WHERE paths.own_seconds > 1e-15
-    UNION ALL
-    SELECT nodes.function, [-1, nodes.function], nodes.own_seconds - coalesce(assigned.own_seconds, 0)
-    FROM nodes
-    LEFT JOIN assigned USING (function)
-    -- Ignore rounding errors of sums.
-    WHERE nodes.own_seconds - coalesce(assigned.own_seconds, 0) > 1e-12 * nodes.own_seconds
-),
-named AS (
-    SELECT
-        place,
-        any_value(stacks.function) AS function,
-        any_value(stacks.seconds) AS seconds,
-        list(coalesce(functions.label, '(unknown callers)') ORDER BY step) AS stack,
-        list(
-            {
-                name: coalesce(functions.name, '(unknown callers)'),
-                filename: functions.filename,
-                line_number: functions.line_number
-            } ORDER BY step
-        ) AS frames
-    FROM (
-        SELECT
-            place,
-            function,
-            seconds,
-            unnest(path) AS member,
-            unnest(range(len(path))) AS step
-        FROM (SELECT row_number() OVER () AS place, * FROM stacks)
-    ) AS stacks
-    LEFT JOIN functions ON functions.function = stacks.member
-    GROUP BY place
+found AS (
+    SELECT * EXCLUDE (stacks), unnest(stacks) AS it, unnest(range(len(stacks))) AS place
+    FROM labelled
 )
 SELECT
-    functions.worker,
-    named.stack,
-    round(named.seconds * 1e6)::BIGINT AS samples,
-    named.seconds,
-    named.frames,
-    functions.log,
-    functions.trace_id
-FROM named
-INNER JOIN functions USING (function);
-
-CREATE OR REPLACE VIEW yappi_calls AS
+    worker,
+    prefix,
+    slices[it.slice].start_t AS start_t,
+    slices[it.slice].stop_t AS stop_t,
+    list_select(labels, it.path) AS stack,
+    it.samples AS samples,
+    (it.samples + it.undecided) * interval_seconds AS seconds,
+    it.undecided AS ambiguous_samples,
+    it.counted AS counted_samples,
+    list_select(frames, it.path) AS frames,
+    list_select(lines, it.path) AS lines,
+    server_id,
+    interval_seconds,
+    'dask' AS profiler,
+    NULL AS log,
+    trace_id,
+    record,
+    place
+FROM found
+UNION ALL
 SELECT
-    caller.label AS caller,
-    callee.label AS callee,
-    calls.calls,
-    calls.actual_calls,
-    calls.self_seconds,
-    calls.total_seconds,
-    caller.log,
-    caller.source,
-    caller.trace_id
-FROM _function_calls AS calls
-INNER JOIN _functions AS caller ON calls.caller = caller.function
-INNER JOIN _functions AS callee ON calls.callee = callee.function
-ORDER BY caller.trace_id, caller.source, calls.total_seconds DESC, caller.label, callee.label, calls.caller, calls.callee;
-
-COMMENT ON VIEW yappi_calls IS 'Calls between functions, measured by Yappi. One row per caller and callee.';
-COMMENT ON COLUMN yappi_calls.caller IS 'Calling function, as in yappi_functions.';
-COMMENT ON COLUMN yappi_calls.callee IS 'Called function.';
-COMMENT ON COLUMN yappi_calls.calls IS 'Number of calls.';
-COMMENT ON COLUMN yappi_calls.actual_calls IS 'Number of nonrecursive calls. Null if the file does not contain it.';
-COMMENT ON COLUMN yappi_calls.self_seconds IS 'Self time of the callee in these calls. Null if the file does not contain it.';
-COMMENT ON COLUMN yappi_calls.total_seconds IS 'Total time of the callee in these calls.';
-COMMENT ON COLUMN yappi_calls.log IS 'Name of the imported file.';
-COMMENT ON COLUMN yappi_calls.source IS 'ID of the file, as in imports.';
-COMMENT ON COLUMN yappi_calls.trace_id IS 'ID of the trace.';
+    worker,
+    NULL,
+    NULL,
+    NULL,
+    stack,
+    samples,
+    seconds,
+    0,
+    0,
+    frames,
+    NULL,
+    NULL,
+    1e-6,
+    'yappi',
+    log,
+    trace_id,
+    NULL,
+    NULL
+FROM _function_stacks;
 
 -- Phases that workers reported at the end of an attempt (startstops), by the rowid of the
 -- transition that ended it.
@@ -4230,9 +4359,8 @@ steps AS (
     WHERE transition.finish IN ('processing', 'waiting') OR transition.start = 'processing'
     UNION ALL
     -- Tasks that were processing when recording began, before all transitions.
-    SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
-    FROM raw.task
-    WHERE state = 'processing' AND worker IS NOT NULL
+    SELECT seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
+    FROM _earlier_attempts
 ),
 windows AS (
     SELECT
@@ -4298,8 +4426,7 @@ attempts AS (
     FROM attempt_rows
     LEFT JOIN (SELECT rowid AS seq, * FROM raw.transition WHERE finish = 'processing') AS beginning
         ON attempt_rows.seq = beginning.seq
-    LEFT JOIN (SELECT -1 - rowid AS seq, * FROM raw.task WHERE state = 'processing') AS initial
-        ON attempt_rows.seq = initial.seq
+    LEFT JOIN _earlier_attempts AS initial ON attempt_rows.seq = initial.seq
     LEFT JOIN raw.task AS submission ON attempt_rows.submission = submission.rowid
 ),
 departures AS (
@@ -4416,77 +4543,28 @@ COMMENT ON COLUMN tasks.submissions IS 'Number of times the key was submitted.';
 COMMENT ON COLUMN tasks.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
 COMMENT ON COLUMN tasks.trace_id IS 'ID of the trace.';
 
--- Rows of profile_stacks in any order: sorting takes more memory than everything else.
-CREATE OR REPLACE VIEW _profile_stacks AS
-WITH labelled AS (
-    SELECT
-        worker,
-        prefix,
-        tree.slices AS slices,
-        tree.line_numbers AS lines,
-        list_transform(tree.node_frames, lambda frame: coalesce(frame + 1, 0)) AS places,
-        list_select(tree.frames, places) AS frames,
-        list_select(
-            list_transform(
-                tree.frames,
-                lambda frame: coalesce(frame.name, '?') || ' (' || coalesce(frame.filename, '?')
-                || coalesce(':' || frame.line_number, '') || ')'
-            ),
-            places
-        ) AS labels,
-        stacks,
-        server_id,
-        interval_seconds,
-        trace_id,
-        record
-    FROM raw.profile AS profile
-    INNER JOIN _profile_samples ON profile.rowid = record
-),
-found AS (
-    SELECT * EXCLUDE (stacks), unnest(stacks) AS it, unnest(range(len(stacks))) AS place
-    FROM labelled
-)
-SELECT
-    worker,
-    prefix,
-    slices[it.slice].start_t AS start_t,
-    slices[it.slice].stop_t AS stop_t,
-    list_select(labels, it.path) AS stack,
-    it.samples AS samples,
-    (it.samples + it.undecided) * interval_seconds AS seconds,
-    it.undecided AS ambiguous_samples,
-    it.counted AS counted_samples,
-    list_select(frames, it.path) AS frames,
-    list_select(lines, it.path) AS lines,
-    server_id,
-    interval_seconds,
-    'dask' AS profiler,
-    NULL AS log,
-    trace_id,
-    record,
-    place
-FROM found
-UNION ALL
-SELECT
-    worker,
-    NULL,
-    NULL,
-    NULL,
-    stack,
-    samples,
-    seconds,
-    0,
-    0,
-    frames,
-    NULL,
-    NULL,
-    1e-6,
-    'yappi',
-    log,
-    trace_id,
-    NULL,
-    NULL
-FROM _function_stacks;
+CREATE OR REPLACE VIEW profile_stacks AS
+SELECT * EXCLUDE (record, place)
+FROM _profile_stacks
+ORDER BY trace_id, record, place;
+
+COMMENT ON VIEW profile_stacks IS 'Call stacks of statistical profiles, with samples and time. Profiler dask: one row per worker, prefix, profiling cycle and stack; the samples of a stack are those in which its last function was innermost. Dask does not count the innermost function; the recorder adds it, except in the cycle in which the recording began. Samples that cannot be assigned to one function count as ambiguous at the stack of the caller, so that samples and ambiguous samples add up to all samples. Malformed profiles are excluded and listed in loss. Profiler yappi: functions measured by Yappi, with callers as far as they are known (docs: how-to/yappi). The two profilers cover the same time and must not be added.';
+COMMENT ON COLUMN profile_stacks.worker IS 'Worker address. Null for the scheduler''s event loop, and for Yappi data imported without a worker.';
+COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks. Null for Yappi.';
+COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the profiling cycle, in seconds since the epoch. Null for Yappi.';
+COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the profiling cycle, in seconds since the epoch.';
+COMMENT ON COLUMN profile_stacks.stack IS 'Functions from outermost to innermost, as name (file:line), with the line at which the function is defined. Empty for ambiguous samples between outermost functions.';
+COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was innermost. For Yappi, its self time in microseconds, rounded.';
+COMMENT ON COLUMN profile_stacks.seconds IS 'Time of the samples and ambiguous samples.';
+COMMENT ON COLUMN profile_stacks.ambiguous_samples IS 'Samples in which one of several callees of the last function was innermost, but it is unknown which.';
+COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of its callees: exclusive samples if Dask counted innermost functions.';
+COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack as name, filename and line number.';
+COMMENT ON COLUMN profile_stacks.lines IS 'Line first sampled in each function, in the same record.';
+COMMENT ON COLUMN profile_stacks.server_id IS 'ID of the process.';
+COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Sampling interval of a thread. For Yappi, one microsecond.';
+COMMENT ON COLUMN profile_stacks.profiler IS 'Profiler: dask or yappi.';
+COMMENT ON COLUMN profile_stacks.log IS 'File name of the imported Yappi file.';
+COMMENT ON COLUMN profile_stacks.trace_id IS 'ID of the trace.';
 
 -- Good attempts whose result was lost before a dependent had used it, and was computed again for
 -- the same submission of the key. Whether a client fetched a result is not recorded.
@@ -5285,29 +5363,6 @@ COMMENT ON COLUMN span_totals.total_last_t IS 'last_t, with nested spans.';
 COMMENT ON COLUMN span_totals.total_wall_seconds IS 'wall_seconds, with nested spans.';
 COMMENT ON COLUMN span_totals.trace_id IS 'ID of the trace.';
 
-CREATE OR REPLACE VIEW profile_stacks AS
-SELECT * EXCLUDE (record, place)
-FROM _profile_stacks
-ORDER BY trace_id, record, place;
-
-COMMENT ON VIEW profile_stacks IS 'Call stacks of statistical profiles, with samples and time. Profiler dask: one row per worker, prefix, profiling cycle and stack; the samples of a stack are those in which its last function was innermost. Dask does not count the innermost function; the recorder adds it, except in the cycle in which the recording began. Samples that cannot be assigned to one function count as ambiguous at the stack of the caller, so that samples and ambiguous samples add up to all samples. Malformed profiles are excluded and listed in loss. Profiler yappi: functions measured by Yappi, with callers as far as they are known (docs: how-to/yappi). The two profilers cover the same time and must not be added.';
-COMMENT ON COLUMN profile_stacks.worker IS 'Worker address. Null for the scheduler''s event loop, and for Yappi data imported without a worker.';
-COMMENT ON COLUMN profile_stacks.prefix IS 'Key prefix of the tasks. Null for Yappi.';
-COMMENT ON COLUMN profile_stacks.start_t IS 'Start of the profiling cycle, in seconds since the epoch. Null for Yappi.';
-COMMENT ON COLUMN profile_stacks.stop_t IS 'End of the profiling cycle, in seconds since the epoch.';
-COMMENT ON COLUMN profile_stacks.stack IS 'Functions from outermost to innermost, as name (file:line), with the line at which the function is defined. Empty for ambiguous samples between outermost functions.';
-COMMENT ON COLUMN profile_stacks.samples IS 'Samples in which the last function of the stack was innermost. For Yappi, its self time in microseconds, rounded.';
-COMMENT ON COLUMN profile_stacks.seconds IS 'Time of the samples and ambiguous samples.';
-COMMENT ON COLUMN profile_stacks.ambiguous_samples IS 'Samples in which one of several callees of the last function was innermost, but it is unknown which.';
-COMMENT ON COLUMN profile_stacks.counted_samples IS 'Dask''s count of the last function minus the counts of its callees: exclusive samples if Dask counted innermost functions.';
-COMMENT ON COLUMN profile_stacks.frames IS 'Functions of the stack as name, filename and line number.';
-COMMENT ON COLUMN profile_stacks.lines IS 'Line first sampled in each function, in the same record.';
-COMMENT ON COLUMN profile_stacks.server_id IS 'ID of the process.';
-COMMENT ON COLUMN profile_stacks.interval_seconds IS 'Sampling interval of a thread. For Yappi, one microsecond.';
-COMMENT ON COLUMN profile_stacks.profiler IS 'Profiler: dask or yappi.';
-COMMENT ON COLUMN profile_stacks.log IS 'File name of the imported Yappi file.';
-COMMENT ON COLUMN profile_stacks.trace_id IS 'ID of the trace.';
-
 CREATE OR REPLACE VIEW task_runs AS
 SELECT
     key,
@@ -5342,7 +5397,7 @@ LEFT JOIN _discarded_results AS discarded USING (seq)
 LEFT JOIN _task_files AS files USING (trace_id, key)
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW task_runs IS 'Task attempts, with outcome and timing. One row per dispatch of a key to a worker, and per key that was processing when recording began. An attempt ends with the next transition of its key from processing; if the key becomes waiting or processing before that, the end was not recorded.';
+COMMENT ON VIEW task_runs IS 'Task attempts, with outcome and timing. One row per dispatch of a key to a worker, and per key that was processing when recording began. An attempt ends with the next transition of its key from processing; if the key becomes waiting or processing before that, the end was not recorded. A task that was processing when recording began is one attempt with the transition to processing of the same run id, or, since work stealing changes the run id and it can be null, with the last one before the record of the task.';
 COMMENT ON COLUMN task_runs.key IS 'Task key.';
 COMMENT ON COLUMN task_runs.prefix IS 'Key prefix. Null if the task was not recorded.';
 COMMENT ON COLUMN task_runs.attempt IS 'Attempt number within the key, from 1.';

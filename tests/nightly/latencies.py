@@ -1,5 +1,6 @@
 """Waiting and execution time of attempts, and time of tasks by state."""
 
+import math
 from dataclasses import dataclass
 
 from nightly.recording import Recording, Row, once
@@ -24,7 +25,15 @@ class Stay:
 @once
 def stays(recording: Recording) -> list[Stay]:
     """Return the time of each task in each state."""
-    there = [line for line in recording.of("task") if line.get("state") is not None]
+    first_t: dict[str, float] = {}
+    for line in recording.of("transition"):
+        first_t[line["key"]] = min(line["t"], first_t.get(line["key"], line["t"]))
+    # Tasks that existed are recorded in steps; a transition before can describe the same state.
+    there = [
+        line
+        for line in recording.of("task")
+        if line.get("state") is not None and line["t"] < first_t.get(line["key"], math.inf)
+    ]
     found = []
     for key, lines in grouped(
         [*there, *recording.of("transition")], lambda line: line["key"]

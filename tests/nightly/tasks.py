@@ -108,6 +108,32 @@ class Attempt:
         return self.begin["kind"] == "task"
 
 
+def _earlier_attempts(recording: Recording) -> list[dict]:
+    """Return the records of tasks whose dispatch precedes their recorded transitions."""
+    moves = grouped(recording.of("transition"), lambda line: line["key"])
+    earlier = []
+    for line in recording.of("task"):
+        if line.get("state") is None:
+            continue
+        steps = [
+            move
+            for move in moves.get(line["key"], [])
+            if "processing" in (move["start"], move["finish"])
+        ]
+        before = [move for move in steps if move["t"] <= line["t"]]
+        is_processing = line["state"] == "processing" and line.get("worker") is not None
+        is_begun = any(
+            move["finish"] == "processing" and move.get("run_id") == line.get("run_id")
+            for move in steps
+            if line.get("run_id") is not None
+        ) or (bool(before) and before[-1]["finish"] == "processing")
+        if is_processing and not is_begun:
+            earlier.append(line)
+        elif steps and steps[0]["finish"] != "processing":
+            earlier.append({**line, "worker": None, "run_id": None})
+    return earlier
+
+
 @once
 def attempts(recording: Recording) -> list[Attempt]:
     """Return the attempts at all keys, in the order of the trace."""
@@ -126,9 +152,8 @@ def attempts(recording: Recording) -> list[Attempt]:
         order.append(attempt)
         is_open[key] = True
 
-    for line in recording.of("task"):
-        if line.get("state") == "processing" and line.get("worker") is not None:
-            begin(line)
+    for line in _earlier_attempts(recording):
+        begin(line)
     reported: dict[tuple, list[tuple]] = defaultdict(list)
     for line in recording.of("transition"):
         key = line["key"]

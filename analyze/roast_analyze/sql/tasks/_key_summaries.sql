@@ -1,4 +1,4 @@
--- Needs: nothing
+-- Needs: _earlier_attempts
 -- Summary of each key, so that other views need not compare key texts again. Nearly all keys
 -- are simple: one attempt, with its begin, end and submission given by rowid.
 CREATE TABLE _key_summaries AS
@@ -23,7 +23,7 @@ WITH steps AS (
         false AS ends,
         NULL AS waiting_t,
         true AS submits,
-        coalesce(state = 'processing' AND worker IS NOT NULL, false) AS was_there
+        -1 - rowid IN (SELECT seq FROM _earlier_attempts) AS was_there
     FROM raw.task
 )
 SELECT

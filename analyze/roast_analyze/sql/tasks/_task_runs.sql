@@ -1,4 +1,4 @@
--- Needs: _attempt_ends, _clip_phases, _coffea_roles, _key_summaries, _phase_seconds, _trace_range
+-- Needs: _attempt_ends, _clip_phases, _coffea_roles, _earlier_attempts, _key_summaries, _phase_seconds, _trace_range
 -- A task attempt begins when its key becomes `processing` and ends with the next transition of
 -- the key from there. Most keys have one attempt, found in _key_summaries. For the others, one
 -- window over their transitions finds begin and end.
@@ -22,9 +22,8 @@ steps AS (
     WHERE transition.finish IN ('processing', 'waiting') OR transition.start = 'processing'
     UNION ALL
     -- Tasks that were processing when recording began, before all transitions.
-    SELECT -1 - rowid AS seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
-    FROM raw.task
-    WHERE state = 'processing' AND worker IS NOT NULL
+    SELECT seq, key, t, true AS begins, false AS ends, NULL AS waiting_t, trace_id
+    FROM _earlier_attempts
 ),
 windows AS (
     SELECT
@@ -90,8 +89,7 @@ attempts AS (
     FROM attempt_rows
     LEFT JOIN (SELECT rowid AS seq, * FROM raw.transition WHERE finish = 'processing') AS beginning
         ON attempt_rows.seq = beginning.seq
-    LEFT JOIN (SELECT -1 - rowid AS seq, * FROM raw.task WHERE state = 'processing') AS initial
-        ON attempt_rows.seq = initial.seq
+    LEFT JOIN _earlier_attempts AS initial ON attempt_rows.seq = initial.seq
     LEFT JOIN raw.task AS submission ON attempt_rows.submission = submission.rowid
 ),
 departures AS (

@@ -21,7 +21,14 @@ FROM (
     FROM (
         SELECT rowid AS seq, key, finish AS state, t, trace_id FROM raw.transition
         UNION ALL
-        SELECT -1 - rowid, key, state, t, trace_id FROM raw.task WHERE state IS NOT NULL
+        SELECT -1 - task.rowid, task.key, task.state, task.t, task.trace_id
+        FROM raw.task AS task
+        ANTI JOIN raw.transition AS transition
+            ON task.trace_id = transition.trace_id
+            AND task.key = transition.key
+            -- The record of the task is from after the transition.
+            AND transition.t <= task.t
+        WHERE task.state IS NOT NULL
     )
 )
 WINDOW in_order AS (PARTITION BY task ORDER BY seq)

@@ -33,7 +33,7 @@ LEFT JOIN _discarded_results AS discarded USING (seq)
 LEFT JOIN _task_files AS files USING (trace_id, key)
 ORDER BY trace_id, seq;
 
-COMMENT ON VIEW task_runs IS 'Task attempts, with outcome and timing. One row per dispatch of a key to a worker, and per key that was processing when recording began. An attempt ends with the next transition of its key from processing; if the key becomes waiting or processing before that, the end was not recorded.';
+COMMENT ON VIEW task_runs IS 'Task attempts, with outcome and timing. One row per dispatch of a key to a worker, and per key that was processing when recording began. An attempt ends with the next transition of its key from processing; if the key becomes waiting or processing before that, the end was not recorded. A task that was processing when recording began is one attempt with the transition to processing of the same run id, or, since work stealing changes the run id and it can be null, with the last one before the record of the task.';
 COMMENT ON COLUMN task_runs.key IS 'Task key.';
 COMMENT ON COLUMN task_runs.prefix IS 'Key prefix. Null if the task was not recorded.';
 COMMENT ON COLUMN task_runs.attempt IS 'Attempt number within the key, from 1.';

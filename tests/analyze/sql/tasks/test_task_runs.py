@@ -98,6 +98,47 @@ def test_attempts_of_a_key(rows, move, run, task):
     ]  # fmt: skip
 
 
+def test_attempts_at_tasks_that_were_there_when_recording_began(rows, move, run, task):
+    """The existing tasks are recorded in steps, while transitions are recorded already."""
+
+    def existing(key, t, run_id=None, state="processing"):
+        return task(key, t, state=state, worker="w1", run_id=run_id)
+
+    assert rows(
+        "SELECT key, attempt, outcome, worker, run_id, processing_t, end_t "
+        "FROM task_runs ORDER BY key, attempt",
+        # The records of tasks precede or follow the transitions that began the same attempt.
+        *run("began, id", 1.0, 3.0, run_id=1), existing("began, id", 0.5, 1),
+        *run("began, no id", 1.0, 3.0), existing("began, no id", 1.0),
+        # Work stealing changes the run id.
+        *run("began, stolen", 1.0, 3.0, run_id=1), existing("began, stolen", 2.0, 2),
+        move(1.0, "ended", "processing>memory", "task-finished-1.0", worker="w2", run_id=1),
+        existing("ended", 2.0, state="memory"),
+        move(1.0, "ended, again", "processing>released", "reschedule-1.0", run_id=1),
+        move(1.5, "ended, again", "released>waiting"),
+        *run("ended, again", 2.0, 4.0, run_id=2), existing("ended, again", 3.0, 2),
+        existing("is running", 1.0, 1),
+        existing("lost", 1.0, 1),
+        move(2.0, "lost", "processing>released", "handle-worker-cleanup-2.0", run_id=1),
+        *run("lost", 3.0, 4.0, worker="w2", run_id=2),
+        existing("memory", 1.0, 1),
+        move(2.0, "memory", "processing>memory", "task-finished-2.0", worker="w1", run_id=1),
+        # Without the record of an existing task, an end alone is of a damaged trace.
+        move(1.0, "unknown", "processing>memory", "task-finished-1.0", worker="w1"),
+    ) == [
+        ("began, id", 1, "memory", "w1", 1, 1.0, 3.0),
+        ("began, no id", 1, "memory", "w1", None, 1.0, 3.0),
+        ("began, stolen", 1, "memory", "w1", 1, 1.0, 3.0),
+        ("ended", 1, "memory", "w2", 1, None, 1.0),
+        ("ended, again", 1, "rescheduled", None, 1, None, 1.0),
+        ("ended, again", 2, "memory", "w1", 2, 2.0, 4.0),
+        ("is running", 1, "unfinished", "w1", 1, None, None),
+        ("lost", 1, "lost", "w1", 1, None, 2.0),
+        ("lost", 2, "memory", "w2", 2, 3.0, 4.0),
+        ("memory", 1, "memory", "w1", 1, None, 2.0),
+    ]  # fmt: skip
+
+
 def test_times_of_phases(rows, run):
     """Null without phases, and 0 for an action that did not occur."""
     phases = {

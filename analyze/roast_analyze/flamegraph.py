@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from roast_analyze.errors import TraceError
-from roast_analyze.export.scope import find_scope
+from roast_analyze.export.scope import Condition, find_scope
+from roast_analyze.open.time_range import parse_range
 
 if TYPE_CHECKING:
     import polars as pl
@@ -111,8 +112,9 @@ def stacks_of(
     profiler: str = "dask",
 ) -> pl.DataFrame:
     """Add up the stacks of a part of a trace; parameters as in ``Trace.flamegraph``."""
-    scope = find_scope(trace, worker=worker, prefix=prefix, start=start, stop=stop)
-    part = scope.condition(begin=_MIDDLE, end=_MIDDLE)
+    scope = find_scope(trace, worker=worker, prefix=prefix)
+    part = scope.condition()
+    times = _time_range(trace, start, stop)
     # In Dask's samples a null worker is the scheduler; Yappi files can have an unknown one.
     of_workers = "true" if scope.scheduler or profiler != "dask" else "worker IS NOT NULL"
     # Only column names are inserted into the text.
@@ -126,8 +128,32 @@ def stacks_of(
         "arg_min(lines, start_t) AS lines, min(start_t) AS start_t, "
         "any_value(interval_seconds) AS interval_seconds "
         f"FROM profile_stacks WHERE profiler = $profiler AND {of_workers} "
-        f"AND {part.sql} "
+        f"AND {part.sql} AND {times.sql} "
         "GROUP BY stack) ORDER BY seconds DESC, stack"
     )
-    frame: pl.DataFrame = trace.sql(query, {**part.parameters, "profiler": profiler}).pl()
+    frame: pl.DataFrame = trace.sql(
+        query, {**part.parameters, **times.parameters, "profiler": profiler}
+    ).pl()
     return frame
+
+
+def _time_range(
+    trace: Session, start: float | str | None, stop: float | str | None
+) -> Condition:
+    """Return the condition for slices of a time range of each trace, as of a session."""
+    if start is None and stop is None:
+        return Condition("true", {})
+    parts: list[str] = []
+    parameters: dict[str, object] = {}
+    for trace_id, *run in trace.rows(
+        "SELECT run.trace_id, run.start_t, run.stop_t, "
+        "coalesce(any_value(utc_offset_seconds), 0) "
+        "FROM run LEFT JOIN trace_info USING (trace_id) GROUP BY ALL ORDER BY ALL"
+    ):
+        names = [f"{name}_{len(parts)}" for name in ("trace_id", "from_t", "until_t")]
+        parameters |= zip(names, (trace_id, *parse_range(start, stop, *run)), strict=True)
+        parts.append(
+            "(trace_id = ${} AND coalesce({middle} >= ${}, true) "
+            "AND coalesce({middle} < ${}, true))".format(*names, middle=_MIDDLE)
+        )
+    return Condition(" OR ".join(parts).join("()"), parameters)

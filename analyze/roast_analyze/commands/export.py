@@ -1,8 +1,7 @@
 """Write traces for other programs.
 
 Several formats can be written at once. An existing FILE is replaced when the new one is
-complete. FILE can be - for stdout if the format is text. Tasks that overlap the time range are
-written with their full duration.
+complete. FILE can be - for stdout if the format is text.
 
 For example:
 
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name}", metavar=metavar, type=Path, help=meaning)
     parser.add_argument("--worker", help="only this worker: its address or name, or scheduler")
     parser.add_argument("--prefix", help="only tasks with this key prefix")
-    add_time_range(parser, "tasks that overlap the range are not cut")
+    add_time_range(parser)
     add_views(parser)
 
 
@@ -67,18 +66,11 @@ def run(options: argparse.Namespace) -> None:
     }
     if len(places) < len(targets):
         raise TraceError("two formats have the same file: name another one")
-    # The range selects rows of the whole trace: attempts at its ends are not cut.
-    with open_trace(options.traces, options, views=options.views, limited=False) as trace:
+    with open_trace(options.traces, options, views=options.views) as trace:
         from roast_analyze.export import folded, perfetto, speedscope, tables
         from roast_analyze.export.scope import check_profiles, find_scope
 
-        scope = find_scope(
-            trace,
-            worker=options.worker,
-            prefix=options.prefix,
-            start=options.start,
-            stop=options.stop,
-        )
+        scope = find_scope(trace, worker=options.worker, prefix=options.prefix)
         if "speedscope" in targets or "folded" in targets:
             check_profiles(trace, scope)
         text_writers = {"perfetto": perfetto, "speedscope": speedscope, "folded": folded}

@@ -60,16 +60,15 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_time_range(
-    parser: argparse.ArgumentParser, ends: str = "attempts are cut at the ends of the range"
-) -> None:
-    """Declare --from and --to; `ends` describes what happens to attempts that cross them."""
+def add_time_range(parser: argparse.ArgumentParser) -> None:
+    """Declare --from and --to."""
     parser.add_argument(
         "--from",
         metavar="TIME",
         dest="start",
         help="start of the time range: seconds after the start of the run (90), 5m, 1h30m, "
-        f"1:30:00, -10m (before the end of the run), or a date (2026-08-31T14:05); {ends}",
+        "1:30:00, -10m (before the end of the run), or a date (2026-08-31T14:05); attempts are "
+        "cut at the ends of the range",
     )
     parser.add_argument("--to", metavar="TIME", dest="stop", help="end of the time range")
 

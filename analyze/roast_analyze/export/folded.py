@@ -35,7 +35,7 @@ ORDER BY ALL
 
 def write(trace: Session, scope: Scope, file: IO[str]) -> None:
     """Write the stacks in a scope of a trace to a text file."""
-    condition = scope.condition(begin="start_t", end="stop_t")
+    condition = scope.condition()
     condition.parameters["of_scheduler"] = scope.scheduler
     for row in rows(trace, _STACKS, condition):
         labels = []

@@ -151,20 +151,18 @@ def events(trace: Session, scope: Scope) -> Iterator[Event]:
     colors = {prefix: _COLORS[rank % len(_COLORS)] for rank, (prefix,) in enumerate(prefixes)}
     task = partial(_task, colors=colors)
     for group in _groups(trace, scope):
-        computed = group.condition(begin="compute_start_t", end="compute_stop_t")
+        computed = group.condition()
         yield from processes.slices("thread", rows(trace, _TASKS, computed), task, JITTER)
         # Without a task, a chunk has no prefix.
-        alone = group.condition(prefix="$prefix IS NULL", begin="start_t", end="stop_t")
+        alone = group.condition(prefix="$prefix IS NULL")
         yield from processes.slices("thread", rows(trace, _CHUNKS_ALONE, alone), task, JITTER)
         # Fetches of inputs have the prefix of the task that waits; recorded transfers, that of
         # the data.
-        fetched = group.condition(begin="start_t", end="stop_t")
+        fetched = group.condition()
         yield from processes.slices("transfer", rows(trace, _FETCHES, fetched), _transfer)
-        moved = group.condition(
-            workers=("destination",), prefix=MOVES_PREFIX, begin="start_t", end="stop_t"
-        )
+        moved = group.condition(workers=("destination",), prefix=MOVES_PREFIX)
         yield from processes.slices("transfer", rows(trace, _TRANSFERS, moved), _transfer)
-        sampled = group.condition(prefix=None, begin="t", end="t")
+        sampled = group.condition(prefix=None)
         yield from processes.counters(rows(trace, _SAMPLES, sampled))
     yield from processes.metadata()
 

@@ -1,16 +1,17 @@
-"""Scope of an export: workers, a prefix and a time range, and the rows within it."""
+"""Scope of an export: workers and a prefix, and the rows within it.
+
+A time range is that of the session, as for everything that is computed from a trace.
+"""
 
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.errors import NothingToExport, TraceError
-from roast_analyze.open.time_parsing import parse_time
-from roast_analyze.open.time_range import parse_range
+from roast_analyze.open.views import NAME
 from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
@@ -47,10 +48,6 @@ class Scope:
     #: Addresses; none if the scheduler's profile is selected instead of workers.
     workers: tuple[str, ...] | None = None
     prefix: str | None = None
-    #: Seconds since the epoch, without stop_t; infinite if the range ends with the run. Rows
-    #: that overlap the range are selected.
-    start_t: float = -math.inf
-    stop_t: float = math.inf
 
     @property
     def scheduler(self) -> bool:
@@ -62,14 +59,11 @@ class Scope:
         *,
         workers: tuple[str, ...] = ("worker",),
         prefix: str | None = "prefix = $prefix",
-        begin: str | None = None,
-        end: str | None = None,
     ) -> Condition:
         """Return the SQL condition for a table's rows in this scope.
 
         One of the columns `workers` must have the address of a worker. `prefix` is an
-        expression over ``$prefix`` that is true for the rows of a prefix. `begin` and `end` are
-        columns with the start and the end of a row, open-ended if null. A condition without
+        expression over ``$prefix`` that is true for the rows of a prefix. A condition without
         its columns is left out.
         """
         parts: list[str] = []
@@ -85,13 +79,6 @@ class Scope:
         if self.prefix is not None and prefix:
             parts.append(f"({prefix})")
             parameters["prefix"] = self.prefix
-        if self.start_t > -math.inf and end:
-            # An attempt without an end was running until the end of the trace.
-            parts.append(f"coalesce({end} >= $start_t, true)")
-            parameters["start_t"] = self.start_t
-        if self.stop_t < math.inf and begin:
-            parts.append(f"coalesce({begin} < $stop_t, true)")
-            parameters["stop_t"] = self.stop_t
         return Condition(" AND ".join(parts) or "true", parameters)
 
 
@@ -115,32 +102,12 @@ def find_scope(
     *,
     worker: str | None = None,
     prefix: str | None = None,
-    start: float | str | None = None,
-    stop: float | str | None = None,
 ) -> Scope:
-    """Find the scope that a user's names and times select.
+    """Find the scope that a user's names select.
 
     Parameters are those of :meth:`roast_analyze.Trace.flamegraph`. Raise TraceError if there is
-    no such worker, prefix or time range.
+    no such worker or prefix.
     """
-    start_t, stop_t = -math.inf, math.inf
-    if start is not None or stop is not None:
-        runs = trace.rows(
-            "SELECT run.start_t, run.stop_t, coalesce(utc_offset_seconds, 0) "
-            "FROM run INNER JOIN trace_info USING (trace_id) WHERE run.start_t IS NOT NULL"
-        )
-        ranges = {
-            tuple(parse_time(time, *run) for time in (start, stop) if time is not None)
-            for run in runs
-        }
-        if len(ranges) > 1:
-            raise TraceError(
-                "times after the start or before the end of several traces are different "
-                "times: export one trace, or use dates (2026-08-31T14:05)"
-            )
-        if runs:
-            first, last = min(run[0] for run in runs), max(run[1] for run in runs)
-            start_t, stop_t = parse_range(start, stop, first, last, runs[0][2])
     # A profile can have a prefix whose tasks were not recorded.
     if prefix is not None:
         found = trace.rows(
@@ -151,12 +118,12 @@ def find_scope(
         if prefix not in prefixes:
             raise TraceError(f"unknown prefix {prefix!r}: {_hint(prefix, prefixes)}")
     workers = None if worker is None else find_workers(trace, worker)
-    return Scope(workers, prefix, start_t, stop_t)
+    return Scope(workers, prefix)
 
 
 def recording_start(trace: Session) -> float:
-    """Return the start of the recording, in seconds since the epoch."""
-    [(start_t,)] = trace.rows("SELECT coalesce(min(start_t), 0) FROM run")
+    """Return the start of the recording, in seconds since the epoch, also in a time range."""
+    [(start_t,)] = trace.rows(f"SELECT coalesce(min(start_t), 0) FROM {NAME}._trace_range")  # noqa: S608
     return float(start_t)
 
 
@@ -176,11 +143,13 @@ def find_workers(trace: Session, worker: str) -> tuple[str, ...]:
 
 def check_profiles(trace: Session, scope: Scope) -> None:
     """Raise :class:`NothingToExport` if the trace has no profile in a scope."""
-    condition = scope.condition(begin="start_t", end="stop_t")
+    condition = scope.condition()
     [(of_workers, of_scheduler, pythons, selected)] = trace.rows(
+        # Of the whole recording, also in a time range; and the profiles in the scope.
         "SELECT count(worker), count(*) - count(worker), "  # noqa: S608
         "(SELECT string_agg(DISTINCT python_version, ', ') FROM trace_info), "
-        f"count(*) FILTER ({condition.sql}) FROM raw.profile",
+        f"(SELECT count(*) FROM raw.profile WHERE {condition.sql} "
+        f"AND coalesce(len(tree.slices), 1) > 0) FROM {NAME}.raw.profile",
         condition.parameters,
     )
     if not of_workers + of_scheduler:

@@ -44,7 +44,7 @@ _HAS_SECONDS: Final = f"SELECT coalesce(bool_and(seconds IS NOT NULL), true) AS 
 
 def write(trace: Session, scope: Scope, file: IO[str]) -> None:
     """Write the profiles in a scope of a trace to a text file."""
-    condition = scope.condition(begin="start_t", end="stop_t")
+    condition = scope.condition()
     names = dict(trace.rows("SELECT worker, name FROM workers"))
     [row] = rows(trace, _HAS_SECONDS, condition)
     # Times and numbers of samples cannot be added up in one profile.

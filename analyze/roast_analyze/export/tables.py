@@ -1,8 +1,8 @@
 """The public views as tables: Parquet files, or a DuckDB database.
 
-A scope selects the rows of each view by worker, by prefix (or by keys with the prefix) and by
-time range. Views without such columns, and views of the recording itself, are written in
-full. The comments of views and columns are included.
+A scope selects the rows of each view by worker and by prefix (or by keys with the prefix).
+Views without such columns, and views of the recording itself, are written in full. The comments
+of views and columns are included.
 """
 
 from __future__ import annotations
@@ -27,15 +27,6 @@ if TYPE_CHECKING:
 
 #: Views of the recording itself.
 _WHOLE: Final = ("trace_info", "run", "environment", "loss")
-
-#: Columns with the start and the end of a row; the first pair that a view has is used.
-_TIMES: Final = (
-    ("processing_t", "end_t"),
-    ("start_t", "stop_t"),
-    ("added_t", "removed_t"),
-    ("submitted_t", "submitted_t"),
-    ("t", "t"),
-)
 
 
 def write_parquet(trace: Session, scope: Scope, folder: Path) -> None:
@@ -104,7 +95,6 @@ def _rows_of(
     trace: Session, scope: Scope, view: View, as_text: tuple[str, ...] = ()
 ) -> pa.RecordBatchReader:
     columns = {column.name for column in view.columns}
-    begin, end = next((times for times in _TIMES if columns.issuperset(times)), (None, None))
     workers: tuple[str, ...] = ("worker",) if "worker" in columns else ()
     prefix: str | None = None
     if "prefix" in columns:
@@ -113,7 +103,7 @@ def _rows_of(
         prefix = "key IN (SELECT key FROM tasks WHERE prefix = $prefix)"
     if view.name == "transfers":
         workers, prefix = ("source", "destination"), MOVES_PREFIX
-    condition = scope.condition(workers=workers, prefix=prefix, begin=begin, end=end)
+    condition = scope.condition(workers=workers, prefix=prefix)
     # They describe the recording, regardless of the exported part.
     if view.name in _WHOLE:
         condition = Condition("true", {})

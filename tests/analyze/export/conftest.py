@@ -62,10 +62,11 @@ def profile():
 def export():
     """Export a trace, or a part of it, to a text format; return the text."""
 
-    def export(trace: Trace, form: str, **part: object) -> str:
+    def export(trace: Trace, form: str, start=None, stop=None, **part: object) -> str:
         file = io.StringIO()
         writer = import_module(f"roast_analyze.export.{form}")
-        writer.write(trace, find_scope(trace, **part), file)
+        with Trace(*trace.paths, start=start, stop=stop) as opened:
+            writer.write(opened, find_scope(opened, **part), file)
         return file.getvalue()
 
     return export

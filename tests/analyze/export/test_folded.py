@@ -31,7 +31,6 @@ def test_stacks_of_all_workers_are_added_up(folded, open_trace, profile):
     assert folded(trace) == {(main, f): 10, (main, g): 1}
     assert folded(trace, worker="w1") == {(main, f): 8}
     assert folded(trace, worker="scheduler") == {("loop (/lib/code.py:10)",): 70}
-    assert folded(trace, start=50) == {}
 
 
 def test_functions_of_the_recorder_are_folded(folded, open_trace, profile):

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from roast_analyze.cli import main
-from roast_analyze.errors import TraceError
 from roast_analyze.export.scope import find_scope
 from roast_analyze.export.tables import write_duckdb, write_parquet
 from roast_analyze.open.database import documented_views
@@ -150,7 +149,6 @@ def test_a_scope_selects_rows(open_trace, worker, task, run, tmp_path):
     for part, expected in [
         ({"worker": "w1"}, {"task_runs": 2, "workers": 1, "tasks": 3, "run": 1}),
         ({"prefix": "a"}, {"task_runs": 2, "workers": 2, "tasks": 2, "transitions": 4}),
-        ({"start": 2.5, "stop": 4.5}, {"task_runs": 1, "workers": 2, "transitions": 2}),
         ({"worker": "scheduler"}, {"task_runs": 0, "workers": 0, "run": 1}),
     ]:
         write_duckdb(trace, find_scope(trace, **part), file)
@@ -158,19 +156,6 @@ def test_a_scope_selects_rows(open_trace, worker, task, run, tmp_path):
         with duckdb.connect(file, read_only=True) as database:
             found = {view: len(database.sql(f"FROM {view}").fetchall()) for view in expected}
         assert found == expected, part
-
-
-def test_relative_times_of_several_traces_are_ambiguous(write_trace):
-    stops = {"A": 50.0, "B": 100.0}
-    traces = [
-        write_trace(name=f"{name}.jsonl", trace_id=name, stop_t=stop_t)
-        for name, stop_t in stops.items()
-    ]
-    with Trace(*traces) as both:
-        assert find_scope(both, start="1970-01-01T00:00:03Z").start_t == 3.0
-        for time in ("-1s", -2):
-            with pytest.raises(TraceError, match="export one trace, or use dates"):
-                find_scope(both, start=time)
 
 
 def test_types_that_parquet_lacks_are_text(write_trace, tmp_path):

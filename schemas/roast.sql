@@ -1205,6 +1205,12 @@ CREATE OR REPLACE MACRO _is_failed(outcome) AS outcome IN ('erred', 'retried', '
 -- Return whether an attempt computed a result that was kept, given its row of _discarded_results, if any.
 CREATE OR REPLACE MACRO _is_kept(outcome, discarded_seq) AS outcome = 'memory' AND discarded_seq IS NULL;
 
+-- Power of two by which to widen time buckets so that there are at most about `pairs` pairs of a
+-- bucket and a worker, but at least `fewest` buckets. greatest() ignores the null of a trace
+-- without workers.
+CREATE OR REPLACE MACRO _widening(buckets, workers, pairs, fewest) AS
+    2 ** greatest(0, least(ceil(log2(buckets * workers / pairs)), floor(log2(buckets / fewest))));
+
 -- The scheduler, the recording client and the workers. Segments repeat these facts; each is one
 -- row here. Before schema version 2.3 the recorder derived jobs, CPU model and limits of control
 -- groups itself; since then it records the variables and files that they are derived from.
@@ -3246,18 +3252,57 @@ COMMENT ON COLUMN activities.disk_read_bytes IS 'Bytes read from disk.';
 COMMENT ON COLUMN activities.disk_write_bytes IS 'Bytes written to disk.';
 COMMENT ON COLUMN activities.trace_id IS 'ID of the trace.';
 
--- Each span with itself and all its ancestors. UNION removes duplicates, so that cycles end.
-CREATE OR REPLACE VIEW _span_ancestry AS
-WITH RECURSIVE ancestry AS (
-    SELECT trace_id, span_id, span_id AS ancestor FROM spans
-    UNION
-    SELECT ancestry.trace_id, ancestry.span_id, spans.parent_id
-    FROM ancestry
-    INNER JOIN spans
-        ON ancestry.trace_id = spans.trace_id AND ancestry.ancestor = spans.span_id
-    WHERE spans.parent_id IS NOT NULL
+-- Spans and their parents as numbers of a forest. Spans that contain each other are one node, so
+-- that each has the totals of all of them. Pointers are doubled: after n steps, `above` is the
+-- ancestor 2^n levels up, which takes a few steps even for deeply nested spans.
+CREATE OR REPLACE VIEW _span_nodes AS
+WITH RECURSIVE numbered AS MATERIALIZED (
+    SELECT row_number() OVER (ORDER BY trace_id, span_id) AS node, trace_id, span_id
+    FROM (
+        SELECT trace_id, span_id FROM spans WHERE span_id IS NOT NULL
+        UNION
+        SELECT trace_id, parent_id FROM spans WHERE parent_id IS NOT NULL
+    )
+),
+links AS MATERIALIZED (
+    SELECT numbered.node, parent.node AS above, numbered.trace_id, numbered.span_id
+    FROM numbered
+    LEFT JOIN spans USING (trace_id, span_id)
+    LEFT JOIN numbered AS parent
+        ON spans.trace_id = parent.trace_id AND spans.parent_id = parent.span_id
+),
+-- `first` is the smallest node among the span and those that `above` has passed.
+climbs AS (
+    SELECT 0 AS step, node, above, node AS first FROM links
+    UNION ALL
+    SELECT climb.step + 1, climb.node, higher.above, least(climb.first, higher.first)
+    FROM climbs AS climb
+    LEFT JOIN climbs AS higher ON climb.above = higher.node
+    WHERE EXISTS (FROM climbs WHERE above IS NOT NULL)
+        AND 2 ** climb.step <= (SELECT count(*) FROM links)
+),
+-- Only from a cycle, and from what it contains, there is always a span further up; all of the cycle
+-- is reached.
+cycles AS (
+    SELECT DISTINCT climbs.above AS node
+    FROM climbs
+    WHERE climbs.above IS NOT NULL
+        AND step = (SELECT max(step) FROM climbs)
+),
+merged AS (
+    SELECT climbs.node, min(climbs.first) AS first
+    FROM climbs
+    SEMI JOIN cycles USING (node)
+    GROUP BY climbs.node
 )
-FROM ancestry;
+SELECT
+    links.trace_id,
+    links.span_id,
+    coalesce(own.first, links.node) AS node,
+    CASE WHEN own.first IS NULL THEN coalesce(parent.first, links.above) END AS above
+FROM links
+LEFT JOIN merged AS own ON links.node = own.node
+LEFT JOIN merged AS parent ON links.above = parent.node;
 
 -- Calls between functions: one row per caller and callee. A call is recursive if the callee was
 -- already running, which Yappi reports as no actual calls.
@@ -5214,17 +5259,16 @@ COMMENT ON COLUMN task_roles.last_t IS 'Last end of an attempt, in seconds since
 COMMENT ON COLUMN task_roles.trace_id IS 'ID of the trace.';
 
 -- Tasks and their metrics belong to one span. Totals of a span add up all spans below it, each
--- once.
-CREATE OR REPLACE VIEW span_totals AS
-WITH named AS (
-    SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
-),
-parts AS (
+-- once. In each step, a node receives what the nodes at the other end of their doubled pointers
+-- have added up so far.
+CREATE OR REPLACE VIEW _span_sums AS
+WITH RECURSIVE parts AS (
     SELECT
         trace_id,
         span_id,
         count(*) AS tasks,
-        count(submitted_span) AS other_span_tasks
+        count(submitted_span) AS other_span_tasks,
+        min(t) AS submitted_t
     FROM _tasks
     GROUP BY trace_id, span_id
     UNION ALL BY NAME
@@ -5237,8 +5281,13 @@ parts AS (
         sum(transfer_seconds) AS transfer_seconds,
         sum(nbytes) AS output_bytes,
         min(processing_t) AS first_t,
-        max(end_t) AS last_t
+        max(end_t) AS last_t,
+        CASE
+            WHEN bool_or(end_t IS NULL) THEN max(recording.stop_t)
+            ELSE max(coalesce(compute_stop_t, end_t))
+        END AS active_until_t
     FROM _task_runs
+    INNER JOIN _trace_range AS recording USING (trace_id)
     GROUP BY trace_id, span_id
     UNION ALL BY NAME
     SELECT
@@ -5250,118 +5299,68 @@ parts AS (
     FROM activities
     GROUP BY trace_id, span_id
     UNION ALL BY NAME
+    SELECT trace_id, span_id, sum(delta) AS execute_seconds
+    FROM raw.fine_metric
+    WHERE context = 'execute' AND unit = 'seconds'
+    GROUP BY trace_id, span_id
+    UNION ALL BY NAME
     SELECT trace_id, span_id FROM spans
     UNION ALL BY NAME
-    SELECT trace_id, parent_id AS span_id FROM spans WHERE parent_id IS NOT NULL
+    SELECT trace_id, span_id FROM _span_nodes
 ),
 own AS (
     SELECT
         trace_id,
         span_id,
-        coalesce(sum(tasks), 0)::BIGINT AS tasks,
-        coalesce(sum(other_span_tasks), 0)::BIGINT AS other_span_tasks,
-        coalesce(sum(task_runs), 0)::BIGINT AS task_runs,
-        coalesce(sum(failed_attempts), 0)::BIGINT AS failed_attempts,
-        sum(compute_seconds) AS compute_seconds,
-        sum(transfer_seconds) AS transfer_seconds,
-        sum(output_bytes)::BIGINT AS output_bytes,
-        sum(metric_seconds) AS metric_seconds,
-        sum(cpu_seconds) AS cpu_seconds,
-        sum(noncpu_seconds) AS noncpu_seconds,
-        min(first_t) AS first_t,
-        max(last_t) AS last_t
+        sum(COLUMNS(* EXCLUDE (trace_id, span_id, submitted_t, first_t, last_t, active_until_t))),
+        min(COLUMNS(['submitted_t', 'first_t'])),
+        max(COLUMNS(['last_t', 'active_until_t']))
     FROM parts
     GROUP BY trace_id, span_id
 ),
-ancestry AS (
-    FROM _span_ancestry
-    UNION
-    SELECT trace_id, span_id, span_id FROM own
+-- Work outside of spans is a node of its own.
+placed AS MATERIALIZED (
+    SELECT own.*, coalesce(node, -row_number() OVER ()) AS node, above
+    FROM own
+    LEFT JOIN _span_nodes USING (trace_id, span_id)
 ),
 totals AS (
     SELECT
-        ancestry.trace_id,
-        ancestry.ancestor,
-        count(*) - 1 AS descendants,
-        sum(tasks)::BIGINT AS tasks,
-        sum(other_span_tasks)::BIGINT AS other_span_tasks,
-        sum(task_runs)::BIGINT AS task_runs,
-        sum(failed_attempts)::BIGINT AS failed_attempts,
-        sum(compute_seconds) AS compute_seconds,
-        sum(transfer_seconds) AS transfer_seconds,
-        sum(output_bytes)::BIGINT AS output_bytes,
-        sum(metric_seconds) AS metric_seconds,
-        sum(cpu_seconds) AS cpu_seconds,
-        sum(noncpu_seconds) AS noncpu_seconds,
-        min(first_t) AS first_t,
-        max(last_t) AS last_t
-    FROM ancestry
-    INNER JOIN own
-        ON ancestry.trace_id = own.trace_id AND ancestry.span_id IS NOT DISTINCT FROM own.span_id
-    GROUP BY ancestry.trace_id, ancestry.ancestor
+        0 AS step,
+        node,
+        max(above) AS above,
+        count(*)::HUGEINT AS spans,
+        sum(COLUMNS(placed.* EXCLUDE (
+            trace_id, span_id, node, above, submitted_t, first_t, last_t, active_until_t
+        ))),
+        min(COLUMNS(['submitted_t', 'first_t'])),
+        max(COLUMNS(['last_t', 'active_until_t']))
+    FROM placed
+    GROUP BY node
+    UNION ALL
+    SELECT
+        step + 1,
+        node,
+        max(above),
+        sum(COLUMNS(* EXCLUDE (
+            step, node, above, submitted_t, first_t, last_t, active_until_t
+        ))),
+        min(COLUMNS(['submitted_t', 'first_t'])),
+        max(COLUMNS(['last_t', 'active_until_t']))
+    FROM (
+        SELECT totals.* REPLACE (higher.above AS above)
+        FROM totals
+        LEFT JOIN totals AS higher ON totals.above = higher.node
+        UNION ALL
+        SELECT * REPLACE (above AS node, NULL AS above) FROM totals WHERE above IS NOT NULL
+    )
+    WHERE EXISTS (FROM totals WHERE above IS NOT NULL)
+    GROUP BY step, node
 )
-SELECT
-    own.span_id,
-    named.name,
-    named.path,
-    named.parent_id,
-    own.* EXCLUDE (trace_id, span_id),
-    own.last_t - own.first_t AS wall_seconds,
-    totals.descendants,
-    totals.tasks AS total_tasks,
-    totals.other_span_tasks AS total_other_span_tasks,
-    totals.task_runs AS total_task_runs,
-    totals.failed_attempts AS total_failed_attempts,
-    totals.compute_seconds AS total_compute_seconds,
-    totals.transfer_seconds AS total_transfer_seconds,
-    totals.output_bytes AS total_output_bytes,
-    totals.metric_seconds AS total_metric_seconds,
-    totals.cpu_seconds AS total_cpu_seconds,
-    totals.noncpu_seconds AS total_noncpu_seconds,
-    totals.first_t AS total_first_t,
-    totals.last_t AS total_last_t,
-    totals.last_t - totals.first_t AS total_wall_seconds,
-    own.trace_id
-FROM own
-INNER JOIN totals
-    ON own.trace_id = totals.trace_id AND own.span_id IS NOT DISTINCT FROM totals.ancestor
-LEFT JOIN named
-    ON own.trace_id = named.trace_id AND own.span_id = named.span_id
-ORDER BY own.trace_id, named.place NULLS LAST, own.span_id;
-
-COMMENT ON VIEW span_totals IS 'Totals by Dask span. One row per span, in the order in which they began. Columns without total_ cover the span alone and add up to the whole run; columns with total_ include nested spans. A last row without span_id covers work outside any span, such as transfers in worker metrics.';
-COMMENT ON COLUMN span_totals.span_id IS 'ID of the span. Null for work outside any span.';
-COMMENT ON COLUMN span_totals.name IS 'Span name. Null if its record is missing.';
-COMMENT ON COLUMN span_totals.path IS 'Names from the outermost span to this one.';
-COMMENT ON COLUMN span_totals.parent_id IS 'ID of the enclosing span.';
-COMMENT ON COLUMN span_totals.tasks IS 'Keys that Dask files under the span.';
-COMMENT ON COLUMN span_totals.other_span_tasks IS 'Those of them that were submitted in another span: tasks.is_other_span.';
-COMMENT ON COLUMN span_totals.task_runs IS 'Attempts at its tasks.';
-COMMENT ON COLUMN span_totals.failed_attempts IS 'Attempts that erred, were retried, or were lost with their worker.';
-COMMENT ON COLUMN span_totals.compute_seconds IS 'Compute time of all attempts.';
-COMMENT ON COLUMN span_totals.transfer_seconds IS 'Time to fetch dependencies from other workers.';
-COMMENT ON COLUMN span_totals.output_bytes IS 'Total size of the results.';
-COMMENT ON COLUMN span_totals.metric_seconds IS 'Time in the span reported by workers through fine performance metrics (see activities).';
-COMMENT ON COLUMN span_totals.cpu_seconds IS 'CPU time of threads, as part of metric_seconds.';
-COMMENT ON COLUMN span_totals.noncpu_seconds IS 'Time threads spent waiting, as part of metric_seconds.';
-COMMENT ON COLUMN span_totals.first_t IS 'First dispatch of an attempt to a worker, in seconds since the epoch.';
-COMMENT ON COLUMN span_totals.last_t IS 'Last end of an attempt as recorded by the scheduler, in seconds since the epoch.';
-COMMENT ON COLUMN span_totals.wall_seconds IS 'last_t - first_t. Spans run concurrently, so this does not add up.';
-COMMENT ON COLUMN span_totals.descendants IS 'Number of nested spans, at any depth.';
-COMMENT ON COLUMN span_totals.total_tasks IS 'tasks, with nested spans.';
-COMMENT ON COLUMN span_totals.total_other_span_tasks IS 'other_span_tasks, with nested spans.';
-COMMENT ON COLUMN span_totals.total_task_runs IS 'task_runs, with nested spans.';
-COMMENT ON COLUMN span_totals.total_failed_attempts IS 'failed_attempts, with nested spans.';
-COMMENT ON COLUMN span_totals.total_compute_seconds IS 'compute_seconds, with nested spans.';
-COMMENT ON COLUMN span_totals.total_transfer_seconds IS 'transfer_seconds, with nested spans.';
-COMMENT ON COLUMN span_totals.total_output_bytes IS 'output_bytes, with nested spans.';
-COMMENT ON COLUMN span_totals.total_metric_seconds IS 'metric_seconds, with nested spans.';
-COMMENT ON COLUMN span_totals.total_cpu_seconds IS 'cpu_seconds, with nested spans.';
-COMMENT ON COLUMN span_totals.total_noncpu_seconds IS 'noncpu_seconds, with nested spans.';
-COMMENT ON COLUMN span_totals.total_first_t IS 'first_t, with nested spans.';
-COMMENT ON COLUMN span_totals.total_last_t IS 'last_t, with nested spans.';
-COMMENT ON COLUMN span_totals.total_wall_seconds IS 'wall_seconds, with nested spans.';
-COMMENT ON COLUMN span_totals.trace_id IS 'ID of the trace.';
+SELECT placed.trace_id, placed.span_id, placed AS own, totals
+FROM placed
+INNER JOIN totals USING (node)
+WHERE totals.step = (SELECT max(step) FROM totals);
 
 CREATE OR REPLACE VIEW task_runs AS
 SELECT
@@ -5986,6 +5985,82 @@ SELECT
 FROM jobs
 LEFT JOIN matched USING (source, trace_id);
 
+CREATE OR REPLACE VIEW span_totals AS
+WITH named AS (
+    SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
+)
+SELECT
+    sums.span_id,
+    named.name,
+    named.path,
+    named.parent_id,
+    coalesce(own.tasks, 0)::BIGINT AS tasks,
+    coalesce(own.other_span_tasks, 0)::BIGINT AS other_span_tasks,
+    coalesce(own.task_runs, 0)::BIGINT AS task_runs,
+    coalesce(own.failed_attempts, 0)::BIGINT AS failed_attempts,
+    own.compute_seconds,
+    own.transfer_seconds,
+    own.output_bytes::BIGINT AS output_bytes,
+    own.metric_seconds,
+    own.cpu_seconds,
+    own.noncpu_seconds,
+    own.first_t,
+    own.last_t,
+    own.last_t - own.first_t AS wall_seconds,
+    (totals.spans - 1)::BIGINT AS descendants,
+    coalesce(totals.tasks, 0)::BIGINT AS total_tasks,
+    coalesce(totals.other_span_tasks, 0)::BIGINT AS total_other_span_tasks,
+    coalesce(totals.task_runs, 0)::BIGINT AS total_task_runs,
+    coalesce(totals.failed_attempts, 0)::BIGINT AS total_failed_attempts,
+    totals.compute_seconds AS total_compute_seconds,
+    totals.transfer_seconds AS total_transfer_seconds,
+    totals.output_bytes::BIGINT AS total_output_bytes,
+    totals.metric_seconds AS total_metric_seconds,
+    totals.cpu_seconds AS total_cpu_seconds,
+    totals.noncpu_seconds AS total_noncpu_seconds,
+    totals.first_t AS total_first_t,
+    totals.last_t AS total_last_t,
+    totals.last_t - totals.first_t AS total_wall_seconds,
+    sums.trace_id
+FROM _span_sums AS sums
+LEFT JOIN named
+    ON sums.trace_id = named.trace_id AND sums.span_id = named.span_id
+ORDER BY sums.trace_id, named.place NULLS LAST, sums.span_id;
+
+COMMENT ON VIEW span_totals IS 'Totals by Dask span. One row per span, in the order in which they began. Columns without total_ cover the span alone and add up to the whole run; columns with total_ include nested spans. A last row without span_id covers work outside any span, such as transfers in worker metrics.';
+COMMENT ON COLUMN span_totals.span_id IS 'ID of the span. Null for work outside any span.';
+COMMENT ON COLUMN span_totals.name IS 'Span name. Null if its record is missing.';
+COMMENT ON COLUMN span_totals.path IS 'Names from the outermost span to this one.';
+COMMENT ON COLUMN span_totals.parent_id IS 'ID of the enclosing span.';
+COMMENT ON COLUMN span_totals.tasks IS 'Keys that Dask files under the span.';
+COMMENT ON COLUMN span_totals.other_span_tasks IS 'Those of them that were submitted in another span: tasks.is_other_span.';
+COMMENT ON COLUMN span_totals.task_runs IS 'Attempts at its tasks.';
+COMMENT ON COLUMN span_totals.failed_attempts IS 'Attempts that erred, were retried, or were lost with their worker.';
+COMMENT ON COLUMN span_totals.compute_seconds IS 'Compute time of all attempts.';
+COMMENT ON COLUMN span_totals.transfer_seconds IS 'Time to fetch dependencies from other workers.';
+COMMENT ON COLUMN span_totals.output_bytes IS 'Total size of the results.';
+COMMENT ON COLUMN span_totals.metric_seconds IS 'Time in the span reported by workers through fine performance metrics (see activities).';
+COMMENT ON COLUMN span_totals.cpu_seconds IS 'CPU time of threads, as part of metric_seconds.';
+COMMENT ON COLUMN span_totals.noncpu_seconds IS 'Time threads spent waiting, as part of metric_seconds.';
+COMMENT ON COLUMN span_totals.first_t IS 'First dispatch of an attempt to a worker, in seconds since the epoch.';
+COMMENT ON COLUMN span_totals.last_t IS 'Last end of an attempt as recorded by the scheduler, in seconds since the epoch.';
+COMMENT ON COLUMN span_totals.wall_seconds IS 'last_t - first_t. Spans run concurrently, so this does not add up.';
+COMMENT ON COLUMN span_totals.descendants IS 'Number of nested spans, at any depth.';
+COMMENT ON COLUMN span_totals.total_tasks IS 'tasks, with nested spans.';
+COMMENT ON COLUMN span_totals.total_other_span_tasks IS 'other_span_tasks, with nested spans.';
+COMMENT ON COLUMN span_totals.total_task_runs IS 'task_runs, with nested spans.';
+COMMENT ON COLUMN span_totals.total_failed_attempts IS 'failed_attempts, with nested spans.';
+COMMENT ON COLUMN span_totals.total_compute_seconds IS 'compute_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.total_transfer_seconds IS 'transfer_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.total_output_bytes IS 'output_bytes, with nested spans.';
+COMMENT ON COLUMN span_totals.total_metric_seconds IS 'metric_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.total_cpu_seconds IS 'cpu_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.total_noncpu_seconds IS 'noncpu_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.total_first_t IS 'first_t, with nested spans.';
+COMMENT ON COLUMN span_totals.total_last_t IS 'last_t, with nested spans.';
+COMMENT ON COLUMN span_totals.total_wall_seconds IS 'wall_seconds, with nested spans.';
+COMMENT ON COLUMN span_totals.trace_id IS 'ID of the trace.';
+
 -- Number of workers and threads, and their peaks: one row per trace.
 CREATE OR REPLACE TABLE _cluster_size AS
 WITH changes AS (
@@ -6041,20 +6116,27 @@ WITH sizes AS (
         client,
         trace_id
     FROM raw.cluster_size
+),
+changes AS (
+    SELECT trace_id, from_t AS t, 1 AS change FROM _worker_presence WHERE from_t < to_t
+    UNION ALL
+    SELECT trace_id, to_t, -1 FROM _worker_presence WHERE from_t < to_t
+),
+levels AS (
+    SELECT trace_id, t, sum(sum(change)) OVER (PARTITION BY trace_id ORDER BY t) AS workers
+    FROM changes
+    GROUP BY trace_id, t
 )
 SELECT
-    t,
+    sizes.t,
     until_t,
     planned,
     requested,
-    (
-        SELECT count(*)
-        FROM _worker_presence AS worker
-        WHERE worker.trace_id = sizes.trace_id AND from_t <= t AND to_t > t
-    ) AS joined,
+    coalesce(levels.workers, 0)::BIGINT AS joined,
     client,
     trace_id
 FROM sizes
+ASOF LEFT JOIN levels USING (trace_id, t)
 ORDER BY trace_id, seq;
 
 COMMENT ON VIEW cluster_sizes IS 'Planned, requested and connected workers of the cluster. One row per change of the plan or of the requests. Empty if the recording client was not created from a cluster object, and before trace format 2.4.';
@@ -6071,51 +6153,67 @@ COMMENT ON COLUMN cluster_sizes.trace_id IS 'ID of the trace.';
 -- are missing, so computations on them would count as idle: the compute time is subtracted if it is
 -- longer.
 CREATE OR REPLACE VIEW span_idle AS
-WITH own AS (
-    SELECT trace_id, span_id, min(t) AS start_t FROM _tasks GROUP BY trace_id, span_id
-    UNION ALL BY NAME
+WITH active AS (
     SELECT
         trace_id,
         span_id,
-        CASE
-            WHEN bool_or(run.end_t IS NULL) THEN max(recording.stop_t)
-            ELSE max(coalesce(run.compute_stop_t, run.end_t))
-        END AS stop_t,
-        sum(run.compute_seconds) AS compute_seconds
-    FROM _task_runs AS run
-    INNER JOIN _trace_range AS recording USING (trace_id)
-    GROUP BY trace_id, span_id
-    UNION ALL BY NAME
-    SELECT trace_id, span_id, sum(delta) AS known_seconds
-    FROM raw.fine_metric
-    WHERE context = 'execute' AND unit = 'seconds'
-    GROUP BY trace_id, span_id
+        totals.submitted_t AS start_t,
+        totals.active_until_t AS stop_t,
+        totals.compute_seconds,
+        totals.execute_seconds AS known_seconds
+    FROM _span_sums
 ),
-active AS (
+changes AS (
+    SELECT trace_id, from_t AS t, nthreads AS change
+    FROM _worker_presence
+    WHERE nthreads IS NOT NULL AND from_t < to_t
+    UNION ALL
+    SELECT trace_id, to_t, -nthreads
+    FROM _worker_presence
+    WHERE nthreads IS NOT NULL AND from_t < to_t
+),
+levels AS (
     SELECT
-        ancestry.trace_id,
-        ancestry.ancestor AS span_id,
-        min(own.start_t) AS start_t,
-        max(own.stop_t) AS stop_t,
-        sum(own.compute_seconds) AS compute_seconds,
-        sum(own.known_seconds) AS known_seconds
-    FROM _span_ancestry AS ancestry
-    INNER JOIN own USING (trace_id, span_id)
-    GROUP BY ancestry.trace_id, ancestry.ancestor
+        trace_id,
+        t,
+        sum(sum(change)) OVER in_order AS nthreads,
+        lead(t) OVER in_order AS until_t
+    FROM changes
+    GROUP BY trace_id, t
+    WINDOW in_order AS (PARTITION BY trace_id ORDER BY t)
+),
+-- Threads of the cluster from t on, and their time before.
+offers AS (
+    SELECT
+        trace_id,
+        t,
+        nthreads,
+        coalesce(sum(nthreads * (until_t - t)) OVER (
+            PARTITION BY trace_id ORDER BY t
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0) AS seconds_before
+    FROM levels
 ),
 offered AS (
     SELECT
         active.trace_id,
         active.span_id,
-        sum(
-            presence.nthreads
-            * greatest(least(presence.to_t, stop_t) - greatest(presence.from_t, start_t), 0)
+        greatest(
+            coalesce(until.seconds_before + until.nthreads * (stop_t - until.t), 0)
+            - coalesce(since.seconds_before + since.nthreads * (start_t - since.t), 0),
+            0
         ) AS thread_seconds
     FROM active
-    INNER JOIN _worker_presence AS presence USING (trace_id)
-    -- least() and greatest() ignore nulls.
-    WHERE active.start_t IS NOT NULL AND active.stop_t IS NOT NULL
-    GROUP BY active.trace_id, active.span_id
+    ASOF LEFT JOIN offers AS since
+        ON active.trace_id = since.trace_id AND active.start_t >= since.t
+    ASOF LEFT JOIN offers AS until
+        ON active.trace_id = until.trace_id AND active.stop_t >= until.t
+    -- greatest() ignores nulls.
+    WHERE active.start_t IS NOT NULL
+        AND active.stop_t IS NOT NULL
+        AND active.trace_id IN (
+            SELECT trace_id FROM _worker_presence WHERE nthreads IS NOT NULL
+        )
 )
 SELECT
     spans.span_id,
@@ -7161,14 +7259,12 @@ COMMENT ON COLUMN io_files.log IS 'Log file name.';
 COMMENT ON COLUMN io_files.source IS 'ID of the log, as in io_jobs.';
 COMMENT ON COLUMN io_files.trace_id IS 'ID of the trace.';
 
--- Sum of amount times seconds in each bucket by process, exactly. An interval raises the level at
--- its start and lowers it at its end. Within a bucket the initial level is extended, and each
--- change adds its amount times the rest of the bucket. The cost grows with the number of
--- intervals, not with the number of buckets they cross. Intervals are clipped to the recording;
--- one without an end extends to its end.
-CREATE OR REPLACE MACRO _bucket_sums(bucket_seconds) AS TABLE
-WITH timeline AS (FROM _buckets(bucket_seconds)),
-clipped AS (
+-- Changes of amounts in each bucket by process, for buckets of a given length; null is the default
+-- length. An interval raises the level at its start and lowers it at its end; `within` is the change
+-- times the rest of the bucket. Intervals are clipped to the recording; one without an end extends
+-- to its end. There are at most two rows per interval, however many buckets it crosses.
+CREATE OR REPLACE MACRO _changes_by(bucket_seconds) AS TABLE
+WITH clipped AS (
     SELECT
         interval.trace_id,
         process,
@@ -7180,77 +7276,33 @@ clipped AS (
         extent,
         buckets
     FROM _intervals AS interval
-    INNER JOIN timeline USING (trace_id)
+    INNER JOIN _buckets(bucket_seconds) AS timeline USING (trace_id)
     WHERE amount IS NOT NULL AND begin_at < end_at
-),
-changes AS (
-    SELECT
-        trace_id,
-        process,
-        what,
-        bucket,
-        sum(change) AS change,
-        sum(change * (least((bucket + 1) * width, extent) - change_at)) AS within
-    FROM (
-        SELECT
-            trace_id,
-            process,
-            what,
-            width,
-            extent,
-            unnest([amount, -amount]) AS change,
-            unnest([begin_at, end_at]) AS change_at,
-            -- An end at the boundary of two buckets belongs to the first.
-            unnest([
-                least(floor(begin_at / width), buckets - 1),
-                greatest(ceil(end_at / width) - 1, 0)
-            ])::BIGINT AS bucket
-        FROM clipped
-    )
-    GROUP BY trace_id, process, what, bucket
-),
--- A level holds from the bucket in which it changed to the next change.
-levels AS (
-    SELECT
-        trace_id,
-        process,
-        what,
-        bucket,
-        within,
-        coalesce(sum(change) OVER before, 0) AS level_before,
-        coalesce(sum(change) OVER before, 0) + change AS level,
-        -- coalesce instead of the default of lead(), which is lost in a database written by
-        -- DuckDB 1.5.
-        coalesce(lead(bucket) OVER in_order, bucket + 1) AS until_bucket
-    FROM changes
-    WINDOW
-        in_order AS (PARTITION BY trace_id, process, what ORDER BY bucket),
-        before AS (
-            PARTITION BY trace_id, process, what
-            ORDER BY bucket
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        )
-),
-filled AS (
-    SELECT *, unnest(range(bucket, until_bucket)) AS held_bucket
-    FROM levels
 )
 SELECT
+    trace_id,
     process,
     what,
-    held_bucket AS bucket,
-    timeline.start_t + held_bucket * width AS t,
-    least(width, extent - held_bucket * width) AS seconds,
-    greatest(
-        CASE
-            WHEN held_bucket = filled.bucket THEN level_before * seconds + within
-            ELSE level * seconds
-        END,
-        0
-    ) AS amount,
-    trace_id
-FROM filled
-INNER JOIN timeline USING (trace_id);
+    bucket,
+    sum(change) AS change,
+    sum(change * (least((bucket + 1) * width, extent) - change_at)) AS within
+FROM (
+    SELECT
+        trace_id,
+        process,
+        what,
+        width,
+        extent,
+        unnest([amount, -amount]) AS change,
+        unnest([begin_at, end_at]) AS change_at,
+        -- An end at the boundary of two buckets belongs to the first.
+        unnest([
+            least(floor(begin_at / width), buckets - 1),
+            greatest(ceil(end_at / width) - 1, 0)
+        ])::BIGINT AS bucket
+    FROM clipped
+)
+GROUP BY trace_id, process, what, bucket;
 
 CREATE OR REPLACE VIEW branches AS
 SELECT
@@ -7979,8 +8031,8 @@ FROM (
     GROUP BY trace_id, source
 );
 
--- Sums for buckets of the default length, from which two views and several figures are computed.
-CREATE OR REPLACE TABLE _bucket_totals AS FROM _bucket_sums(NULL);
+-- Changes for buckets of the default length, from which two views and several figures are computed.
+CREATE OR REPLACE TABLE _bucket_changes AS FROM _changes_by(NULL);
 
 -- Records: chunk
 -- Separate the effects of files and workers on chunk durations. The time of a chunk divided by
@@ -8373,13 +8425,99 @@ COMMENT ON COLUMN io_segments.log IS 'Log file name.';
 COMMENT ON COLUMN io_segments.source IS 'ID of the log, as in io_jobs.';
 COMMENT ON COLUMN io_segments.trace_id IS 'ID of the trace.';
 
--- Sums for buckets of any length; null is the default length.
-CREATE OR REPLACE MACRO _process_buckets(bucket_seconds) AS TABLE
-FROM _bucket_totals
-WHERE bucket_seconds IS NULL
-UNION ALL
-FROM _bucket_sums(bucket_seconds)
-WHERE bucket_seconds IS NOT NULL;
+-- Sum of amount times seconds in each bucket, by process or of all processes together, exactly.
+-- Within a bucket the level before it is extended, and each change adds its amount times the rest
+-- of the bucket. Buckets of processes that have the default length are wider if there are more than
+-- a million of them.
+CREATE OR REPLACE MACRO _bucket_sums(bucket_seconds, by_process) AS TABLE
+WITH timeline AS (
+    SELECT *, width * factor AS wide
+    FROM (
+        SELECT
+            trace_id,
+            start_t,
+            extent,
+            width,
+            buckets,
+            CASE
+                WHEN by_process AND bucket_seconds IS NULL
+                    THEN _widening(buckets, processes, 1000000, 8)
+                ELSE 1
+            END::BIGINT AS factor
+        FROM _buckets(bucket_seconds)
+        LEFT JOIN (
+            SELECT trace_id, count(*) AS processes
+            FROM _workers
+            GROUP BY trace_id
+        ) USING (trace_id)
+    )
+),
+all_changes AS (
+    FROM _bucket_changes
+    WHERE bucket_seconds IS NULL
+    UNION ALL
+    FROM _changes_by(bucket_seconds)
+    WHERE bucket_seconds IS NOT NULL
+),
+changes AS (
+    SELECT
+        trace_id,
+        CASE WHEN by_process THEN process END AS process,
+        what,
+        all_changes.bucket // factor AS bucket,
+        sum(change) AS change,
+        sum(
+            within + change * (
+                least((all_changes.bucket // factor + 1) * wide, extent)
+                - least((all_changes.bucket + 1) * width, extent)
+            )
+        ) AS within
+    FROM all_changes
+    INNER JOIN timeline USING (trace_id)
+    GROUP BY ALL
+),
+-- A level holds from the bucket in which it changed to the next change.
+levels AS (
+    SELECT
+        trace_id,
+        process,
+        what,
+        bucket,
+        within,
+        coalesce(sum(change) OVER before, 0) AS level_before,
+        coalesce(sum(change) OVER before, 0) + change AS level,
+        -- coalesce instead of the default of lead(), which is lost in a database written by
+        -- DuckDB 1.5.
+        coalesce(lead(bucket) OVER in_order, bucket + 1) AS until_bucket
+    FROM changes
+    WINDOW
+        in_order AS (PARTITION BY trace_id, process, what ORDER BY bucket),
+        before AS (
+            PARTITION BY trace_id, process, what
+            ORDER BY bucket
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        )
+),
+filled AS (
+    SELECT *, unnest(range(bucket, until_bucket)) AS held_bucket
+    FROM levels
+)
+SELECT
+    process,
+    what,
+    held_bucket AS bucket,
+    timeline.start_t + held_bucket * wide AS t,
+    least(wide, extent - held_bucket * wide) AS seconds,
+    greatest(
+        CASE
+            WHEN held_bucket = filled.bucket THEN level_before * seconds + within
+            ELSE level * seconds
+        END,
+        0
+    ) AS amount,
+    trace_id
+FROM filled
+INNER JOIN timeline USING (trace_id);
 
 CREATE OR REPLACE VIEW workers AS
 WITH runs AS (
@@ -8853,10 +8991,10 @@ totals AS (
         sum(amount) FILTER (what = 'presence') AS presence,
         -- Without workers there are 0 threads; otherwise their number can be unknown.
         CASE
-            WHEN presence IS NULL THEN 0
+            WHEN coalesce(presence, 0) = 0 THEN 0
             ELSE sum(amount) FILTER (what = 'threads')
         END AS threads
-    FROM _process_buckets(bucket_seconds)
+    FROM _bucket_sums(bucket_seconds, false)
     GROUP BY trace_id, bucket
 )
 SELECT
@@ -8889,7 +9027,7 @@ WITH totals AS (
         coalesce(sum(amount) FILTER (what = 'failed'), 0) AS failed_seconds,
         coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
         coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
-    FROM _process_buckets(bucket_seconds)
+    FROM _bucket_sums(bucket_seconds, true)
     -- Exclude buckets between two presences of the process.
     WHERE process > 0 AND amount > 0
     GROUP BY process, bucket
@@ -8933,7 +9071,7 @@ COMMENT ON COLUMN concurrency.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW utilization AS FROM utilization_by(NULL);
 
-COMMENT ON VIEW utilization IS 'Thread utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilization_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
+COMMENT ON VIEW utilization IS 'Thread utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency, or wider ones if these would make more than about a million rows; utilization_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
 COMMENT ON COLUMN utilization.t IS 'Start of the bucket, in seconds since the epoch.';
 COMMENT ON COLUMN utilization.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
 COMMENT ON COLUMN utilization.worker IS 'Worker address.';

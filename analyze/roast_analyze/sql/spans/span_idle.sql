@@ -1,54 +1,70 @@
--- Needs: _span_ancestry, _task_runs, _tasks, _trace_range, _worker_presence, spans
+-- Needs: _span_sums, _worker_presence, spans
 -- As in Span.cumulative_worker_metrics of distributed: the thread time of the cluster while a span
 -- was active, minus the execute metrics of the span and of those below it. Metrics of lost workers
 -- are missing, so computations on them would count as idle: the compute time is subtracted if it is
 -- longer.
 CREATE VIEW span_idle AS
-WITH own AS (
-    SELECT trace_id, span_id, min(t) AS start_t FROM _tasks GROUP BY trace_id, span_id
-    UNION ALL BY NAME
+WITH active AS (
     SELECT
         trace_id,
         span_id,
-        CASE
-            WHEN bool_or(run.end_t IS NULL) THEN max(recording.stop_t)
-            ELSE max(coalesce(run.compute_stop_t, run.end_t))
-        END AS stop_t,
-        sum(run.compute_seconds) AS compute_seconds
-    FROM _task_runs AS run
-    INNER JOIN _trace_range AS recording USING (trace_id)
-    GROUP BY trace_id, span_id
-    UNION ALL BY NAME
-    SELECT trace_id, span_id, sum(delta) AS known_seconds
-    FROM raw.fine_metric
-    WHERE context = 'execute' AND unit = 'seconds'
-    GROUP BY trace_id, span_id
+        totals.submitted_t AS start_t,
+        totals.active_until_t AS stop_t,
+        totals.compute_seconds,
+        totals.execute_seconds AS known_seconds
+    FROM _span_sums
 ),
-active AS (
+changes AS (
+    SELECT trace_id, from_t AS t, nthreads AS change
+    FROM _worker_presence
+    WHERE nthreads IS NOT NULL AND from_t < to_t
+    UNION ALL
+    SELECT trace_id, to_t, -nthreads
+    FROM _worker_presence
+    WHERE nthreads IS NOT NULL AND from_t < to_t
+),
+levels AS (
     SELECT
-        ancestry.trace_id,
-        ancestry.ancestor AS span_id,
-        min(own.start_t) AS start_t,
-        max(own.stop_t) AS stop_t,
-        sum(own.compute_seconds) AS compute_seconds,
-        sum(own.known_seconds) AS known_seconds
-    FROM _span_ancestry AS ancestry
-    INNER JOIN own USING (trace_id, span_id)
-    GROUP BY ancestry.trace_id, ancestry.ancestor
+        trace_id,
+        t,
+        sum(sum(change)) OVER in_order AS nthreads,
+        lead(t) OVER in_order AS until_t
+    FROM changes
+    GROUP BY trace_id, t
+    WINDOW in_order AS (PARTITION BY trace_id ORDER BY t)
+),
+-- Threads of the cluster from t on, and their time before.
+offers AS (
+    SELECT
+        trace_id,
+        t,
+        nthreads,
+        coalesce(sum(nthreads * (until_t - t)) OVER (
+            PARTITION BY trace_id ORDER BY t
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), 0) AS seconds_before
+    FROM levels
 ),
 offered AS (
     SELECT
         active.trace_id,
         active.span_id,
-        sum(
-            presence.nthreads
-            * greatest(least(presence.to_t, stop_t) - greatest(presence.from_t, start_t), 0)
+        greatest(
+            coalesce(until.seconds_before + until.nthreads * (stop_t - until.t), 0)
+            - coalesce(since.seconds_before + since.nthreads * (start_t - since.t), 0),
+            0
         ) AS thread_seconds
     FROM active
-    INNER JOIN _worker_presence AS presence USING (trace_id)
-    -- least() and greatest() ignore nulls.
-    WHERE active.start_t IS NOT NULL AND active.stop_t IS NOT NULL
-    GROUP BY active.trace_id, active.span_id
+    ASOF LEFT JOIN offers AS since
+        ON active.trace_id = since.trace_id AND active.start_t >= since.t
+    ASOF LEFT JOIN offers AS until
+        ON active.trace_id = until.trace_id AND active.stop_t >= until.t
+    -- greatest() ignores nulls.
+    WHERE active.start_t IS NOT NULL
+        AND active.stop_t IS NOT NULL
+        AND active.trace_id IN (
+            SELECT trace_id FROM _worker_presence WHERE nthreads IS NOT NULL
+        )
 )
 SELECT
     spans.span_id,

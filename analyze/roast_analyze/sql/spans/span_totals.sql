@@ -1,119 +1,45 @@
--- Needs: _span_ancestry, _task_runs, _tasks, activities, spans
--- Tasks and their metrics belong to one span. Totals of a span add up all spans below it, each
--- once.
+-- Needs: _span_sums, spans
 CREATE VIEW span_totals AS
 WITH named AS (
     SELECT *, row_number() OVER (PARTITION BY trace_id ORDER BY t, len(path), span_id) AS place FROM spans
-),
-parts AS (
-    SELECT
-        trace_id,
-        span_id,
-        count(*) AS tasks,
-        count(submitted_span) AS other_span_tasks
-    FROM _tasks
-    GROUP BY trace_id, span_id
-    UNION ALL BY NAME
-    SELECT
-        trace_id,
-        span_id,
-        count(*) AS task_runs,
-        count(*) FILTER (outcome IN ('erred', 'retried', 'lost')) AS failed_attempts,
-        sum(compute_seconds) AS compute_seconds,
-        sum(transfer_seconds) AS transfer_seconds,
-        sum(nbytes) AS output_bytes,
-        min(processing_t) AS first_t,
-        max(end_t) AS last_t
-    FROM _task_runs
-    GROUP BY trace_id, span_id
-    UNION ALL BY NAME
-    SELECT
-        trace_id,
-        span_id,
-        sum(seconds) AS metric_seconds,
-        sum(cpu_seconds) AS cpu_seconds,
-        sum(noncpu_seconds) AS noncpu_seconds
-    FROM activities
-    GROUP BY trace_id, span_id
-    UNION ALL BY NAME
-    SELECT trace_id, span_id FROM spans
-    UNION ALL BY NAME
-    SELECT trace_id, parent_id AS span_id FROM spans WHERE parent_id IS NOT NULL
-),
-own AS (
-    SELECT
-        trace_id,
-        span_id,
-        coalesce(sum(tasks), 0)::BIGINT AS tasks,
-        coalesce(sum(other_span_tasks), 0)::BIGINT AS other_span_tasks,
-        coalesce(sum(task_runs), 0)::BIGINT AS task_runs,
-        coalesce(sum(failed_attempts), 0)::BIGINT AS failed_attempts,
-        sum(compute_seconds) AS compute_seconds,
-        sum(transfer_seconds) AS transfer_seconds,
-        sum(output_bytes)::BIGINT AS output_bytes,
-        sum(metric_seconds) AS metric_seconds,
-        sum(cpu_seconds) AS cpu_seconds,
-        sum(noncpu_seconds) AS noncpu_seconds,
-        min(first_t) AS first_t,
-        max(last_t) AS last_t
-    FROM parts
-    GROUP BY trace_id, span_id
-),
-ancestry AS (
-    FROM _span_ancestry
-    UNION
-    SELECT trace_id, span_id, span_id FROM own
-),
-totals AS (
-    SELECT
-        ancestry.trace_id,
-        ancestry.ancestor,
-        count(*) - 1 AS descendants,
-        sum(tasks)::BIGINT AS tasks,
-        sum(other_span_tasks)::BIGINT AS other_span_tasks,
-        sum(task_runs)::BIGINT AS task_runs,
-        sum(failed_attempts)::BIGINT AS failed_attempts,
-        sum(compute_seconds) AS compute_seconds,
-        sum(transfer_seconds) AS transfer_seconds,
-        sum(output_bytes)::BIGINT AS output_bytes,
-        sum(metric_seconds) AS metric_seconds,
-        sum(cpu_seconds) AS cpu_seconds,
-        sum(noncpu_seconds) AS noncpu_seconds,
-        min(first_t) AS first_t,
-        max(last_t) AS last_t
-    FROM ancestry
-    INNER JOIN own
-        ON ancestry.trace_id = own.trace_id AND ancestry.span_id IS NOT DISTINCT FROM own.span_id
-    GROUP BY ancestry.trace_id, ancestry.ancestor
 )
 SELECT
-    own.span_id,
+    sums.span_id,
     named.name,
     named.path,
     named.parent_id,
-    own.* EXCLUDE (trace_id, span_id),
+    coalesce(own.tasks, 0)::BIGINT AS tasks,
+    coalesce(own.other_span_tasks, 0)::BIGINT AS other_span_tasks,
+    coalesce(own.task_runs, 0)::BIGINT AS task_runs,
+    coalesce(own.failed_attempts, 0)::BIGINT AS failed_attempts,
+    own.compute_seconds,
+    own.transfer_seconds,
+    own.output_bytes::BIGINT AS output_bytes,
+    own.metric_seconds,
+    own.cpu_seconds,
+    own.noncpu_seconds,
+    own.first_t,
+    own.last_t,
     own.last_t - own.first_t AS wall_seconds,
-    totals.descendants,
-    totals.tasks AS total_tasks,
-    totals.other_span_tasks AS total_other_span_tasks,
-    totals.task_runs AS total_task_runs,
-    totals.failed_attempts AS total_failed_attempts,
+    (totals.spans - 1)::BIGINT AS descendants,
+    coalesce(totals.tasks, 0)::BIGINT AS total_tasks,
+    coalesce(totals.other_span_tasks, 0)::BIGINT AS total_other_span_tasks,
+    coalesce(totals.task_runs, 0)::BIGINT AS total_task_runs,
+    coalesce(totals.failed_attempts, 0)::BIGINT AS total_failed_attempts,
     totals.compute_seconds AS total_compute_seconds,
     totals.transfer_seconds AS total_transfer_seconds,
-    totals.output_bytes AS total_output_bytes,
+    totals.output_bytes::BIGINT AS total_output_bytes,
     totals.metric_seconds AS total_metric_seconds,
     totals.cpu_seconds AS total_cpu_seconds,
     totals.noncpu_seconds AS total_noncpu_seconds,
     totals.first_t AS total_first_t,
     totals.last_t AS total_last_t,
     totals.last_t - totals.first_t AS total_wall_seconds,
-    own.trace_id
-FROM own
-INNER JOIN totals
-    ON own.trace_id = totals.trace_id AND own.span_id IS NOT DISTINCT FROM totals.ancestor
+    sums.trace_id
+FROM _span_sums AS sums
 LEFT JOIN named
-    ON own.trace_id = named.trace_id AND own.span_id = named.span_id
-ORDER BY own.trace_id, named.place NULLS LAST, own.span_id;
+    ON sums.trace_id = named.trace_id AND sums.span_id = named.span_id
+ORDER BY sums.trace_id, named.place NULLS LAST, sums.span_id;
 
 COMMENT ON VIEW span_totals IS 'Totals by Dask span. One row per span, in the order in which they began. Columns without total_ cover the span alone and add up to the whole run; columns with total_ include nested spans. A last row without span_id covers work outside any span, such as transfers in worker metrics.';
 COMMENT ON COLUMN span_totals.span_id IS 'ID of the span. Null for work outside any span.';

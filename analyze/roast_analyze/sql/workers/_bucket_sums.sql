@@ -1,51 +1,54 @@
--- Needs: _buckets, _intervals
--- Sum of amount times seconds in each bucket by process, exactly. An interval raises the level at
--- its start and lowers it at its end. Within a bucket the initial level is extended, and each
--- change adds its amount times the rest of the bucket. The cost grows with the number of
--- intervals, not with the number of buckets they cross. Intervals are clipped to the recording;
--- one without an end extends to its end.
-CREATE MACRO _bucket_sums(bucket_seconds) AS TABLE
-WITH timeline AS (FROM _buckets(bucket_seconds)),
-clipped AS (
-    SELECT
-        interval.trace_id,
-        process,
-        what,
-        amount,
-        greatest(least(interval.start_t - timeline.start_t, extent), 0) AS begin_at,
-        greatest(least(coalesce(stop_t - timeline.start_t, extent), extent), begin_at) AS end_at,
-        width,
-        extent,
-        buckets
-    FROM _intervals AS interval
-    INNER JOIN timeline USING (trace_id)
-    WHERE amount IS NOT NULL AND begin_at < end_at
+-- Needs: _bucket_changes, _buckets, _changes_by, _widening, _workers
+-- Sum of amount times seconds in each bucket, by process or of all processes together, exactly.
+-- Within a bucket the level before it is extended, and each change adds its amount times the rest
+-- of the bucket. Buckets of processes that have the default length are wider if there are more than
+-- a million of them.
+CREATE MACRO _bucket_sums(bucket_seconds, by_process) AS TABLE
+WITH timeline AS (
+    SELECT *, width * factor AS wide
+    FROM (
+        SELECT
+            trace_id,
+            start_t,
+            extent,
+            width,
+            buckets,
+            CASE
+                WHEN by_process AND bucket_seconds IS NULL
+                    THEN _widening(buckets, processes, 1000000, 8)
+                ELSE 1
+            END::BIGINT AS factor
+        FROM _buckets(bucket_seconds)
+        LEFT JOIN (
+            SELECT trace_id, count(*) AS processes
+            FROM _workers
+            GROUP BY trace_id
+        ) USING (trace_id)
+    )
+),
+all_changes AS (
+    FROM _bucket_changes
+    WHERE bucket_seconds IS NULL
+    UNION ALL
+    FROM _changes_by(bucket_seconds)
+    WHERE bucket_seconds IS NOT NULL
 ),
 changes AS (
     SELECT
         trace_id,
-        process,
+        CASE WHEN by_process THEN process END AS process,
         what,
-        bucket,
+        all_changes.bucket // factor AS bucket,
         sum(change) AS change,
-        sum(change * (least((bucket + 1) * width, extent) - change_at)) AS within
-    FROM (
-        SELECT
-            trace_id,
-            process,
-            what,
-            width,
-            extent,
-            unnest([amount, -amount]) AS change,
-            unnest([begin_at, end_at]) AS change_at,
-            -- An end at the boundary of two buckets belongs to the first.
-            unnest([
-                least(floor(begin_at / width), buckets - 1),
-                greatest(ceil(end_at / width) - 1, 0)
-            ])::BIGINT AS bucket
-        FROM clipped
-    )
-    GROUP BY trace_id, process, what, bucket
+        sum(
+            within + change * (
+                least((all_changes.bucket // factor + 1) * wide, extent)
+                - least((all_changes.bucket + 1) * width, extent)
+            )
+        ) AS within
+    FROM all_changes
+    INNER JOIN timeline USING (trace_id)
+    GROUP BY ALL
 ),
 -- A level holds from the bucket in which it changed to the next change.
 levels AS (
@@ -77,8 +80,8 @@ SELECT
     process,
     what,
     held_bucket AS bucket,
-    timeline.start_t + held_bucket * width AS t,
-    least(width, extent - held_bucket * width) AS seconds,
+    timeline.start_t + held_bucket * wide AS t,
+    least(wide, extent - held_bucket * wide) AS seconds,
     greatest(
         CASE
             WHEN held_bucket = filled.bucket THEN level_before * seconds + within

@@ -1,4 +1,4 @@
--- Needs: _buckets, _process_buckets
+-- Needs: _bucket_sums, _buckets
 CREATE MACRO concurrency_by(bucket_seconds) AS TABLE
 WITH buckets AS (
     SELECT trace_id, start_t, width, extent, unnest(range(buckets)) AS bucket
@@ -17,10 +17,10 @@ totals AS (
         sum(amount) FILTER (what = 'presence') AS presence,
         -- Without workers there are 0 threads; otherwise their number can be unknown.
         CASE
-            WHEN presence IS NULL THEN 0
+            WHEN coalesce(presence, 0) = 0 THEN 0
             ELSE sum(amount) FILTER (what = 'threads')
         END AS threads
-    FROM _process_buckets(bucket_seconds)
+    FROM _bucket_sums(bucket_seconds, false)
     GROUP BY trace_id, bucket
 )
 SELECT

@@ -1,6 +1,7 @@
--- Needs: _buckets, _workers
+-- Needs: _buckets, _widening, _workers
 -- Time buckets of core_time: wider ones for many workers, so that there are at most about 20,000
--- pairs of a bucket and a worker, but at least 50 buckets.
+-- pairs of a bucket and a worker, but at least 50 buckets; of more than 20,000 workers, about a
+-- million pairs, but at least 8 buckets.
 CREATE VIEW _core_time_buckets AS
 SELECT *, ceil(extent / width)::BIGINT AS buckets
 FROM (
@@ -8,11 +9,12 @@ FROM (
         trace_id,
         start_t,
         extent,
-        -- greatest() ignores the null of a trace without workers.
-        least(extent, width * 2 ** greatest(0, least(
-            ceil(log2(buckets * processes / 20000)),
-            floor(log2(buckets / 50))
-        ))) AS width
+        least(
+            extent,
+            width * _widening(
+                buckets, processes, 20000, greatest(8, least(50, 1000000 / processes))
+            )
+        ) AS width
     FROM _buckets(NULL)
     LEFT JOIN (
         SELECT trace_id, count(*) AS processes

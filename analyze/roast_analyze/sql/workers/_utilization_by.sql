@@ -1,4 +1,4 @@
--- Needs: _clip_negative, _process_buckets, _worker_presence, _workers
+-- Needs: _bucket_sums, _clip_negative, _worker_presence, _workers
 CREATE MACRO utilization_by(bucket_seconds) AS TABLE
 WITH totals AS (
     SELECT
@@ -9,7 +9,7 @@ WITH totals AS (
         coalesce(sum(amount) FILTER (what = 'failed'), 0) AS failed_seconds,
         coalesce(sum(amount) FILTER (what = 'transfer'), 0) AS transfer_seconds,
         coalesce(sum(amount) FILTER (what = 'threads'), 0) AS threads
-    FROM _process_buckets(bucket_seconds)
+    FROM _bucket_sums(bucket_seconds, true)
     -- Exclude buckets between two presences of the process.
     WHERE process > 0 AND amount > 0
     GROUP BY process, bucket

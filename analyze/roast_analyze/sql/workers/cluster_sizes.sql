@@ -10,20 +10,27 @@ WITH sizes AS (
         client,
         trace_id
     FROM raw.cluster_size
+),
+changes AS (
+    SELECT trace_id, from_t AS t, 1 AS change FROM _worker_presence WHERE from_t < to_t
+    UNION ALL
+    SELECT trace_id, to_t, -1 FROM _worker_presence WHERE from_t < to_t
+),
+levels AS (
+    SELECT trace_id, t, sum(sum(change)) OVER (PARTITION BY trace_id ORDER BY t) AS workers
+    FROM changes
+    GROUP BY trace_id, t
 )
 SELECT
-    t,
+    sizes.t,
     until_t,
     planned,
     requested,
-    (
-        SELECT count(*)
-        FROM _worker_presence AS worker
-        WHERE worker.trace_id = sizes.trace_id AND from_t <= t AND to_t > t
-    ) AS joined,
+    coalesce(levels.workers, 0)::BIGINT AS joined,
     client,
     trace_id
 FROM sizes
+ASOF LEFT JOIN levels USING (trace_id, t)
 ORDER BY trace_id, seq;
 
 COMMENT ON VIEW cluster_sizes IS 'Planned, requested and connected workers of the cluster. One row per change of the plan or of the requests. Empty if the recording client was not created from a cluster object, and before trace format 2.4.';

@@ -1,7 +1,7 @@
 -- Needs: _utilization_by
 CREATE VIEW utilization AS FROM utilization_by(NULL);
 
-COMMENT ON VIEW utilization IS 'Thread utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency; utilization_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
+COMMENT ON VIEW utilization IS 'Thread utilization of each worker over time. One row per time bucket and worker process, in order of time, with the buckets of concurrency, or wider ones if these would make more than about a million rows; utilization_by(10) uses 10 s. Times are exact: attempts that cross buckets are divided between them. Time outside the recording is cut off.';
 COMMENT ON COLUMN utilization.t IS 'Start of the bucket, in seconds since the epoch.';
 COMMENT ON COLUMN utilization.seconds IS 'Length of the bucket. Only the last one, which ends with the recording, can be shorter.';
 COMMENT ON COLUMN utilization.worker IS 'Worker address.';

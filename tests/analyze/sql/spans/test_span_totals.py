@@ -93,3 +93,33 @@ def test_unknown_and_cyclic_spans(rows, task, run):
         ("unknown", None, 1, 1, 0, 0, None, None, None, None),
         (None, None, 1, 1, 0, 1, 1.0, 3.0, 1.0, 3.0),
     ]
+
+
+def test_a_cycle_of_three_spans_and_the_spans_within_it(rows, task):
+    """Spans of the cycle contain each other and the three below."""
+    assert rows(
+        "SELECT span_id, total_tasks, descendants FROM span_totals ORDER BY span_id",
+        *(span("a", "b"), span("b", "c"), span("c", "a"), span("self", "self")),
+        *(span("below a", "a"), span("below that", "below a"), span("below c", "c")),
+        *(task(f"t-{name}", span_id=name) for name in ("a", "below that", "below c", "self")),
+    ) == [
+        ("a", 3, 5),
+        ("b", 3, 5),
+        ("below a", 1, 1),
+        ("below c", 1, 0),
+        ("below that", 1, 0),
+        ("c", 3, 5),
+        ("self", 1, 0),
+    ]
+
+
+def test_totals_of_20_000_nested_spans(ask, task):
+    """A table of all pairs of a span and one within it would have 200 million rows."""
+    spans = [span(f"s{n}", f"s{n - 1}" if n else None, float(n)) for n in range(20_000)]
+    found = ask(*spans, task("a", span_id="s19999"), task("b", span_id="s10000"))
+
+    assert found(
+        "SELECT span_id, total_tasks, descendants FROM span_totals "
+        "WHERE span_id IN ('s0', 's10000', 's10001', 's19999') ORDER BY span_id"
+    ) == [("s0", 2, 19_999), ("s10000", 2, 9_999), ("s10001", 1, 9_998), ("s19999", 1, 0)]
+    assert found("SELECT count(*) FROM span_idle") == [(20_000,)]

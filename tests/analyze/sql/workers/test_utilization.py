@@ -31,3 +31,18 @@ def test_default_buckets(ask, worker, run):
 
     for view in ("concurrency", "utilization"):
         assert found(f"FROM {view}") == found(f"FROM {view}_by(0.5)")
+
+
+def test_wider_buckets_of_many_workers(ask, worker, run):
+    """With the buckets of concurrency, 200 of 0.5 s, there would be 1.5 million rows."""
+    workers = [worker(f"w{n}", n % 50) for n in range(10_000)]
+    found = ask(*workers, *run("a", 1.5, 98.0, worker="w1"), stop_t=100.0)
+    seconds = sum(100 - n % 50 for n in range(10_000))
+
+    assert found(
+        "SELECT count(*), max(seconds), sum(thread_seconds), sum(compute_seconds) "
+        "FROM utilization"
+    ) == [(seconds, 1.0, seconds, 96.5)]
+    assert found("SELECT max(seconds), sum(thread_seconds) FROM concurrency") == [
+        (0.5, seconds)
+    ]

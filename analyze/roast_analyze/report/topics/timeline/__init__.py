@@ -34,17 +34,19 @@ _COMPUTED_TASKS: Final = (
     "WHERE compute_start_t IS NOT NULL OR compute_seconds IS NULL)"
 )
 _COMPUTED_CHUNKS: Final = "(FROM _chunks WHERE start_t IS NOT NULL AND stop_t IS NOT NULL)"
-#: The view `utilization` by rows of the map.
+#: The view `utilization` by rows of the map. Its buckets can be wider than those of the map.
 _UTILIZATION: Final = (
     "WITH rowed AS (SELECT unnest($rows::BIGINT[]) AS row, "
     "unnest($workers::VARCHAR[]) AS worker, unnest($server_ids::VARCHAR[]) AS server_id, "
     "unnest($trace_ids::VARCHAR[]) AS trace_id) "
-    "SELECT row, round((utilization.t - $begin_t) / $width)::BIGINT AS bucket, "
+    "SELECT row, unnest(range(first, first + buckets)) AS bucket, share FROM ("
+    "SELECT row, round((utilization.t - $begin_t) / $width)::BIGINT AS first, "
+    "greatest(round(max(seconds) / $width), 1)::BIGINT AS buckets, "
     "sum(compute_seconds) / nullif(sum(thread_seconds), 0) AS share "
     "FROM utilization INNER JOIN rowed "
     "ON utilization.trace_id = rowed.trace_id AND utilization.worker = rowed.worker "
     "AND utilization.server_id IS NOT DISTINCT FROM rowed.server_id "
-    "GROUP BY ALL HAVING share IS NOT NULL ORDER BY row, bucket"
+    "GROUP BY ALL HAVING share IS NOT NULL) ORDER BY row, bucket"
 )
 
 _PATH: Final = (

@@ -40,7 +40,7 @@ _SIMULATED_TASKS: Final = 10_000
 _MAX_SIMULATIONS: Final = 9
 
 #: Limits of a scenario: simulating more takes minutes, and gigabytes of memory.
-_MAX_WORKERS: Final = 10_000
+MAX_WORKERS: Final = 10_000
 _MAX_THREADS: Final = 1_000
 _MAX_CHUNKS: Final = 1_000_000
 
@@ -88,7 +88,7 @@ def predict(
         if name not in CAUSES:
             raise TraceError(f"unknown cause {name!r}: choose from {', '.join(CAUSES)}")
     for values, what, most in (
-        (workers, "workers", _MAX_WORKERS), (threads, "threads", _MAX_THREADS)
+        (workers, "workers", MAX_WORKERS), (threads, "threads", _MAX_THREADS)
     ):  # fmt: skip
         for value in values:
             if not 1 <= value <= most:

@@ -13,7 +13,7 @@ from roast_analyze.figures import layout, palette
 from roast_analyze.report import quantities as q
 from roast_analyze.report.section import Plot, Section
 from roast_analyze.safe_text import visible
-from roast_analyze.what_if import COLUMNS, MAX_ERROR, predict
+from roast_analyze.what_if import COLUMNS, MAX_ERROR, MAX_WORKERS, predict
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -36,7 +36,8 @@ def query(trace: Session, context: Context) -> pl.DataFrame:
     if not run.peak_workers or not 0 < run.task_runs <= TASK_LIMIT or context.time_range:
         return COLUMNS.to_frame()
     counts = {max(1, round(factor * run.peak_workers)) for factor in _FACTORS}
-    return predict(trace, sorted(counts - {run.peak_workers}), (), (), ())
+    counts -= {run.peak_workers}
+    return predict(trace, sorted(n for n in counts if n <= MAX_WORKERS), (), (), ())
 
 
 def section(found: pl.DataFrame, context: Context) -> Section:

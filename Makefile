@@ -19,7 +19,7 @@ unexport VIRTUAL_ENV
 # Without byte code, pytest rewrites all tests again, and each process compiles its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-store illnesses dask-suite wheel-matrix clean
+.PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store illnesses dask-suite wheel-matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -120,6 +120,9 @@ campaign: $(VENV)/installed-test  ## kill processes, fill disks and slow down wr
 
 campaign-damage: $(VENV)/installed-test  ## cut a trace at every byte, and corrupt it 10,000 times (1 hour)
 	$(BIN)/python benchmarks/damage_campaign.py
+
+campaign-hostile: $(VENV)/installed-test  ## run all commands on 5,000 traces that cannot be true (3 hours) [TRACES=5000 SEED=0]
+	$(BIN)/python benchmarks/hostile_campaign.py $(if $(TRACES),--traces $(TRACES)) $(if $(SEED),--seed $(SEED))
 
 campaign-store: $(VENV)/installed-benchmark  ## kill workers and clients while they add 1,000 traces to a store (40 minutes)
 	$(BIN)/python benchmarks/store_campaign.py $(or $(FOLDER),.benchmark/store)

@@ -1,14 +1,20 @@
 """Replace secrets in records. This is the only redactor of recordings and of imports.
 
 A :class:`Redactor` receives each record immediately before it is encoded and applies the
-same rules to every string in it, names of mappings included. A key is therefore redacted
-identically in all records that contain it, and joins on it still work.
+same rules to every string in it, names of mappings included. A secret becomes a mark with a
+keyed hash of it, such as ``<redacted:3f9a2c71d0>``: the same secret has the same mark in all
+records, different secrets have different ones. Keys, prefixes and file names that contain
+secrets therefore still join, and stay distinct. The key of the hash is random and never
+written, so marks of two recordings cannot be compared, and no secret can be guessed from its
+mark.
 
 Two rules find secrets:
 
 * By name: the name is the key of a mapping, or precedes a value in text, as in
   ``password="…"``, ``'token': '…'``, ``--api-key …`` and ``?X-Amz-Signature=…``. Names are
-  compared word by word, so ``n_tokens``, ``monkey`` and ``author`` are not secrets.
+  compared word by word, so ``n_tokens``, ``monkey`` and ``author`` are not secrets. Names that
+  analyses use too, such as ``pass``, ``sig`` and ``sort_key``, need further evidence: a query
+  of a URL, a user name beside it, or a value that looks generated.
 * By shape: ``user:password@`` in a URL, JSON web tokens, private keys, and the tokens of
   common services.
 
@@ -19,13 +25,25 @@ included.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from hashlib import blake2s
+from itertools import islice, pairwise
 from typing import Any, Final
 
-#: Replacement of a secret.
+#: Replacement of a value that is nested too deep to be searched, and of every secret in traces
+#: of earlier versions.
 MARK: Final = "<redacted>"
+
+#: With 40 bits, the 10,000 secrets of a recording have different marks, except in one of
+#: 22,000 recordings.
+_HASH_BYTES: Final = 5
+
+#: A mark: of a secret, or of a text that was redacted before.
+_MARK: Final = rf"<redacted(?::[0-9a-f]{{{2 * _HASH_BYTES}}})?>"
+_IS_MARK: Final = re.compile(_MARK)
 
 #: Start and stop of a secret within a text.
 Span = tuple[int, int]
@@ -59,9 +77,12 @@ class Redactor:
     patterns : iterable of str
         Further regular expressions, whose matches are replaced. An invalid one is a
         ``ValueError``.
+    key : bytes, optional
+        Key of the hashes in marks; random by default. Redactors of one recording share it.
     """
 
-    def __init__(self, patterns: Iterable[str] = ()) -> None:
+    def __init__(self, patterns: Iterable[str] = (), key: bytes | None = None) -> None:
+        self._key = key or os.urandom(16)
         self._patterns: list[re.Pattern[str]] = []
         for pattern in patterns:
             try:
@@ -103,7 +124,8 @@ class Redactor:
         if text in self._clean:
             return text
         lowered = text.lower()
-        spans = list(_spans(text, lowered)) if _SUSPECT.search(lowered) else []
+        is_suspect = _SUSPECT.search(lowered)
+        spans = list(_spans(text, lowered)) if is_suspect else []
         for pattern in self._patterns:
             spans += [match.span() for match in pattern.finditer(text)]
         # Spans that overlap or touch are one secret with one mark.
@@ -115,12 +137,14 @@ class Redactor:
                 joined.append((start, stop))
         pieces, at = [], 0
         for start, stop in joined:
-            if text[start:stop] not in ("", MARK):
-                pieces += [text[at:start], MARK]
+            secret = text[start:stop]
+            if secret and not _IS_MARK.fullmatch(secret):
+                pieces += [text[at:start], self._mark(secret)]
                 at = stop
         self.replaced += len(pieces) // 2
         # A name such as --password decides about the item that follows it.
-        if not pieces and not names_a_secret(text):
+        decides = is_suspect and (names_a_secret(text) or _program(text))
+        if not pieces and not decides:
             _remember(self._clean, text)
         return "".join(pieces) + text[at:]
 
@@ -155,9 +179,16 @@ class Redactor:
                 return False
         return True
 
-    def _value(self, value: Any, name: Any = "", users: bool = False, depth: int = 0) -> Any:
+    def _value(
+        self,
+        value: Any,
+        name: Any = "",
+        users: bool = False,
+        depth: int = 0,
+        with_login: bool = False,
+    ) -> Any:
         """Redact a value of the user or of Dask, all of it if its name denotes a secret."""
-        if name and isinstance(name, str) and _hides(name, value, users):
+        if name and isinstance(name, str) and _hides(name, value, users, with_login):
             return self._whole(value)
         if isinstance(value, str):
             return self.text(value)
@@ -166,24 +197,26 @@ class Redactor:
         if not isinstance(value, (dict, list, tuple)):
             return value
         if depth >= MAX_DEPTH:
-            return self._whole(value)
+            self.replaced += 1
+            return MARK
         if isinstance(value, dict):
             redacted: dict[Any, Any] = {}
             item_name: Any
+            login = any(isinstance(key, str) and _LOGIN.search(key.lower()) for key in value)
             for key, item in value.items():
                 new_key, item_name = key, ""
                 if key not in self._clean_names:
                     new_key = self._value(key)
                     # In {"name": "TOKEN", "value": "…"} the name denotes the value.
-                    item_name = value.get("name") if key == "value" else key
-                    decides = key == "value" or _hides(str(key), "", users=True)
-                    if new_key is key and not decides:
+                    is_value = str(key).lower() == "value"
+                    item_name = _label(value) if is_value else key
+                    if new_key is key and not is_value and not _may_hide(str(key)):
                         _remember(self._clean_names, key)
-                new_item = self._value(item, item_name, users, depth + 1)
+                new_item = self._value(item, item_name, users, depth + 1, login)
                 redacted[_unused(new_key, redacted)] = new_item
             return redacted
         items: list[Any] = []
-        option = ""
+        option, program = "", None
         for item in value:
             if not isinstance(item, str):
                 match item:
@@ -195,16 +228,28 @@ class Redactor:
                 continue
             # An item that follows --password is the value of that option.
             hides = option and not item.startswith("--")
-            items.append(self._whole(item) if hides else self.text(item))
-            option = item if _OPTION.fullmatch(item) and names_a_secret(item) else ""
+            glued = program.fullmatch(item) if program and not hides else None
+            if glued and glued["secret"]:
+                items.append(item[: glued.start("secret")] + self._whole(glued["secret"]))
+            else:
+                items.append(self._whole(item) if hides else self.text(item))
+            is_option = glued or (_OPTION.fullmatch(item) and names_a_secret(item))
+            option = item if is_option and not (glued and glued["secret"]) else ""
+            program = _program(item) or program
         return items
 
     def _whole(self, value: Any) -> Any:
         """Replace a value; an empty one, or one that is replaced already, remains."""
-        if value is None or isinstance(value, bool) or value in ("", MARK, [], {}, ()):
+        if value is None or isinstance(value, bool) or value in ("", [], {}, ()):
+            return value
+        if isinstance(value, str) and _IS_MARK.fullmatch(value):
             return value
         self.replaced += 1
-        return MARK
+        return self._mark(value if isinstance(value, str) else repr(value))
+
+    def _mark(self, secret: str) -> str:
+        text = secret.encode(errors="surrogatepass")
+        return f"<redacted:{blake2s(text, key=self._key, digest_size=_HASH_BYTES).hexdigest()}>"
 
 
 def _remember(texts: set[str], text: str) -> None:
@@ -235,13 +280,26 @@ _KEY_OF: Final = (
 
 _SECRET_WORD: Final = re.compile(
     r"\w*(?:password|passwd|passphrase|passcode|credential)\w*"
-    r"|(?:db|user|ssh|key|my)?pass|\w*pwd|\w*tokens?|\w*secrets?|\w*creds|cred"
-    r"|\w*prox(?:y|ies)|\w*signatures?|sig|\w*bearer"
-    r"|(?:x|o|http|my)?auth|auth[zn]|\w*authorization|\w*cookies?|jwts?|macaroons?"
+    r"|(?:db|user|ssh|key|my|pg|ftp|smtp|root|admin)pass|\w*pwd|\w*secrets?|\w*creds|cred|pw|tok"
+    r"|\w*bearer|(?:http|https|ftp|all|socks)prox(?:y|ies)|proxies"
+    r"|(?:x|o|http|my)?auth|auth[zn]|\w*authorization|\w*cookies?|jwts?|macaroons?|keytab"
+    r"|\w*sess(?:ion)?id"
     rf"|\w*(?:{_KEY_OF})keys?(?:id)?"
 )
 
 _QUALIFIER: Final = re.compile(_KEY_OF)
+
+#: Words directly before a final ``key`` that make it the key of a service.
+_OWNER: Final = re.compile(
+    "client|service|app|application|consumer|customer|db|database|deploy|deployment|developer"
+    "|encrypt|functions|host|instrumentation|integration|maps|publishable|restricted|security"
+    "|server|webhook|pass|adafruit|adobe|airtable|algolia|alibaba|anthropic|atlassian|azure"
+    "|bitbucket|cloudflare|cohere|coinbase|confluent|datadog|deepl|discord|dropbox|facebook"
+    "|fastly|firebase|gcp|gemini|github|gitlab|google|grafana|groq|heroku|huggingface|jfrog"
+    "|linear|mailchimp|mailgun|mapbox|mistral|neptune|netlify|newrelic|nvidia|openai|okta"
+    "|paypal|perplexity|plaid|replicate|segment|sendgrid|sentry|shodan|slack|snyk|square|stripe"
+    "|supabase|telegram|twilio|twitter|vault|wandb|yandex|zendesk"
+)
 
 #: With only these words beside it, ``key`` is a key of Dask.
 _DASK_KEY_WORD: Final = re.compile(
@@ -251,49 +309,110 @@ _DASK_KEY_WORD: Final = re.compile(
 #: ``KeyError`` and ``ProxyError`` are names of errors, not of a key and a proxy.
 _ERROR_WORD: Final = re.compile("(?:error|exception|warning)s?")
 
-#: A number whose name contains one of these is a count.
-_COUNT_WORD: Final = re.compile(
-    "n|num|nb|number|counts?|max|min|total|len|length|size|limit|rate|mean|avg"
+#: Last words of a name that denotes something about a secret, which is none itself:
+#: ``password_file``, ``token_url``, ``auth_type``.
+_ABOUT: Final = re.compile(
+    "(?:file|path|dir|director(?:y|ie)|folder|filename|ur[il]|endpoint|type|expir(?:y|e|ation)"
+    "|ttl|timeout|len|length|size|count|name|format|polic(?:y|ie)|provider|limit|enabled"
+    "|required|mode|scope|method|issuer|audience|port|class|algorithm|weight|column|index|idx"
+    "|manager|factory|lifetime|interval|attempt|retrie|retry|pattern|regex|validator|handler"
+    "|backend|field|prompt|mask|pt|eta|phi|mass|embedding|classification|ids)s?"
 )
 
-#: In analyses, these are mostly events that pass a selection, and signal.
-_PASS_OR_SIGNAL: Final = frozenset({"pass", "sig", "signature", "signatures"})
+#: A number whose name contains one of these is a count.
+_COUNT_WORD: Final = re.compile(
+    "n|num|nb|number|counts?|max|min|total|len|length|size|limit|rate|mean|avg|per"
+)
+
+#: In analyses, these are mostly events that pass a selection, signal, and a weight.
+_OF_ANALYSES: Final = frozenset({"pass", "sig", "signature", "signatures", "pw", "tok", "pat"})
+
+#: Words beside sig or signature that make it the signature of a request.
+_REQUEST_WORD: Final = re.compile("amz|aws|goog|shared|access|hub|request|url|hmac|webhook")
+
+#: Words before ``pat`` that make it a personal access token.
+_FORGE: Final = re.compile("git|github|gitlab|gh|gl|azure|ado|devops|vsts|bitbucket|gitea")
+
+#: Words after ``token`` with which it is still the token.
+_OF_TOKEN: Final = frozenset({"id", "value", "secret", "string", "header", "refresh", "access"})
 
 #: Variables with a folder, though ``pwd`` is otherwise a password.
 _FOLDERS: Final = frozenset({"PWD", "OLDPWD"})
 
 #: Words before ``pass`` that make it a password, and after it.
 _LOGIN_WORD: Final = re.compile(
-    "db|user|ssh|keys?|my|admin|root|login|account|mail|smtp|ftp|http|(?:my|pg|postgre)?sql"
+    "db|database|user|ssh|my|admin|root|login|account|mail|email|imap|smtp|ftp|sftp|http"
+    "|wifi|ldap|bind|redis|mongo|rabbitmq|basic|(?:my|pg|postgre)?sql|pg"
     "|phrase|word|wd|code|hash|salt"
 )
+
+#: A name of a user, or of another password, beside which ``pass`` is a password.
+_LOGIN: Final = re.compile(
+    r"(?<![a-z])(?:user(?:[_-]?(?:name|id))?|uname|login|pwd|db_?pass|passw(?:or)?d)(?![a-z])"
+)
+
+_LOGIN_FIELD: Final = re.compile(rf"{_LOGIN.pattern}[\"']?[ ]{{0,3}}[:=,]")
 
 #: The text of a tuple, or a text that ends with one of Dask's hashes: a key of Dask.
 _DASK_KEY: Final = re.compile(
     r"\(.*|.*-(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.DOTALL
 )
 
+#: Fields whose text is the name of the ``value`` beside them.
+_LABELS: Final = frozenset({"name", "key", "id", "variable", "header", "option", "field"})
+
+
+def names_a_secret(name: str) -> bool:
+    """Return whether a name denotes a secret, whatever its value; a plain ``key`` does not."""
+    return _strength(name) == _SURE
+
+
+#: Strengths of a name as evidence for a secret.
+_NONE, _NEEDS_EVIDENCE, _SURE = range(3)
+
 
 @lru_cache(maxsize=4_096)
-def names_a_secret(name: str) -> bool:
-    """Return whether a name denotes a secret; a plain ``key`` does not."""
+def _strength(name: str) -> int:
     # The ends of a very long name are enough, and keep the search short.
     name = name if len(name) <= 400 else name[:200] + " " + name[-200:]
     words = _words(name)
-    if not words or _ERROR_WORD.fullmatch(words[-1]) or _DASK_KEY.fullmatch(name):
-        return False
-    parts = {*words, *re.findall("[a-z]+", name.lower())}
-    # `sig_xsec` and `pass_trigger`; a variable such as PASS_DB may be a password.
-    is_first = words[0] in ("pass", "sig") and len(words) > 1
-    if is_first and _is_of_analysis(words) and not name.isupper():
-        parts -= {words[0]}
+    if not words or _ERROR_WORD.fullmatch(words[-1]) or _ABOUT.fullmatch(words[-1]):
+        return _NONE
+    if _DASK_KEY.fullmatch(name) or "=" in name or name.count("/") > 1:
+        return _NONE  # a key of Dask, a text, or a path
+    runs = re.findall("[a-z]+", name.lower())
+    parts = {*words, *runs}
     if any(map(_SECRET_WORD.fullmatch, parts)):
-        return True
+        return _SURE
+    tokens = [part for part in parts if part.endswith(("token", "tokens"))]
+    core = [word for word in words if word not in _OF_TOKEN] or words
+    if tokens and (core[-1] in tokens or runs[-1] in tokens):
+        return _SURE
+    if _is_sure_beside(name, words):
+        return _SURE
     beside = {word for word in words if word not in ("key", "keys")}
-    # `n_key` may be a count: the value decides, see `_hides`.
-    if "key" in words and not all(map(_DASK_KEY_WORD.fullmatch, beside)):
-        return True
-    return "keys" in words and any(map(_QUALIFIER.fullmatch, beside))
+    is_key = "key" in words and not all(map(_DASK_KEY_WORD.fullmatch, beside))
+    return _NEEDS_EVIDENCE if tokens or is_key or _OF_ANALYSES & parts else _NONE
+
+
+def _is_sure_beside(name: str, words: list[str]) -> bool:
+    """Return whether a word that analyses use too denotes a secret by the words beside it."""
+    others = words[:-1]
+    is_variable = name.isupper() and bool(others)
+    if "key" in words or "keys" in words:
+        if any(map(_QUALIFIER.fullmatch, words)):
+            return True
+        if words[-1] == "key" and others:
+            return _OWNER.fullmatch(others[-1]) is not None
+    if "pass" in words:
+        return any(map(_LOGIN_WORD.fullmatch, words)) or (is_variable and words[-1] == "pass")
+    if not words[-1:] or not others:
+        return False
+    if words[-1].startswith("sig"):
+        return words[-1] in _OF_ANALYSES and any(map(_REQUEST_WORD.fullmatch, others))
+    if words[-1] in ("proxy", "proxies"):
+        return others[-1] in ("http", "https", "ftp", "all", "socks")
+    return words[-1] == "pat" and (is_variable or _FORGE.fullmatch(others[-1]) is not None)
 
 
 def _words(name: str) -> list[str]:
@@ -305,19 +424,66 @@ def _counts(name: str) -> bool:
 
 
 def _is_of_analysis(words: list[str]) -> bool:
-    """Return whether pass or sig are the only words of a secret, and no password."""
-    secret = set(filter(_SECRET_WORD.fullmatch, words))
-    is_login = any(map(_LOGIN_WORD.fullmatch, words))
-    return bool(secret) and secret <= _PASS_OR_SIGNAL and not is_login
+    """Return whether only words that analyses use too make the name one of a secret."""
+    return bool(words) and words[-1] in _OF_ANALYSES and len(words) == 1
 
 
-def _hides(name: str, value: Any, users: bool) -> bool:
+def _may_hide(name: str) -> bool:
+    return _strength(name) != _NONE or _words(name) == ["key"]
+
+
+def _hides(name: str, value: Any, users: bool, with_login: bool = False) -> bool:
     """Return whether a name denotes that all of a value is a secret."""
-    if names_a_secret(name):
+    strength = _strength(name)
+    if strength == _SURE:
         if isinstance(value, (int, float)):
             return not (_counts(name) or _is_of_analysis(_words(name)))
         return not (name in _FOLDERS and isinstance(value, str) and value.startswith("/"))
-    return users and isinstance(value, str) and _words(name) == ["key"]
+    if not isinstance(value, str):
+        return False
+    if strength == _NEEDS_EVIDENCE:
+        is_login = with_login and _words(name)[-1] == "pass" and not _NUMBER.fullmatch(value)
+        return is_login or _looks_generated(value)
+    return users and _words(name) == ["key"]
+
+
+def _label(mapping: dict[Any, Any]) -> Any:
+    """Return the name of the ``value`` in a mapping, or an empty text."""
+    for field, name in mapping.items():
+        if isinstance(field, str) and field.lower() in _LABELS and isinstance(name, str):
+            return name
+    return ""
+
+
+_HEX: Final = re.compile(r"[0-9a-fA-F]+")
+_RUN: Final = re.compile(r"[A-Za-z0-9]{16,}")
+#: Single digits within words, as in ``s3cr3t``.
+_DIGIT_IN_WORD: Final = re.compile(r"[a-z]\d(?=[a-z])")
+_SYMBOL: Final = re.compile(r"[!@#$^&*]")
+
+
+def _looks_generated(value: str) -> bool:
+    """Return whether a value is neither a number, a word, a path nor a hash of Dask."""
+    if not 6 <= len(value) <= 4_096 or not re.fullmatch(r"[^\s()<>\[\]{}|\"',;]+", value):
+        return False
+    if not (re.search(r"\d", value) and re.search("[A-Za-z]", value)):
+        return False
+    if value.startswith(("/", "~/", "./")) or "://" in value or "*" in value:
+        return False
+    if len(value) >= 8 and _SYMBOL.search(value):
+        return True
+    if (
+        value.isalnum()
+        and len(_DIGIT_IN_WORD.findall(value)) >= 2
+        and not _HEX.fullmatch(value)
+    ):
+        return True
+    for run in _RUN.findall(value):
+        kinds = ["d" if c.isdigit() else "u" if c.isupper() else "l" for c in run]
+        changes = sum(a != b for a, b in pairwise(kinds))
+        if changes >= 0.45 * len(run) and not _HEX.fullmatch(run):
+            return True
+    return False
 
 
 # --- shapes --------------------------------------------------------------------------------
@@ -325,54 +491,210 @@ def _hides(name: str, value: Any, users: bool) -> bool:
 # Possessive quantifiers, atomic groups and lookbehinds at the start of a word keep each
 # search linear: no part of a text is read again from each of its positions.
 
+
+def _any_of(*parts: str) -> str:
+    """Return an expression of these parts, by first letter: `re` then tries only a few."""
+    by_letter: dict[str, list[str]] = {}
+    for part in parts:
+        by_letter.setdefault(part[0], []).append(part[1:])
+    return "|".join(f"{letter}(?:{'|'.join(rests)})" for letter, rests in by_letter.items())
+
+
 #: Every name of a secret contains one of these. They are searched in lower case, because an
 #: expression that ignores case is several times slower.
-_STEM: Final = "p(?:ass|wd|rox)|token|s(?:ecret|ig)|c(?:red|ookie)|bearer|auth|key|jwt|macaroon"
+_STEM: Final = (
+    "p(?:ass|wd|rox|w(?![a-z]))|tok(?:en|(?![a-z]))|s(?:ecret|ig|ess(?:ion)?id)"
+    "|c(?:red|ookie)|bearer|auth|key|jwt|macaroon|_pat(?![a-z])"
+)
+
+#: Every token of a service begins with one of these, in lower case.
+_TOKEN_START: Final = _any_of(
+    *(
+        "akia",
+        "asia",
+        "a3t",
+        "a3-[a-z0-9]{6}-",
+        "abia",
+        "acca",
+        "absk",
+        "age-s",
+        "akcp",
+        "aiza",
+    ),
+    *("ac[0-9a-f]{32}", "api_org_", "api-[a-z0-9]{26}", "atatt3x", "atctt3x", "atbb", "aqvn"),
+    *("bedrock-api-", "cfut_", "clojars_", "cmvmd", "cio[a-z0-9]{32}", "dapi[0-9a-f]{32}"),
+    *("dckr_[a-z]", "do[opr]_v1_", "dp\\.", "duffel_", "dt0c01\\.", "eyj", "eaa[acm]"),
+    *("ezak", "eztk", "figd_", "fio-u-", "flwseck", "fm[12]", "fo1_", "gh[pousr]_"),
+    *("github_pat_", "gl[a-z]{2,6}-", "glsa_", "glc_", "gocspx-", "gr1348941", "gsk_", "hf_"),
+    *("hrku-aa", "hv[bs]\\.", "ico-", "key-[0-9a-f]{32}", "lin_api_", "lsv2_", "ltai"),
+    *("mda", "m[a-z0-9_-]{23,25}\\.", "n[a-z0-9_-]{23,25}\\.", "o[a-z0-9_-]{23,25}\\."),
+    *("npm_", "nrak-", "nvapi-", "ntn_", "ops_eyj", "p8e-", "pat[a-z0-9]{14}\\.", "pat\\."),
+    *("phc_", "phx_", "pk\\.eyj", "pmak-", "pnu_", "pplx-", "pscale_", "pul-", "pypi-"),
+    *("q~", "r8_", "rdme_", "rk_[lt]", "rubygems_", "sat\\.", "sg\\.", "sgp_", "sha256~"),
+    *(
+        "shippo_",
+        "shp[a-z]{2}_",
+        r"sk-(?:(?<![^\W_]sk-)|(?<=\\[nrt]sk-)|(?<=%[0-9a-f]{2}sk-))",
+        "sk[0-9a-f]{32}",
+        "sk_[lt]",
+    ),
+    *("sl\\.", "sm_[aps]at_", "sntry", "sq0", "tfp_", "tk-us-", "tvly-", "whsec_"),
+    *("wandb_v", "x(?:ox|app-|keysib-)", "xai-", "ya29", "y[ac][a-z0-9_-]{38}"),
+    *("atlasv1", "_mmk", "-us\\d", ":aa[a-z]*", "1//0", "4b1d[a-z0-9]{38}"),
+)
+_TOKEN_STARTS: Final = re.compile(_TOKEN_START)
 
 #: A text in lower case without a match contains no secret. Each alternative begins with a
 #: letter, not a set: only then does `re` skip text without a call for every position.
 _SUSPECT: Final = re.compile(
-    rf"{_STEM}|@|%40|basic|eyj|a(?:kia|sia|iza|tatt3x)"
-    r"|g(?:h[pousr]_|ithub_pat_|l(?:[a-z]{2,5}-|sa_)|sk_)"
-    r"|x(?:ox|app-)|rk_(?:live|test)|s(?:k_(?:live|test)|k-(?<![^\W_]sk-)|g\.|hpat_)"
-    r"|ya29|hf_|pypi-|mda"
-    # Of npm_, dckr_pat_, dop_v1_ and dapi, because texts with n or d are frequent.
-    r"|pm_|kr_pat_|p_v1_|api[0-9a-f]{32}"
-    r"|gocspx-|hv[bs]\.|hooks\.slack|public-files/|-u(?:ser)?[ =]"
+    rf"{_STEM}|@|%40|basic|private|login|{_TOKEN_START}"
+    r"|hooks\.|public-files/|-u(?:ser)?[ =]|mysql|mariadb|redis-cli|ldap|sqlcmd|mongo|unzip"
+    r"|webhook|:(?:543\d|6432|\*):"
     r"|://[^\s/]*:(?!\d+(?:[/\s]|\Z))"
 )
 
+#: The start of a token: not within a word, but after an escaped character.
+_START: Final = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
+
+#: Tokens of services. `sk-` is not the end of `task-`, nor before a hash of Dask; only
+#: `sk-ant-` and `sk-proj-` can follow a hyphen or an underscore.
+_TOKENS: Final = re.compile(
+    rf"""(?P<secret>
+        A[KS]IA[A-Z0-9]{{16}}(?![A-Za-z0-9])
+        |gh[pousr]_[A-Za-z0-9]{{20,}}+ |github_pat_\w{{20,}}+
+        |gl(?:pat|dt|rt|cbt|ptt|ft|ffct|imt|agent|oas|soat)-[\w.-]{{16,}}+
+        |xox[a-z](?:\.xox[bp])?-[\w-]{{10,}}+ |xapp-[\w-]{{10,}}+
+        |rk_(?:live|test|prod)_\w{{10,}}+ |sk_(?:live|test|prod)_\w{{10,}}+
+        |AIza[\w-]{{30,}}+ |ya29\.[\w-]{{16,}}+ |hf_[A-Za-z0-9]{{30,}}+ |pypi-[\w-]{{50,}}+
+        |MDA[A-Za-z0-9+/_-]{{40,}}+={{0,2}}
+        |npm_[A-Za-z0-9]{{30,}}+ |dckr_[a-z]{{3}}_[\w-]{{20,}}+ |GOCSPX-[\w-]{{20,}}+
+        |hv[bs]\.[\w-]{{20,}}+
+        |(?<!-){_START}(?<!_)sk-(?![0-9a-f]{{32}}(?![\w-]))[\w-]{{20,}}+
+        |do[opr]_v1_[0-9a-f]{{64}} |dapi[0-9a-f]{{32}}(?!\w)
+        |ATATT3x[\w=-]{{50,}}+ |ATCTT3x[\w=-]{{50,}}+ |gsk_[A-Za-z0-9]{{40,}}+
+        |glsa_[A-Za-z0-9]{{32}}_[0-9A-Fa-f]{{8}} |shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{{32}}
+        |{_START}(?:
+        sk-(?:ant|proj|svcacct|admin|or-v1)-
+        (?![0-9a-f]{{8}}(?:-?[0-9a-f]{{4}}){{3}}-?[0-9a-f]{{12}}(?!\w))[\w-]{{20,}}+
+        |SG\.[\w-]{{22}}\.[\w-]{{43}}(?![\w-]) |
+        A3T[A-Z0-9]{{17}}(?![A-Za-z0-9]) |A(?:BIA|CCA)[A-Z0-9]{{16}}(?![A-Za-z0-9])
+        |A3-[A-Z0-9]{{6}}-[A-Z0-9]{{6,11}}(?:-[A-Z0-9]{{5}}){{2,3}}
+        |ABSK[A-Za-z0-9+/]{{60,}}+={{0,2}}
+        |AGE-SECRET-KEY-1[A-Z0-9]{{30,}}+ |AKCp[A-Za-z0-9]{{50,}}+ |cmVmd[A-Za-z0-9]{{50,}}+
+        |api_org_[A-Za-z0-9]{{30,}}+ |API-[A-Z0-9]{{26}}(?![A-Za-z0-9]) |ATBB[A-Za-z0-9]{{24,}}+
+        |AQVN[\w-]{{35,}}+ |bedrock-api-key-[\w=-]{{20,}}+ |cfut_[\w-]{{30,}}+
+        |CLOJARS_[a-z0-9]{{40,}}+
+        |dp\.[a-z]{{2,5}}\.[\w.-]{{20,}}+ |duffel_(?:test|live)_[\w=-]{{30,}}+
+        |dt0c01\.[A-Za-z0-9]{{20,}}\.[A-Za-z0-9]{{50,}}+ |EAA[ACM][A-Za-z0-9]{{60,}}+
+        |EAAA[\w-]{{40,}}+ |EZ[AT]K[A-Za-z0-9]{{40,}}+ |fig[doru]_[\w-]{{30,}}+
+        |fio-u-[\w=-]{{40,}}+
+        |FLWSECK(?:_TEST)?-[A-Za-z0-9]{{12,}}+(?:-X)? |fm[12][ar]?_[A-Za-z0-9+/]{{60,}}+={{0,3}}
+        |fo1_[\w-]{{40,}}+ |GR1348941[\w-]{{20,}}+ |glc_[A-Za-z0-9+/]{{32,}}+={{0,3}}
+        |HRKU-AA[\w-]{{40,}}+ |ico-[A-Za-z0-9]{{32}}(?<![0-9a-f]{{32}})
+        |lin_api_[A-Za-z0-9]{{30,}}+
+        |lsv2_[a-z]{{2}}_[0-9a-f]{{32}}_[0-9a-f]{{8,}}+ |LTAI[A-Za-z0-9]{{16,}}+
+        |NRAK-[A-Z0-9]{{20,}}+ |nvapi-[\w-]{{40,}}+ |ntn_[0-9A-Za-z]{{40,}}+
+        |ops_eyJ[\w+/=]{{40,}}+
+        |p8e-[A-Za-z0-9]{{32}} |pat[A-Za-z0-9]{{14}}\.[0-9a-f]{{64}}
+        |[ps]at\.[\w-]{{22}}\.[A-Za-z0-9]{{24}}\.[A-Za-z0-9]{{20}} |ph[cx]_[A-Za-z0-9]{{40,}}+
+        |pk\.eyJ[\w-]{{20,}}\.[\w-]{{20,}}+ |PMAK-[0-9a-f]{{24}}-[0-9a-f]{{34}}
+        |pnu_[A-Za-z0-9]{{36}}
+        |pplx-[A-Za-z0-9]{{40,}}+ |pscale_[a-z]{{2,5}}_[\w=.-]{{32,}}+ |pul-[0-9a-f]{{40}}
+        |r8_[A-Za-z0-9]{{37,}}+ |rdme_[a-z0-9]{{70}} |rubygems_[0-9a-f]{{48}} |sgp_[\w]{{40,}}+
+        |sha256~[\w-]{{40,}}+ |shippo_(?:live|test)_[0-9a-fA-F]{{40}} |SK[0-9a-f]{{32}}(?!\w)
+        |AC[0-9a-f]{{32}}(?!\w) |sl\.[\w=-]{{100,}}+ |sm_[aps]at_[A-Za-z0-9]{{16,}}+
+        |sntry[su]_[\w+/=]{{40,}}+ |sq0(?:atp|csp|idp)-[\w-]{{22,}}+ |tfp_[\w=.-]{{40,}}+
+        |tk-us-[\w-]{{40,}}+ |tvly-[\w-]{{28,}}+ |whsec_[A-Za-z0-9+/]{{24,}}+={{0,2}}
+        |wandb_v\d_[\w-]{{30,}}+ |xkeysib-[0-9a-f]{{64}}-[A-Za-z0-9]{{16}}
+        |xai-[A-Za-z0-9]{{60,}}+
+        |YC[\w-]{{38}}(?![\w-]) |[A-Za-z0-9]{{14}}\.atlasv1\.[\w=-]{{60,70}}
+        |[A-Za-z0-9]{{6}}_[A-Za-z0-9]{{29}}_mmk |[0-9a-f]{{32}}-us\d{{1,2}}(?!\w)
+        |\d{{8,10}}:AA[\w-]{{30,}}+ |1//0[\w-]{{40,}}+ |4b1d[A-Za-z0-9]{{38}}(?!\w)
+        |[MNO][\w-]{{23,25}}\.[\w-]{{6}}\.[\w-]{{27,38}}(?![\w-])
+        |[\w~.]{{3}}\dQ~[\w~.-]{{31,34}}(?![\w~-])))""",
+    re.VERBOSE,
+)
+
+#: Tokens that are cut: by the recorder, after 200 characters or more, or with an ellipsis.
+_CUT_TOKENS: Final = re.compile(
+    rf"""{_START}(?P<secret>(?:gh[pousr]_|github_pat_|gl(?:pat|cbt|ptt|dt|rt)-|xox[a-z]-|A[KS]IA
+    |AIza|ya29\.|npm_|dckr_pat_|GOCSPX-|hv[bs]\.|dop_v1_|ATATT3x|glsa_|shpat_|sk-(?:ant|proj)-
+    |[rs]k_live_|pypi-AgE|eyJ)[\w.-]++)\Z""",
+    re.VERBOSE,
+)
+_CUT_LENGTH: Final = 200
+
+#: Number of characters before a cut, and of cuts, that are searched.
+_BEFORE_CUT: Final = 400
+_MAX_CUTS: Final = 100
+
+#: Programs, and their option for a password, whose name alone says nothing. The password
+#: is the rest of the same word, or the next word.
+_PROGRAMS: Final = [
+    (r"(?:mysql|mariadb)[\w-]*+", "-p", True, False),
+    ("sshpass", "-p", True, True),
+    ("redis-cli", "-a", False, True),
+    ("ldap(?:search|modify|add|delete|whoami|passwd|compare)", "-w", False, True),
+    ("mongo(?:sh|dump|restore|import|export|stat|top)?", "-p", False, True),
+    ("login", "-p", False, True),
+    ("sqlcmd|bcp|7z|zip|unzip", "-P", True, True),
+]
+
+#: The names of the programs, and the option with the rest of its word.
+_OPTIONS_OF_PROGRAMS: Final = [
+    (
+        re.compile(rf"(?:\S*/)?(?:{name})(?:\.exe)?"),
+        re.compile(rf"{option}(?P<secret>{'.*+' if in_word else ''})"),
+    )
+    for name, option, in_word, _ in _PROGRAMS
+]
+
+#: The next word of a command line, or of the repr of its list.
+_NEXT: Final = r"[\"']?,?[ \t]{1,4}[\"']?"
+
+_COMMAND_LINES: Final = [
+    re.compile(
+        rf"(?<![\w-])(?:{name})(?:\.exe)?(?:{_NEXT}[^\s|;&\"']{{1,100}}){{0,20}}?{_NEXT}{option}"
+        rf"(?:{_NEXT if in_next else ''}){'?' if in_word and in_next else ''}"
+        r"(?P<secret>[^\s\"',\])]++)"
+    )
+    for name, option, in_word, in_next in _PROGRAMS
+]
+
+
+def _program(text: str) -> re.Pattern[str] | None:
+    """Return the option for a password of the program that a text names, if it has one."""
+    for name, option in _OPTIONS_OF_PROGRAMS:
+        if len(text) < MAX_CACHED_LENGTH and name.fullmatch(text):
+            return option
+    return None
+
+
 #: Secrets by their shape, by a part of the text in lower case without which none matches.
 _SHAPES: Final = {
-    # Tokens of common services. `sk-` is not the end of `task-`, nor before a hash of Dask;
-    # only `sk-ant-` and `sk-proj-` can follow a hyphen or an underscore.
-    "": r"""(?P<secret>
-        A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])
-        |gh[pousr]_[A-Za-z0-9]{20,}+ |github_pat_\w{20,}+
-        |gl(?:pat|dt|rt|cbt|ptt|ft|imt|agent|oas|soat|ffct)-[\w.-]{16,}+
-        |xox[a-z]-[\w-]{10,}+ |xapp-[\w-]{10,}+
-        |rk_(?:live|test)_\w{10,}+ |sk_(?:live|test)_\w{10,}+
-        |AIza[\w-]{30,}+ |ya29\.[\w-]{16,}+ |hf_[A-Za-z0-9]{30,}+ |pypi-[\w-]{50,}+
-        |MDA[A-Za-z0-9+/_-]{40,}+={0,2}
-        |npm_[A-Za-z0-9]{30,}+ |dckr_pat_[\w-]{20,}+ |GOCSPX-[\w-]{20,}+ |hv[bs]\.[\w-]{20,}+
-        |sk-(?<![\w-]sk-)(?![0-9a-f]{32}(?![\w-]))[\w-]{20,}+
-        |sk-(?<![^\W_]sk-)(?:ant|proj)-(?![0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}(?!\w))
-        [\w-]{20,}+
-        |SG\.(?<![^\W_]SG\.)[\w-]{22}\.[\w-]{43}(?![\w-])
-        |dop_v1_[0-9a-f]{64} |dapi[0-9a-f]{32}(?!\w)
-        |ATATT3x[\w=-]{50,}+ |gsk_[A-Za-z0-9]{40,}+ |glsa_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}
-        |shpat_[0-9A-Fa-f]{32})""",
-    # URLs of Slack's webhooks, and of files that ownCloud shares.
-    "hooks.slack.com": r"hooks\.slack\.com/\w{1,20}/(?P<secret>[\w/-]++)",
+    # URLs of webhooks, and of files that ownCloud shares.
+    "hooks.": r"hooks\.(?:slack\.com/\w{1,20}|zapier\.com/hooks/catch)/(?P<secret>[\w/-]++)",
+    "webhooks/": r"/api/webhooks/(?P<secret>\d{5,}+/[\w-]++)",
+    "webhookb2/": r"/webhookb2/(?P<secret>[\w/@-]++)",
     "public-files/": r"public-files/(?P<secret>\w{10,}+)",
+    # Lines of .pgpass.
+    ":": r"""(?m)^[\w.*-]{1,100}:(?:543\d|6432|\*):[\w*-]{1,60}:[\w*.-]{1,60}:
+        (?P<secret>[^\s:]++)$""",
+    # Elements of XML: a name, and its value.
+    "<value>": r"""(?:<name>|name=["'])(?P<name>[\w.-]{1,100})(?:</name>|["'][ ]?/?>)
+        \s{0,80}<value>(?P<secret>[^<\n]++)""",
+    "private-lines": r"(?i)private-lines:\s{0,4}\d+\s++(?P<secret>[A-Z0-9+/=\s]++)",
     # Options of curl, but not a user and a group of numbers.
     "-u": r"""(?<![\w-])-(?:u|-user)(?:[ \t]{1,4}|=)["']?(?!\d++:\d)
-        (?P<secret>[^\s:/@"']++:[^\s"']++)""",
+        (?P<secret>[^\s:/@"']++:(?!//)[^\s"']++)""",
     "sshpass": r"""sshpass[ \t]{1,4}-p[ \t]{0,4}
         (?P<secret>"[^"\n]*+"|'[^'\n]*+'|[^\s"']++)""",
-    "basicauth(": r"""BasicAuth\((?!<redacted>)
+    "pass:": r"-pass(?:in|out)?[ =]{1,4}pass:(?P<secret>[^\s\"']++)",
+    "%": r"""(?<![\w-])-U[ ]{0,4}["']?[\w.\\/-]{1,60}%(?P<secret>[^\s"']++)""",
+    "basicauth(": r"""BasicAuth\((?!<redacted)
         (?P<secret>[^()\n"']*+["'](?:[^\n]*?(?=\\{0,7}["']\s?\))|[^\n]*))""",
-    "machine": r"machine\s++\S++\s++login\s++\S++\s++password\s++(?P<secret>\S++)",
+    "login": r"""(?:machine\s++\S++|default)\s++login\s++\S++\s++(?:account\s++\S++\s++)?
+        password\s++(?P<secret>\S++)""",
     # JSON web tokens.
     "eyj": r"""(?<![\w-])(?>[\w-]*?(?=eyJ))
         (?P<secret>[\w-]{10,}+\.[\w-]{5,}+(?:\.[\w-]*+){0,3})""",
@@ -392,7 +714,7 @@ _SHAPES: Final = {
     "bearer": r"""(?i)(?<![a-z])bearer
         (?:[ \t]{1,20}|%20|\+|(?:\\{0,7}["'])?[ ]?[:=,][ ]?)(?:\\{0,7}["'])?
         (?!realm=|(?:tokens?|auth|authentication|authorization|scheme|header|credentials?
-        |error|format|type|method|prefix|is|was|not|or|and|required|must|string|realm)
+        |error|format|type|method|prefix|is|was|of|for|in|not|or|and|required|must|string|realm)
         [.=]*+(?![\w.~+/=%-]))
         (?P<secret>[A-Z0-9._~+/=%-]{2,}+)""",
     "basic": r"""(?<![A-Za-z])(?i:basic)(?:[ \t]{1,20}|%20|\+)
@@ -417,10 +739,9 @@ _NAME_START: Final = re.compile(
     r"[\"']?"
 )
 
-#: A name, and the text between it and its value, in lower case. A quote behind the first
-#: bracket begins a key of Dask.
+#: A name, and the text between it and its value, in lower case.
 _NAME: Final = re.compile(
-    r"(?:(?<!\A\()(?P<before>[\"'])|[\"'])?"
+    r"(?P<before>[\"'])?"
     rf"(?P<name>(?:(?:{_KEY_OF})[ ](?=key))?(?P<dash>-)?[\w.-]++)"
     r"(?:"
     # name=value, name: type = value, "name": value, ["name"] = value, name%3Dvalue
@@ -445,8 +766,11 @@ _NAME: Final = re.compile(
 
 #: A replaced value, no value, a type, and a statement where a value might have been.
 _NOTHING: Final = (
-    rf"{MARK}|(?:None|null|True|true|False|false|str|bytes|int|float|bool|object|dict|list"
+    rf"{_MARK}|(?:None|null|True|true|False|false|str|bytes|int|float|bool|object|dict|list"
     r"|tuple|Any|Optional|raise|return|pass|continue|break|yield)(?![\w.!@#$%^&*+~?-])"
+    # Code that fetches it: a call without a string, or a variable of the environment.
+    r"|(?:[A-Za-z_][\w.]*+\([\w., *]*+\)|os\.environ\[[\"']\w++[\"']\]"
+    r"|os\.(?:environ\.get|getenv)\([\"']\w++[\"']\))(?=[ ]{0,4}(?:[\n,):#]|\Z))"
 )
 
 #: A value without quotes ends where something else begins: another parameter, the next item,
@@ -456,7 +780,7 @@ _BARE: Final = (
     r"|<(?!/)"
     r"|\\(?![nrt\"'\\])|\\\\(?![\"'\\])"
     r"|%(?!26|22|27)"
-    r"|[,;](?=[^\s\w'\"\\]{0,3}\w)(?![\w.-]{1,64}[\"']?[=:])"
+    r"|[,;](?=[^\s\w'\"\\]{0,3}\w)(?![\w.-]{1,64}(?:[ ][\w.-]{1,20})?[\"']?[=:])"
     r"|[)\]}>](?=[^\s\w'\"\\]{0,3}\w)"
     r"|&(?!(?:amp;)?[\w.~%+\[\]-]{1,64}=)"
     r"|(?<=\w)['\"](?=\w))"
@@ -490,8 +814,7 @@ _VALUE: Final = re.compile(
     # The indented lines of a YAML block.
     r"|[|>][\d+-]{0,2}[ \t]{0,4}(?P<eol>\r?\n|\\{1,4}n)(?P<indent>[ \t]+)"
     r"(?P<block>(?>(?:(?!(?P=eol))[^\n]|(?P=eol)+(?P=indent))+))"
-    rf"|(?i:digest|aws4-hmac-sha256)[ \t]{{1,4}}(?P<credentials>{_LINE})"
-    rf"|(?:{_SCHEME})?(?P<bare>(?>(?:{MARK}|{_BARE}|{_BRACKETS}|[(\[{{](?:[^\n]*\n){{0,19}}[^\n]*)+)"
+    rf"|(?:{_SCHEME})?(?P<bare>(?>(?:{_MARK}|{_BARE}|{_BRACKETS}|[(\[{{](?:[^\n]*\n){{0,19}}[^\n]*)+)"
     rf"(?:(?:[ \t]{{1,4}}[+%][ \t]{{1,4}}[\w\"']|{_ALTERNATIVE})[^\n]*)?)"
 )
 
@@ -501,8 +824,40 @@ _LINE_VALUE: Final = re.compile(
     rf"(?!{_NOTHING}|[rRbBuUfF]{{0,2}}\\{{0,7}}[\"']|[(\[{{])(?P<line>{_LINE})"
 )
 
+#: The value of the header Authorization: the scheme, if it is one of these, remains. The
+#: values of its parameters can have quotes.
+_CREDENTIALS: Final = re.compile(
+    rf"(?!{_NOTHING}|[rRbBuUfF]{{0,2}}\\{{0,7}}[\"']|[(\[{{]|{_SCHEME})"
+    r"(?:(?i:digest|aws|aws4-hmac-sha256|oauth|hawk|mac|signature|sharedkey(?:lite)?|googlelogin"
+    r"|gssapi|kerberos|hoba|scram-sha-\d+|bot|geniekey|splunk|jwt|api-key|macaroon)[ \t]{1,4})?"
+    r"(?P<line>(?>(?:[^\n\"'\\]|(?<==)(?P<mark>\\{0,7}[\"'])[^\n\"'\\]*+(?P=mark)"
+    r"|\\(?![nr\"']))+))"
+)
+
+#: A string, which can contain brackets, or a bracket.
+_BRACKET: Final = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'|[()\[\]{}]")
+
 #: In ``the token is abc123`` a secret follows a name that ends with one of these words.
 _ANNOUNCING: Final = re.compile("(?:token|secret|credential)s?|passw(?:or)?d|passphrase")
+
+#: Characters around a name that are read for further evidence.
+_BESIDE: Final = 120
+_ENOUGH: Final = 60
+_VALUE_FIELD: Final = re.compile(
+    r"(?i)(?<![A-Z0-9_.-])(?:value|val)(?:\\{0,7}[\"'])?[ ]{0,4}[:=][ ]{0,4}"
+)
+_LABEL_FIELD: Final = re.compile(
+    r"(?i)(?<![A-Z0-9_.-])(?:name|key|id|variable|header|option|field|type)(?:\\{0,7}[\"'])?"
+    r"[ ]{0,4}[:=][ ]{0,4}(?:\\{0,7}[\"'])?(?P<name>[\w.-]{1,100})"
+)
+
+#: What follows a string that is a name.
+_COLON: Final = re.compile(r"\s{0,4}:(?!:)")
+
+#: Words that name a secret in a key of Dask too.
+_IN_KEY: Final = re.compile(r"\w*(?:password|passwd|passphrase|secret|pwd|credential)s?|key")
+
+_QUERY_ESCAPES: Final = frozenset({"%3F", "%3f", "%26"})
 
 #: A file; a line number follows.
 _FILE: Final = re.compile(
@@ -512,17 +867,29 @@ _FILE: Final = re.compile(
 
 _NUMBER: Final = re.compile(r"[+-]?[\d_.,]+(?:[eE][+-]?\d+)?")
 
-_TASK_KEY: Final = re.compile(r":\w+(?::\w+)+")
-
 _STRING: Final = re.compile(r"[rRbBuUfF]{0,2}\\{0,7}[\"']")
 
 
 def _spans(text: str, lowered: str) -> Iterator[Span]:
     """Find the secrets in a text; they may overlap."""
+    if _TOKEN_STARTS.search(lowered):
+        for match in _TOKENS.finditer(text):
+            yield match.start(), match.start() + len(match[0].rstrip("."))
+        cuts = [match.start() for match in islice(re.finditer("…", text), _MAX_CUTS)]
+        for cut in [*cuts, len(text)] if cuts or len(text) >= _CUT_LENGTH else []:
+            if found := _CUT_TOKENS.search(text, max(0, cut - _BEFORE_CUT), cut):
+                yield found.span("secret")
     for part, pattern in _SHAPE_PATTERNS:
         if part in lowered:
             for match in pattern.finditer(text):
+                if "name" not in pattern.groupindex or names_a_secret(match["name"]):
+                    yield match.span("secret")
+    if "-" in text:
+        for pattern in _COMMAND_LINES:
+            for match in pattern.finditer(text):
                 yield match.span("secret")
+    if "val" in lowered:
+        yield from _labelled_spans(text)
     if len(lowered) != len(text):
         # Lower case of some letters has two characters, which would shift all positions.
         lowered = re.sub("[A-Z]+", lambda match: match[0].lower(), text)
@@ -541,49 +908,135 @@ def _spans(text: str, lowered: str) -> Iterator[Span]:
             yield span
 
 
+def _labelled_spans(text: str) -> Iterator[Span]:
+    """Find values whose name is beside them, as in ``{"name": "TOKEN", "value": "…"}``."""
+    for field in _VALUE_FIELD.finditer(text):
+        # The mapping around it, or the item of a list in YAML.
+        start, stop = max(0, field.start() - _BESIDE), field.end() + _BESIDE
+        start = max(text.rfind(edge, start, field.start()) for edge in ("{", "<", "- ")) + 1
+        ends = [text.find(edge, field.end(), stop) for edge in ("}", ">", "- ")]
+        stop = min((end for end in ends if end >= 0), default=stop)
+        start = max(start, field.start() - _BESIDE, 0)
+        names = [label["name"] for label in _LABEL_FIELD.finditer(text, start, stop)]
+        if any(map(names_a_secret, names)):
+            value = _VALUE.match(text, field.end())
+            if value and value.lastgroup not in (None, "nothing"):
+                yield value.span(value.lastgroup)
+
+
 def _value_span(text: str, match: re.Match[str]) -> Span | None:
     """Return the span of the value that follows a name, or None if it is not a secret."""
     at = match.start("name")
     name = text[at : match.end("name")]
     is_key = name.lower() in ("key", "keys")
+    is_query = text[at - 1 : at] in ("?", "&") or text[max(0, at - 3) : at] in _QUERY_ESCAPES
     # A plain key is a secret in the repr of a mapping, and in a query.
     in_repr = match["quote"] and match["sign"] == ":"
-    if not (in_repr or text[at - 1 : at] in ("?", "&") if is_key else names_a_secret(name)):
+    strength = _strength(name)
+    if not (in_repr or text[at - 1 : at] in ("?", "&")) if is_key else strength == _NONE:
         return None
+    # User and password of a URL are a shape.
+    if match["sign"] == ":" and text.endswith("://", 0, at):
+        return None
+    if strength == _SURE or is_key:
+        return _sure_span(text, match, name)
+    words = _words(name)
+    # In a query, or as an option, these are no selections and signals.
+    if is_query and "key" not in words:
+        return _sure_span(text, match, name)
+    # A value that is kept is read again from each name within, so only its start is read.
+    value = _VALUE.match(text, match.end(), match.end() + _ENOUGH)
+    has_sign = match["sign"] or match["pair"] or match["dash"]
+    if not value or value.lastgroup in (None, "nothing") or not has_sign:
+        return None
+    secret = value[value.lastgroup]
+    if "pass" in words:
+        beside = (
+            text[max(0, at - _ENOUGH) : at] + " " + text[value.end() : value.end() + _ENOUGH]
+        )
+        is_login = (match["dash"] and not _NUMBER.fullmatch(secret)) or (
+            _LOGIN_FIELD.search(beside.lower())
+            and (not _NUMBER.fullmatch(secret) or (secret.isdigit() and len(secret) >= 4))
+        )
+        if is_login:
+            return _sure_span(text, match, name)
+    return _sure_span(text, match, name) if _looks_generated(secret) else None
+
+
+def _sure_span(text: str, match: re.Match[str], name: str) -> Span | None:
+    """Return the span of the value of a name that denotes a secret, or None if it has none."""
+    at, words = match.start("name"), _words(name)
+    is_key = name.lower() in ("key", "keys")
+    in_repr = match["quote"] and match["sign"] == ":"
     if match["element"]:
         return match.span("element")
-    words = _words(name)
     if match["phrase"] or match["word"]:
         start, stop = match.span("phrase" if match["phrase"] else "word")
         phrase = text[start:stop]
         # Messages are kept: English words, files and URLs are not secrets.
-        is_place = "://" in phrase or phrase.startswith(("/", "~/", "./", MARK))
+        is_place = "://" in phrase or phrase.startswith(("/", "~/", "./", "<redacted"))
         phrase = phrase.rstrip(".,;:!?)]}>")
         is_english = phrase.replace(" ", "").isalpha() and phrase[1:].islower()
         is_message = is_english or is_place or not _ANNOUNCING.fullmatch(words[-1])
-        return None if is_message or len(phrase) < 8 else (start, start + len(phrase))
+        is_short = len(phrase) < (6 if match["phrase"] else 8)
+        return None if is_message or is_short else (start, start + len(phrase))
     # These need no value. Values that are read and kept are read again from each name within.
     is_file = match["sign"] == ":" and _FILE.fullmatch(name)
     if is_file or (in_repr and is_key and not _STRING.match(text, match.end())):
         return None
-    # A key of a task, such as `fit_pass:SR:2018`, but not a name and its password.
-    is_first = match.start("name") == 0 and len(words) > 1
-    if is_first and _TASK_KEY.fullmatch(text, match.end("name")) and _is_of_analysis(words):
-        return None
     if name in _FOLDERS and text.startswith(("/", "'/", '"/'), match.end()):
         return None
-    has_spaces = "cookie" in name.lower() or "rucio" in name.lower()
+    lowered = name.lower()
+    has_spaces = "cookie" in lowered or "rucio" in lowered
     line = has_spaces and _LINE_VALUE.match(text, match.end())
+    if "authorization" in lowered:
+        line = _CREDENTIALS.match(text, match.end())
     value = line or _VALUE.match(text, match.end())
     if not value or value.lastgroup in (None, "nothing"):
         return None
-    start, stop = value.span(value.lastgroup)
+    start, stop = value.span("line" if line else value.lastgroup)
     if value.lastgroup == "rest":
         start = value.start()
+    if value.lastgroup == "bare":
+        stop = _without_brackets(text, at, start, stop)
+        # As in a message: `token=abc: permission denied`.
+        stop -= text[start:stop].endswith(":")
     secret = text[start:stop]
+    # In code, the name of a variable: `password=password`, `token=self.token`.
+    if secret.rpartition(".")[2] == name.rpartition(".")[2] and value.lastgroup == "bare":
+        return None
+    if (
+        is_key
+        and in_repr
+        and names_a_secret(secret)
+        and _VALUE_FIELD.search(text, stop, stop + 9)
+    ):
+        return None  # of {"key": "token", "value": "…"}
+    if match["pair"]:
+        # In {"name": "TOKEN", "value": "…"}, the string is another name.
+        if _COLON.match(text, value.end()):
+            return None
+        # In a key of Dask, these are words of analyses too.
+        is_tuple = text.startswith("(") and not any(map(_IN_KEY.fullmatch, words))
+        if is_tuple and not _looks_generated(secret):
+            return None
     is_dask_key = is_key and in_repr and _DASK_KEY.fullmatch(secret)
-    # A number is a count, or the port of a host.
-    is_item = in_repr and value.lastgroup == "bare"
-    is_count = _counts(name) or (is_item and _is_of_analysis(words))
-    is_number = _NUMBER.fullmatch(secret) and (is_count or text.endswith("://", 0, at))
+    # A number is a count or a weight.
+    is_weight = _is_of_analysis(words) and ("." in secret or len(secret) < 4)
+    is_count = _counts(name) or (is_weight and words != ["pass"] and words[0] != "sig")
+    is_number = _NUMBER.fullmatch(secret) and is_count
     return None if is_dask_key or is_number else (start, stop)
+
+
+def _without_brackets(text: str, at: int, start: int, stop: int) -> int:
+    """Return the stop of a value, before a bracket that was opened before its name."""
+    before, depth = text[max(0, at - _BESIDE) : at], 0
+    for bracket in _BRACKET.finditer(text, start, stop):
+        if (character := bracket[0]) in "([{":
+            depth += 1
+        elif character in ")]}":
+            opening = "([{"[")]}".index(character)]
+            if not depth and before.count(opening) > before.count(character):
+                return bracket.start()
+            depth = max(depth - 1, 0)
+    return stop

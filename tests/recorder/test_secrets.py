@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -196,6 +197,7 @@ def test_no_canary_is_in_the_trace(planted):
 
 def test_records_contain_redacted_names(planted):
     text, *_ = planted
+    text = re.sub("<redacted:[0-9a-f]{10}>", "<redacted>", text)
     lines = [json.loads(line) for line in text.splitlines()]
 
     def values(kind, name):
@@ -219,8 +221,8 @@ def test_the_trailer_contains_the_number_of_replacements(planted):
     lines = text.splitlines()
 
     assert '"kind":"trailer"' in lines[-1]
-    assert f'"redacted_values":{text.count("<redacted>")}' in lines[-1]
-    assert text.count("<redacted>") >= 12
+    assert f'"redacted_values":{text.count("<redacted:")}' in lines[-1]
+    assert text.count("<redacted:") >= 12
 
 
 def test_text_beside_secrets_remains(planted):

@@ -91,6 +91,8 @@ class State:
     records_by_kind: Counter[str] = field(default_factory=Counter)
     dropped_by_kind: Counter[str] = field(default_factory=Counter)
     redacted_values: int = 0
+    #: Of the marks of secrets. It is in memory only, of this process and of its client.
+    redaction_key: bytes = field(default_factory=lambda: os.urandom(16), repr=False)
     finished_nbytes: int = 0
     #: Losses not reported yet, by reason and kind.
     losses: dict[tuple[str, str], Extent] = field(default_factory=dict)
@@ -141,10 +143,13 @@ class Segments:
         self._settings = settings
         self._retain_root = Path(retain_root) if retain_root else None
         self._clock = clock
-        redactor = self._redactor = Redactor(settings["redact_patterns"])
+        self.state = resume or State()
+        redactor = Redactor(settings["redact_patterns"], self.state.redaction_key)
+        self._redactor = redactor
         self._redact = redactor.record if settings["redact"] else lambda record: record
         self._header = self._redact(header)
-        self.state = resume or State(redacted_values=redactor.replaced)
+        if resume is None:
+            self.state.redacted_values = redactor.replaced
         # The redactions in the header were counted when the trace began.
         redactor.replaced = self.state.redacted_values
         self.warnings: list[str] = []

@@ -93,7 +93,7 @@ def test_a_script_of_few_facts(written, worker):
 
 def test_arguments_are_exact_or_a_comment_names_them(written):
     exact = ["it's  one", "-f", *(f"root://site//store/file-{n}.root" for n in range(95))]
-    changed = ["<withheld>", "x" * 300, "a\nb\u202e"]
+    changed = ["--key=<redacted:3f9a2c71d0>", "x" * 300, "a\nb\u202e"]
 
     *comments, command = written(
         ("client", "program", "a.py"), ("client", "arguments", json.dumps([*exact, *changed]))
@@ -106,7 +106,7 @@ def test_arguments_are_exact_or_a_comment_names_them(written):
         "# arguments after number 100 can be missing: add them",
     ]
     words = shlex.split(command)[6:]
-    assert words == ["a.py", *exact, "<withheld>", "x" * 300, "a b⟨U+202E⟩"]
+    assert words == ["a.py", *exact, "--key=<redacted:3f9a2c71d0>", "x" * 300, "a b⟨U+202E⟩"]
 
 
 @pytest.mark.parametrize(

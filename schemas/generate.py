@@ -29,6 +29,7 @@ from roast_recorder.commands import attach, demo, run
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import duckdb_type, fields_of, json_schema, kinds
+from roast_schemas.units import VALID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -40,6 +41,10 @@ ROOT = Path(__file__).parents[1]
 #: First line of each page.
 MARK = "<!-- Written by `make generate`: change the declarations. -->"
 
+VALID_VALUES = "\n".join(
+    f"| {unit or 'none'} | {low:,} to {high:,} |" for unit, (low, high) in VALID.items()
+)
+
 RECORDS = f"""{MARK}
 
 # Records
@@ -49,6 +54,13 @@ This is version {SCHEMA_VERSION}. Every record has the fields `kind` and `t`, th
 the recorder observed it, in seconds since 1970-01-01 UTC on the scheduler's clock. Fields with
 a star are in every record of the kind. An absent field and null mean the same. Types are those
 of DuckDB.
+
+The unit of a number determines which values are valid, unless the meaning of the field states
+others. `roast-analyze` reads other values as null, and counts the records in the view `loss`.
+
+| unit | valid values |
+| --- | --- |
+{VALID_VALUES}
 
 [trace.schema.json](../../schemas/trace.schema.json) is the JSON Schema of a line.
 """
@@ -180,7 +192,9 @@ def field_rows(field: FieldDescription, prefix: str = "") -> Iterator[list[str]]
     suffix = "[]" if is_list else ""
     shown = f"STRUCT{suffix}" if is_typeddict(inner) else duckdb_type(field.type)
     name, star = f"{prefix}{field.name}", " *" if field.required else ""
-    yield [f"`{name}`{star}", f"`{shown}`", field.unit, field.meaning]
+    low, high = field.valid
+    valid = "" if field.valid == VALID[field.unit] else f" ({low:,} to {high:,})"
+    yield [f"`{name}`{star}", f"`{shown}`", field.unit, field.meaning + valid]
     if is_typeddict(inner):
         for part in fields_of(inner):
             yield from field_rows(part, f"{name}{suffix}.")

@@ -34,6 +34,8 @@ class FieldDescription:
     required: bool
     #: Content of its texts; None if it has no texts. Members of a TypedDict have their own.
     content: Content | None
+    #: Least and largest valid value of its numbers, if it has any.
+    valid: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def duckdb_type(python_type: Any) -> str:
     """
     origin, inner = get_origin(python_type), get_args(python_type)
     if origin is UnionType:
-        return duckdb_type(_without_null(python_type))
+        return duckdb_type(without_null(python_type))
     if python_type in _DUCKDB_TYPES:
         return _DUCKDB_TYPES[python_type]
     if origin is list:
@@ -120,7 +122,7 @@ def _object_schema(
 ) -> dict[str, Any]:
     properties = {}
     for field in fields:
-        schema = _type_schema(field.type)
+        schema = _type_schema(field.type, field.valid)
         if "type" in schema and not field.required:
             schema["type"] = [schema["type"], "null"]
         unit = f" [{field.unit}]" if field.unit else ""
@@ -128,22 +130,25 @@ def _object_schema(
     return {"properties": properties | (known or {}), "additionalProperties": False}
 
 
-def _type_schema(python_type: Any) -> dict[str, Any]:
+def _type_schema(python_type: Any, valid: tuple[int, int]) -> dict[str, Any]:
     origin, inner = get_origin(python_type), get_args(python_type)
     if python_type is Json:
         return {}
     if origin is UnionType:
-        schema = _type_schema(_without_null(python_type))
+        schema = _type_schema(without_null(python_type), valid)
         return {**schema, "type": [schema["type"], "null"]}
+    if python_type in (int, float):
+        minimum, maximum = valid
+        return {"type": _JSON_TYPES[python_type], "minimum": minimum, "maximum": maximum}
     if python_type in _JSON_TYPES:
         return {"type": _JSON_TYPES[python_type]}
     if origin is list:
-        return {"type": "array", "items": _type_schema(inner[0])}
+        return {"type": "array", "items": _type_schema(inner[0], valid)}
     if origin is dict:
-        return {"type": "object", "additionalProperties": _type_schema(inner[1])}
+        return {"type": "object", "additionalProperties": _type_schema(inner[1], valid)}
     return {"type": "object", **_object_schema(fields_of(python_type))}
 
 
-def _without_null(union: Any) -> Any:
+def without_null(union: Any) -> Any:
     """Return X of ``X | None``."""
     return next(part for part in get_args(union) if part is not NoneType)

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, NewType, TypedDict
 
-from roast_schemas.units import Content, Field, Unit
+from roast_schemas.units import LARGEST, Content, Field, Unit
 
 SCHEMA_VERSION: Final = "2.5"
 
@@ -52,6 +52,10 @@ SCHEMA_VERSION: Final = "2.5"
 #: instead of columns with names if lines have fewer than a tenth of the names that occur
 #: (``field_appearance_threshold`` of ``read_json``); transitions have 8 on average.
 MAX_NAMES: Final = 80
+
+#: Valid numbers of processes, threads, lines and other things that a program numbers.
+_NUMBERS: Final = (-1, 2**31 - 1)
+_POSITIVE_NUMBERS: Final = (0, 2**31 - 1)
 
 #: Any JSON value. It is stored unchanged; queries read its parts.
 Json = NewType("Json", object)
@@ -80,8 +84,8 @@ Thread = Annotated[int, Field("ID of the computing thread within its worker")]
 NBytes = Annotated[int, Field("size as measured by Dask's sizeof", Unit.BYTES)]
 StateAfter = Annotated[str, Field("state after", Content.WORDS, required=True)]
 StateBefore = Annotated[str, Field("state before", Content.WORDS, required=True)]
-Pid = Annotated[int, Field("process id on that host")]
-NThreads = Annotated[int, Field("number of computing threads", Unit.COUNT)]
+Pid = Annotated[int, Field("process id on that host", valid=_POSITIVE_NUMBERS)]
+NThreads = Annotated[int, Field("number of computing threads", Unit.COUNT, valid=(0, 2**16))]
 MemoryLimit = Annotated[int, Field("memory limit of the worker; 0 means no limit", Unit.BYTES)]
 Reason = Annotated[str, Field("reason as text", Content.WORDS)]
 Versions = Annotated[Json, Field("software versions by name", Content.VERSIONS)]
@@ -105,7 +109,14 @@ class Header(Record, total=False):
         str, Field("version of this schema, major.minor", Content.WORDS, required=True)
     ]
     trace_id: Annotated[str, Field("ID of the recording", Content.IDENTITIES, required=True)]
-    segment: Annotated[int, Field("number of the segment in its trace, from 1", required=True)]
+    segment: Annotated[
+        int,
+        Field(
+            "number of the segment in its trace, from 1",
+            required=True,
+            valid=_POSITIVE_NUMBERS,
+        ),
+    ]
     versions: Versions
     scheduler: Annotated[str, Field("address of the scheduler", Content.HOSTS)]
     scheduler_id: Annotated[str, Field("ID of the scheduler process", Content.IDENTITIES)]
@@ -140,7 +151,14 @@ class Header(Record, total=False):
 class Trailer(Record, total=False):
     """The last record of a segment that was closed properly."""
 
-    segment: Annotated[int, Field("number of the segment in its trace, from 1", required=True)]
+    segment: Annotated[
+        int,
+        Field(
+            "number of the segment in its trace, from 1",
+            required=True,
+            valid=_POSITIVE_NUMBERS,
+        ),
+    ]
     reason: Reason
     records_by_kind: Annotated[
         dict[str, int],
@@ -284,7 +302,10 @@ class Task(Record, total=False):
     dependencies: Annotated[
         list[str], Field("keys of the tasks that it depends on", Content.KEYS)
     ]
-    priority: Annotated[list[float], Field("Dask's priority; smaller values run first")]
+    priority: Annotated[
+        list[float],
+        Field("Dask's priority; smaller values run first", valid=(-LARGEST, LARGEST)),
+    ]
     annotations: Annotated[Json, Field("Dask annotations of the task", Content.ANNOTATIONS)]
     span_id: SpanId
     value: Annotated[Json, Field("``submitted_span``, see above", Content.SPANS)]
@@ -520,7 +541,7 @@ class ProfileFrame(TypedDict, total=False):
 
     name: Annotated[str, Field("name of the function", Content.FUNCTIONS)]
     filename: Annotated[str, Field("file of its code", Content.FILES)]
-    line_number: Annotated[int, Field("first line of its code", Unit.COUNT)]
+    line_number: Annotated[int, Field("first line of its code", Unit.COUNT, valid=_NUMBERS)]
 
 
 class ProfileSlice(TypedDict, total=False):
@@ -528,7 +549,9 @@ class ProfileSlice(TypedDict, total=False):
 
     start_t: StartT
     stop_t: StopT
-    nodes: Annotated[list[int], Field("nodes that occur in it, numbered from 0")]
+    nodes: Annotated[
+        list[int], Field("nodes that occur in it, numbered from 0", valid=_POSITIVE_NUMBERS)
+    ]
     counts: Annotated[list[int], Field("Dask's count of each node", Unit.COUNT)]
     innermost: Annotated[
         list[int], Field("samples that ended in each node, if known", Unit.COUNT)
@@ -545,9 +568,17 @@ class ProfileTree(TypedDict, total=False):
     """
 
     frames: Annotated[list[ProfileFrame], Field("functions")]
-    parents: Annotated[list[int | None], Field("parent of each node; null for the root")]
-    node_frames: Annotated[list[int | None], Field("function of each node, numbered from 0")]
-    line_numbers: Annotated[list[int | None], Field("first line observed in each node")]
+    parents: Annotated[
+        list[int | None],
+        Field("parent of each node; null for the root", valid=_POSITIVE_NUMBERS),
+    ]
+    node_frames: Annotated[
+        list[int | None],
+        Field("function of each node, numbered from 0", valid=_POSITIVE_NUMBERS),
+    ]
+    line_numbers: Annotated[
+        list[int | None], Field("first line observed in each node", valid=_NUMBERS)
+    ]
     slices: Annotated[list[ProfileSlice], Field("cycles with samples")]
 
 
@@ -638,7 +669,9 @@ class Measured(TypedDict, total=False):
     memory_peak: Annotated[
         int, Field("peak process memory, including other threads", Unit.BYTES)
     ]
-    memory_delta: Annotated[int, Field("process memory after minus before", Unit.BYTES)]
+    memory_delta: Annotated[
+        int, Field("process memory after minus before", Unit.BYTES, valid=(-LARGEST, LARGEST))
+    ]
     sent_bytes: Annotated[
         int, Field("bytes sent over the network, after compression", Unit.BYTES)
     ]
@@ -647,7 +680,9 @@ class Measured(TypedDict, total=False):
         bool, Field("whether the result came from a checkpoint, without reading or processing")
     ]
     module: Annotated[str, Field("measured I/O layer: POSIX, MPI-IO, STDIO, …", Content.WORDS)]
-    rank: Annotated[int, Field("rank of the process in its job; -1 for all ranks together")]
+    rank: Annotated[
+        int, Field("rank of the process in its job; -1 for all ranks together", valid=_NUMBERS)
+    ]
     opens: Annotated[int, Field("number of opens", Unit.COUNT)]
     reads: Annotated[int, Field("read calls", Unit.COUNT)]
     writes: Annotated[int, Field("write calls", Unit.COUNT)]

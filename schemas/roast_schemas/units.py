@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 
 class Unit(StrEnum):
@@ -62,6 +63,23 @@ class Content(StrEnum):
     TEXT = "text"
 
 
+#: Largest valid amount: a double represents every integer up to it exactly.
+LARGEST: Final = 2**53
+
+#: Least and largest valid value of a number, by its unit. Durations can be negative where
+#: clocks differ. Numbers without a unit are identities, which are not added up.
+VALID: Final[dict[Unit, tuple[int, int]]] = {
+    Unit.NONE: (-(2**63), 2**63 - 1),
+    Unit.EPOCH_SECONDS: (-(2**33), 2**33),  # from the year 1697 to 2242
+    Unit.SECONDS: (-(2**33), 2**33),
+    Unit.BYTES: (0, LARGEST),
+    Unit.BYTES_PER_SECOND: (0, LARGEST),
+    Unit.COUNT: (0, LARGEST),
+    Unit.PERCENT_OF_CORE: (0, 10**6),
+    Unit.SEE_UNIT_FIELD: (-LARGEST, LARGEST),
+}
+
+
 class Field:
     """Description of a field, in ``Annotated[type, Field(...)]``.
 
@@ -74,10 +92,19 @@ class Field:
     required : bool
         Whether the recorder writes the field in every record of the kind. Other
         fields may be absent, which means the same as null.
+    valid : tuple of int, optional
+        Least and largest valid value, if it differs from that of the unit in :data:`VALID`.
     """
 
-    def __init__(self, meaning: str, *about: Unit | Content, required: bool = False) -> None:
+    def __init__(
+        self,
+        meaning: str,
+        *about: Unit | Content,
+        required: bool = False,
+        valid: tuple[int, int] | None = None,
+    ) -> None:
         self.meaning = meaning
         self.unit = next((one for one in about if isinstance(one, Unit)), Unit.NONE)
         self.content = next((one for one in about if isinstance(one, Content)), None)
         self.required = required
+        self.valid = valid or VALID[self.unit]

@@ -25,12 +25,25 @@ _CHECKSUM_VERSION: Final = (2, 1)
 
 
 @dataclass
+class Invalid:
+    """Values of a field of complete records that are not valid, and were read as null."""
+
+    kind: str
+    name: str  # of the field, such as startstops.stop
+    records: int
+    example: str  # one of the values, as JSON
+
+
+@dataclass
 class Account:
     """Counts of the lines and records read from a segment, and of unreadable ones."""
 
     lines: int = 0  # not counting blank ones
     records_by_kind: dict[str, int] = field(default_factory=dict)  # known kinds and others
     incomplete: dict[str, int] = field(default_factory=dict)  # those without a required field
+    #: Of records whose required field is not valid: one that states the field and its value.
+    incomplete_examples: dict[str, str] = field(default_factory=dict)
+    invalid: list[Invalid] = field(default_factory=list)  # one per field
     unreadable: int = 0  # lines that are not a JSON object, or have no kind
     first_unreadable: int | None = None  # number of such a line, from 1
     last_unreadable: int | None = None
@@ -43,6 +56,20 @@ class Account:
         """Number of records of known kinds with all required fields."""
         known = sum(n for kind, n in self.records_by_kind.items() if kind in kinds())
         return known - sum(self.incomplete.values())
+
+    def add_unreadable(self, number: int) -> None:
+        """Count an unreadable line, given its number from 1."""
+        self.unreadable += 1
+        self.first_unreadable = min(self.first_unreadable or number, number)
+        self.last_unreadable = max(self.last_unreadable or number, number)
+
+    def add_invalid(self, kind: str, name: str, records: int, example: str) -> None:
+        """Count the records in which a field is not valid."""
+        for known in self.invalid:
+            if (known.kind, known.name) == (kind, name):
+                known.records += records
+                return
+        self.invalid.append(Invalid(kind, name, records, example))
 
     def damage(self, header: str | None) -> Iterator[Damage]:
         """Yield the damage of the segment; `header` is the schema version of its header."""
@@ -60,6 +87,9 @@ class Account:
         ):
             detail = "the trailer has no checksum: any value may have changed"
             yield Damage("changed content", None, detail)
+        for invalid in self.invalid:
+            detail = f"kind {invalid.kind!r}: {invalid.name} cannot be {invalid.example}"
+            yield Damage("impossible values", invalid.records, detail)
         yield from self.checksum.import_damage()
         if header is None:
             yield Damage("no header", None, "the recorder's version and settings are unknown")
@@ -95,6 +125,8 @@ class Account:
             yield Damage("unknown kind", sum(n for _, n in rest), f"{len(rest)} more kinds")
         for kind, records in sorted(self.incomplete.items()):
             detail = f"kind {kind!r} needs {', '.join(required_names(kind))}"
+            if example := self.incomplete_examples.get(kind):
+                detail += f", and {example}"
             yield Damage("incomplete records", records, detail)
 
 

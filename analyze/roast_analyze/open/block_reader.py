@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from roast_analyze.open.lines import MAX_LINE_BYTES, OPENINGS
+from roast_analyze.open.lines import MAX_LINE_BYTES, OPENINGS, parse_record
 from roast_schemas.describe import kinds
 
 if TYPE_CHECKING:
@@ -151,6 +151,9 @@ def group_lines(block: Block) -> GroupedLines:
     if long.any():
         starts, stops, numbers = starts[~long], stops[~long], numbers[~long]
     codes = _kind_codes(data, starts)
+    # The last line of a file that grows, or of a frame that was cut, may not be whole.
+    if len(starts) and parse_record(bytes(block.data[starts[-1] : stops[-1]])) is None:
+        codes[-1] = -1
     # Adjacent lines of one kind form a run.
     breaks = np.flatnonzero((np.diff(codes) != 0) | (starts[1:] != stops[:-1])) + 1
     firsts = np.concatenate(([0], breaks))[: len(starts)]

@@ -372,18 +372,23 @@ def _check_records(accounts: list[tuple[Segment, Account, Progress]]) -> None:
     lines: Counter[Path] = Counter()
     records: Counter[Path] = Counter()
     first = {segment.name: segment.path for segment, _, _ in reversed(accounts)}
+    reasons: dict[Path, str] = {}
     for segment, account, _ in accounts:
         nothing_read = not account.records_by_kind and account.lines == account.unreadable <= 1
         undamaged = not account.too_long and not account.breaks.damaged
         if segment.begins_well and nothing_read and undamaged:
             continue  # a trace that was cut within its first line
         lines[segment.name] += account.lines
+        for example in account.incomplete_examples.values():
+            reasons[segment.name] = (
+                f" that can be read, since {example} (t is in seconds since 1970)"
+            )
         records[segment.name] += account.complete_records
     for name, count in lines.items():
         if not count:
             raise NotATrace(f"{str(name)!r} is empty: name a trace recorded by roast")
         if not records[name]:
-            what = (
-                describe(first[name]) or "contains no records: name a trace recorded by roast"
+            what = describe(first[name]) or (
+                f"contains no records{reasons.get(name, '')}: name a trace recorded by roast"
             )
             raise NotATrace(f"{str(name)!r} {what}")

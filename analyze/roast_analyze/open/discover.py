@@ -31,6 +31,7 @@ from roast_analyze.open.decompress import (
 from roast_analyze.open.foreign import describe
 from roast_analyze.open.lines import OPENINGS, parse_record
 from roast_schemas import SCHEMA_VERSION
+from roast_schemas.describe import kinds
 from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
@@ -48,11 +49,11 @@ _HEADER_BYTES: Final = 2**20
 #: Compressed files are assumed to contain this multiple of their size.
 _COMPRESSION_RATIO: Final = 12
 
-_HEADER_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
-    "t": (int, float),
-    "trace_id": str,
-    "segment": int,
-    "schema_version": str,
+_HEADER_TEXTS: Final = ("trace_id", "schema_version")
+_HEADER_NUMBERS: Final = {
+    field.name: field.valid
+    for field in kinds()["header"].fields
+    if field.name in ("t", "segment")
 }
 
 
@@ -329,9 +330,14 @@ def _find_header(beginning: bytes) -> tuple[Identity, str | None]:
         if (
             record is not None
             and record["kind"] == "header"
-            and all(isinstance(record.get(name), kind) for name, kind in _HEADER_TYPES.items())
+            and all(isinstance(record.get(name), str) for name in _HEADER_TEXTS)
+            and all(
+                isinstance(number := record.get(name), (int, float)) and low <= number <= high
+                for name, (low, high) in _HEADER_NUMBERS.items()
+            )
         ):
-            return Identity(record["trace_id"], record["segment"]), record["schema_version"]
+            identity = Identity(record["trace_id"], round(record["segment"]))
+            return identity, record["schema_version"]
     return Identity("", 0), None
 
 

@@ -3,6 +3,11 @@
 :func:`load_segment` appends the records of one file to one table per kind in the schema
 ``raw``, in the order of the file, which ``rowid`` preserves. Everything that is not loaded is
 counted in an :class:`~roast_analyze.open.account.Account`.
+
+A segment is first read strictly: every line begins as the recorder writes it, and has all
+required fields and valid values (:mod:`roast_analyze.open.valid_values`). If any does not, the
+segment is read again with loose types, which takes longer, counts what is not valid, and
+replaces it by null.
 """
 
 from __future__ import annotations
@@ -17,16 +22,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+import duckdb
+
 from roast_analyze.open.account import Account, Progress, required_names
 from roast_analyze.open.block_reader import GroupedLines, Lines, group_lines, read_blocks
 from roast_analyze.open.decompress import Content, open_for_content
 from roast_analyze.open.tables import OWN_COLUMNS, field_names, quoted, transaction
+from roast_analyze.open.valid_values import cleaned, condition, invalid, loose_type
 from roast_schemas.describe import duckdb_columns, kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    import duckdb
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from roast_analyze.open.checksum import Checksum
     from roast_analyze.open.decompress import Breaks
@@ -44,6 +50,10 @@ _STAGED: Final = "staged"
 _WRITE_BYTES: Final = 2**20
 
 
+class _NotStrictError(Exception):
+    """A line of a known kind is not as the recorder writes it."""
+
+
 def load_segment(
     connection: duckdb.DuckDBPyConnection,
     segment: Segment,
@@ -56,6 +66,20 @@ def load_segment(
     the file that have been read. Returns the account of the whole segment, and where to
     continue when it has grown. Raises duckdb.Error if memory or disk space runs out.
     """
+    try:
+        return _load_segment(connection, segment, begin, report, strict=True)
+    except (_NotStrictError, duckdb.InvalidInputException):
+        return _load_segment(connection, segment, begin, report, strict=False)
+
+
+def _load_segment(
+    connection: duckdb.DuckDBPyConnection,
+    segment: Segment,
+    begin: Progress,
+    report: Callable[[int], None],
+    *,
+    strict: bool,
+) -> tuple[Account, Progress]:
     offset, account_there = begin.offset, begin.account
     account = deepcopy(begin.account)
     [(database,)] = connection.execute("SELECT current_database()").fetchall()
@@ -72,7 +96,7 @@ def load_segment(
     ):
         frequent = _Lane(second, Path(folder) / "frequent.jsonl", segment.identity)
         others = _Lane(connection, Path(folder) / "others.jsonl", segment.identity)
-        loader = _Loader(frequent, others, thread, account)
+        loader = _Loader(frequent, others, thread, account, strict)
         content = Content(
             file, segment.compression, offset, segment.nbytes, replace(account.breaks)
         )
@@ -131,8 +155,9 @@ class _Loader:
     others: _Lane
     thread: ThreadPoolExecutor
     account: Account
+    strict: bool
     rows: int = 0  # appended since :meth:`settled_account`
-    pending: deque[tuple[Lines, Future[int]]] = field(default_factory=deque)
+    pending: deque[tuple[int, Future[int]]] = field(default_factory=deque)
 
     def load(self, found: GroupedLines) -> None:
         """Append the records of a block, and count the lines that are not records."""
@@ -143,22 +168,30 @@ class _Loader:
         }
         account.lines += found.lines
         account.too_long += found.too_long
+        if self.strict:
+            self._load_strictly(by_kind)
+        else:
+            for lines in by_kind.values():
+                self._load_loosely(lines)
+
+    def _load_strictly(self, by_kind: dict[str | None, Lines]) -> None:
+        """Append the records of known kinds; raise an error if any is not valid."""
         mixed = by_kind.pop(None, None)
         if frequent := by_kind.pop(_MOST_FREQUENT, None):
             appended = self.thread.submit(self.frequent.append, _MOST_FREQUENT, frequent)
-            self.pending.append((frequent, appended))
+            self.pending.append((len(frequent.numbers), appended))
         for kind, lines in by_kind.items():
             if kind is not None:
-                self._count(kind, lines, self.others.append(kind, lines))
+                self._count(kind, len(lines.numbers), self.others.append(kind, lines))
         if mixed:
-            self._load_mixed(mixed.select([bool(line.strip()) for line in mixed.each()]))
+            self._load_loosely(mixed)
         self.settle(blocks_behind=1)
 
     def settle(self, blocks_behind: int = 0) -> None:
         """Wait until all blocks but the last `blocks_behind` are loaded and counted."""
         while len(self.pending) > blocks_behind:
-            lines, appended = self.pending.popleft()
-            self._count(_MOST_FREQUENT, lines, appended.result())
+            records, appended = self.pending.popleft()
+            self._count(_MOST_FREQUENT, records, appended.result())
 
     def settled_account(self) -> Account:
         """Return a copy of the account of everything loaded, and restart counting rows."""
@@ -166,43 +199,45 @@ class _Loader:
         self.rows = 0
         return deepcopy(self.account)
 
-    def _count(self, kind: str, lines: Lines, appended: int) -> None:
-        """Count lines that begin like records of a kind, after its valid ones were appended."""
+    def _count(self, kind: str, records: int, appended: int) -> None:
+        if appended < records:
+            raise _NotStrictError
         self.rows += appended
-        if appended < len(lines.numbers):
-            self._load_mixed(lines, kind, appended)
-        else:
-            _add(self.account.records_by_kind, kind, appended)
+        _add(self.account.records_by_kind, kind, appended)
 
-    def _load_mixed(
-        self, lines: Lines, appended_kind: str | None = None, appended: int = 0
-    ) -> None:
-        """Append lines of any kind, except the appended records of a kind; count them all."""
+    def _load_loosely(self, lines: Lines) -> None:
+        """Append the records of lines of any kind, and count what is not valid in them."""
+        lines = lines.select([bool(line.strip()) for line in lines.each()])
         if not lines.nbytes:
             return
         self.settle()
-        account = self.account
-        with self.others.staged(lines) as counts, self.frequent.staged(lines):
-            for kind, records in counts:
-                _add(account.records_by_kind, kind, records)
-                if kind not in kinds():
-                    continue
-                if kind == appended_kind:
-                    complete = appended
-                else:
-                    lane = self.frequent if kind == _MOST_FREQUENT else self.others
-                    complete = lane.insert(kind, _STAGED)
-                    self.rows += complete
-                _add(account.incomplete, kind, records - complete)
-            for (row,) in self.others.connection.execute(
-                "SELECT row FROM "  # noqa: S608
-                f"(SELECT kind, row_number() OVER () - 1 AS row FROM {_STAGED}) "
-                "WHERE kind IS NULL ORDER BY row"
-            ).fetchall():
-                number = int(lines.numbers[row]) + 1
-                account.unreadable += 1
-                account.first_unreadable = min(account.first_unreadable or number, number)
-                account.last_unreadable = max(account.last_unreadable or number, number)
+        with self.others.staged(lines) as records_by_kind:
+            for kind, records in records_by_kind.items():
+                _add(self.account.records_by_kind, kind, records)
+            self._insert(
+                self.others, records_by_kind.keys() - {_MOST_FREQUENT}, records_by_kind
+            )
+            for row in self.others.unreadable_rows():
+                self.account.add_unreadable(int(lines.numbers[row]) + 1)
+        if _MOST_FREQUENT in records_by_kind:
+            with self.frequent.staged(lines):
+                self._insert(self.frequent, {_MOST_FREQUENT}, records_by_kind)
+
+    def _insert(
+        self, lane: _Lane, wanted: Iterable[str], records_by_kind: Mapping[str, int]
+    ) -> None:
+        """Append the complete records of some kinds among staged lines."""
+        for kind in kinds():
+            if kind in wanted:
+                for name, is_kept, records, example in lane.invalid_values(kind):
+                    if is_kept:
+                        self.account.add_invalid(kind, name, records, example)
+                    elif name in required_names(kind):
+                        text = f"{name} cannot be {example}"
+                        self.account.incomplete_examples.setdefault(kind, text)
+                complete = lane.insert_staged(kind)
+                self.rows += complete
+                _add(self.account.incomplete, kind, records_by_kind[kind] - complete)
 
 
 @dataclass
@@ -214,50 +249,102 @@ class _Lane:
     identity: Identity
 
     def append(self, kind: str, lines: Lines) -> int:
-        """Append the complete records of a kind among some lines; return their number."""
-        return self.insert(kind, *self._write(lines, field_names(kind)))
+        """Append the valid records of a kind among some lines; return their number.
 
-    def insert(self, kind: str, table: str, parameters: dict[str, object] | None = None) -> int:
-        """Append the complete records of a kind in a table; return their number."""
-        columns = [quoted(name) for name in field_names(kind) if name not in OWN_COLUMNS]
-        required = [f"{quoted(name)} IS NOT NULL" for name in required_names(kind)]
-        # JSON has no infinity, but DuckDB reads 1e999 as one.
-        conditions = " AND ".join(["kind = $kind", *required, "isfinite(t)"])
+        Raises duckdb.InvalidInputException if a line is not JSON, or has a value of a type that
+        cannot be read.
+        """
+        types = {name: duckdb_columns()[name] for name in field_names(kind)}
+        table, parameters = self._write(lines, types, strict=True)
+        tests = [test for field in kinds()[kind].fields if (test := condition(field))]
+        columns = {name: quoted(name) for name in types}
+        return self._insert(kind, columns, table, tests, parameters)
+
+    @contextmanager
+    def staged(self, lines: Lines) -> Iterator[dict[str, int]]:
+        """Copy lines of any kind into a temporary table; yield the number of each kind."""
+        types = {
+            field.name: loose_type(field.type)
+            for kind in kinds().values()
+            for field in kind.fields
+        }
+        table, parameters = self._write(lines, types, strict=False)
+        self.connection.execute(f"CREATE TEMP TABLE {_STAGED} AS FROM {table}", parameters)
+        counts = self.connection.execute(
+            f"SELECT kind, count(*) FROM {_STAGED} WHERE kind IS NOT NULL GROUP BY kind"  # noqa: S608
+        ).fetchall()
+        yield dict(counts)
+        self.connection.execute(f"DROP TABLE {_STAGED}")
+
+    def unreadable_rows(self) -> list[int]:
+        """Return the numbers of the staged lines that are not records, from 0."""
+        rows = self.connection.execute(
+            "SELECT row FROM "  # noqa: S608
+            f"(SELECT kind, row_number() OVER () - 1 AS row FROM {_STAGED}) "
+            "WHERE kind IS NULL ORDER BY row"
+        ).fetchall()
+        return [row for (row,) in rows]
+
+    def invalid_values(self, kind: str) -> list[tuple[str, bool, int, str]]:
+        """Return the invalid values of the staged records of a kind.
+
+        Each row is a field, whether the records have all required fields, the number of records
+        in which it is not valid, and an example.
+        """
+        fields = kinds()[kind].fields
+        found = [values for field in fields if (values := invalid(field))]
+        required = [f"{cleaned(field)} IS NOT NULL" for field in fields if field.required]
+        rows: list[tuple[str, bool, int, str]] = self.connection.execute(
+            "SELECT found.field, is_kept, count(DISTINCT row), "  # noqa: S608
+            "left(any_value(found.value), 100) "
+            f"FROM (SELECT row, {' AND '.join(required)} AS is_kept, "
+            f"unnest(flatten([{', '.join(found)}])) AS found "
+            f"FROM (SELECT *, row_number() OVER () AS row FROM {_STAGED}) WHERE kind = ?) "
+            "GROUP BY ALL ORDER BY ALL",
+            [kind],
+        ).fetchall()
+        return rows
+
+    def insert_staged(self, kind: str) -> int:
+        """Append the complete records of a kind among the staged lines; return their number."""
+        columns = {field.name: cleaned(field) for field in kinds()[kind].fields}
+        return self._insert(kind, columns, _STAGED, [], {})
+
+    def _insert(
+        self,
+        kind: str,
+        columns: dict[str, str],
+        table: str,
+        tests: list[str],
+        parameters: dict[str, object],
+    ) -> int:
+        selected = ", ".join(sql for name, sql in columns.items() if name not in OWN_COLUMNS)
+        required = [f"{columns[name]} IS NOT NULL" for name in required_names(kind)]
+        conditions = " AND ".join(["kind = $kind", *required, *tests])
         inserted: int = self.connection.execute(
             # The names are those of the schema, not of the file.
             f"INSERT INTO raw.{quoted(kind)} "  # noqa: S608
-            f"SELECT {', '.join(columns)}, $segment, $trace_id "
-            f"FROM {table} WHERE {conditions}",
-            {**(parameters or {}), "kind": kind, **self.identity._asdict()},
+            f"SELECT {selected}, $segment, $trace_id FROM {table} WHERE {conditions}",
+            {**parameters, "kind": kind, **self.identity._asdict()},
         ).fetchall()[0][0]
         return inserted
 
-    @contextmanager
-    def staged(self, lines: Lines) -> Iterator[list[tuple[str, int]]]:
-        """Copy lines of any kind into a temporary table; yield the number of each kind."""
-        names = {name for kind in kinds() for name in field_names(kind)}
-        table, parameters = self._write(lines, sorted(names))
-        self.connection.execute(f"CREATE TEMP TABLE {_STAGED} AS FROM {table}", parameters)
-        yield self.connection.execute(
-            f"SELECT kind, count(*) FROM {_STAGED} WHERE kind IS NOT NULL GROUP BY kind"  # noqa: S608
-        ).fetchall()
-        self.connection.execute(f"DROP TABLE {_STAGED}")
-
-    def _write(self, lines: Lines, names: list[str]) -> tuple[str, dict[str, object]]:
+    def _write(
+        self, lines: Lines, types: Mapping[str, str], *, strict: bool
+    ) -> tuple[str, dict[str, object]]:
         """Write lines to the file; return a table function that reads them, with parameters.
 
-        A field that a line lacks or has with another type is null; an unreadable line is a row
-        of nulls.
+        If not `strict`, an unreadable line is a row of nulls.
         """
         # The file is overwritten rather than recreated, which reuses its pages in memory.
         self.path.touch()
         with self.path.open("r+b", _WRITE_BYTES) as file:
             file.writelines(lines.runs)
             file.truncate()
-        types = ", ".join(f"{quoted(name)}: '{duckdb_columns()[name]}'" for name in names)
+        columns = ", ".join(f"{quoted(name)}: '{type_}'" for name, type_ in types.items())
         sql = (
-            f"read_json($path, format = 'newline_delimited', columns = {{{types}}}, "
-            "records = true, compression = 'uncompressed', ignore_errors = true)"
+            f"read_json($path, format = 'newline_delimited', columns = {{{columns}}}, "
+            f"records = true, compression = 'uncompressed', ignore_errors = {not strict})"
         )
         # DuckDB treats a path as a pattern; special characters in brackets are literal.
         return sql, {"path": re.sub(r"([*?\[])", r"[\1]", str(self.path))}

@@ -39,7 +39,7 @@ ATTEMPTS = {
     "EXPLAIN ANALYZE FROM '{file}'": "opening '{file}'",
     # writing files
     "COPY (SELECT 1) TO '/dev/stdout'": "COPY",
-    "EXPLAIN COPY tasks TO '{folder}/out.csv'": "opening '{folder}/out.csv'",
+    "EXPLAIN COPY tasks TO '{folder}/out.csv'": "COPY",
     "EXPORT DATABASE '{folder}/out'": "EXPORT",
     "IMPORT DATABASE '{folder}/out'": "IMPORT",
     "SET temp_directory = '{folder}/out'": "SET",
@@ -73,7 +73,7 @@ ATTEMPTS = {
     "RESET lock_configuration": "RESET",
     "SET VARIABLE x = 1": "SET",
     "PRAGMA enable_profiling": "PRAGMA",
-    "EXPLAIN ANALYZE SET threads = 1": "changing the setting 'threads'",
+    "EXPLAIN ANALYZE SET threads = 1": "SET",
     # tables, views and macros
     "CREATE TABLE x AS SELECT 1": "CREATE",
     "CREATE TEMP TABLE x AS SELECT 1": "CREATE",
@@ -85,9 +85,9 @@ ATTEMPTS = {
     "INSERT INTO raw.task (key) VALUES ('x')": "INSERT",
     "UPDATE raw.task SET key = 'x'": "UPDATE",
     "TRUNCATE raw.task": "TRUNCATE",
-    "WITH a AS (DELETE FROM raw.task RETURNING *) FROM a": "changing the database",
-    "EXPLAIN ANALYZE DELETE FROM raw.task": "changing the database",
-    "EXPLAIN ANALYZE CREATE TABLE x AS SELECT 1": "changing the database",
+    "WITH a AS (DELETE FROM raw.task RETURNING *) FROM a": "DELETE",
+    "EXPLAIN ANALYZE DELETE FROM raw.task": "DELETE",
+    "EXPLAIN ANALYZE CREATE TABLE x AS SELECT 1": "CREATE",
     # prepared statements, transactions, maintenance
     "PREPARE p AS SELECT 1": "PREPARE",
     "EXECUTE p": "EXECUTE",

@@ -24,7 +24,7 @@ from roast_analyze.open.account import Progress
 from roast_analyze.open.cache import Entry, Loaded, cache_folder, template_path, unfinished
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.foreign import describe
-from roast_analyze.open.memory_limit import limit_bytes
+from roast_analyze.open.memory_limit import LEAST_BYTES, limit_bytes
 from roast_analyze.open.spill import new_spill_folder, remove_abandoned_spills
 from roast_analyze.open.tables import create_tables, literal, transaction, write_accounts
 from roast_analyze.open.views import NAME, VIEWS_NAME, create_views, describe_views
@@ -248,6 +248,18 @@ def attach_file(
     """Attach a database under a name; several processes can do so only with `read_only`."""
     options = " (READ_ONLY)" if read_only else ""
     connection.execute(f"ATTACH {literal(str(path))} AS {name}{options}")
+
+
+def connect_file(path: Path, threads: int, block_bytes: int) -> duckdb.DuckDBPyConnection:
+    """Create a database file, and connect to it alone; the rows are written as they come."""
+    return duckdb.connect(
+        path,
+        config={
+            "memory_limit": f"{LEAST_BYTES}B",
+            "threads": threads,
+            "default_block_size": block_bytes,
+        },
+    )
 
 
 def _attach_cached(

@@ -5,9 +5,11 @@ Python computes, and those in SQL that read such tables. The names are views of 
 first. A query refers to a derived table if its text, apart from comments and sentences,
 contains the name of the table, or of a view that needs it.
 
-If the tables are kept beside a database, their rows are written to a file, which later sessions
-attach. The file gets its final name when it is complete and is never modified,
-so several processes can fill the same table at the same time.
+The tables are filled in memory. If they are kept beside a database, their rows are also written
+to a file, which later sessions attach before their first query. A second instance of DuckDB
+writes the file, because queries run in the first one, which has no access to files. The file
+gets its final name when it is complete and is never modified, so several processes can fill the
+same table at the same time.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ import duckdb
 
 from roast_analyze.errors import CacheNotUsed, first_paragraph
 from roast_analyze.open.cache import keep_tables, kept_tables, unfinished
-from roast_analyze.open.database import attach_file
+from roast_analyze.open.database import attach_file, connect_file
+from roast_analyze.open.tables import quoted, transaction
 from roast_analyze.open.views import (
     DERIVED,
     FILLED,
@@ -52,9 +55,6 @@ if TYPE_CHECKING:
 
 #: Functions of DuckDB whose arguments are names or queries, which can refer to any table.
 INDIRECT: Final = {"query", "query_table"}
-
-#: Name of the file that is written, within a connection.
-_DRAFT: Final = "draft"
 
 #: Schema of the tables that are filled in memory.
 _IN_MEMORY: Final = f"{VIEWS_NAME}.in_memory"
@@ -94,7 +94,6 @@ class DerivedTables:
         #: Words in the definition of each view of the user.
         self.users_views: dict[str, set[str]] = {}
         self._empty = set(derived_tables())
-        self._attached: list[Path] = []
         #: Tables that are not written to a file.
         self._not_kept: set[str] = set()
         self._lock = threading.Lock()
@@ -104,11 +103,12 @@ class DerivedTables:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {FILLED}; CREATE SCHEMA {_IN_MEMORY}")
         for name in self._empty:
             connection.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
-
-    @property
-    def folder(self) -> Path | None:
-        """Folder of the files; None if the tables are in memory."""
-        return self._database and self._database.parent
+        if database is not None:
+            for number, path in enumerate(kept_tables(database)):
+                # The file is damaged, or was just removed with a database that another process
+                # replaced.
+                with suppress(duckdb.Error):
+                    self._attach(path, f"derived_{number}")
 
     @property
     def unchanged(self) -> AbstractContextManager[object]:
@@ -121,6 +121,9 @@ class DerivedTables:
         The computed tables are those of the time range from then on.
         """
         self._not_kept = set(computed_tables())
+        self._empty |= self._not_kept
+        for name in self._not_kept:
+            self._connection.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
         self._fill(self._names(" ".join(read_by_time_range())), trace)
         # The time range has its own tables in SQL.
         self._empty &= self._not_kept
@@ -149,12 +152,6 @@ class DerivedTables:
     def _fill(self, names: set[str], trace: Session) -> None:
         with self._progress("computing tables") as listener:
             with self._lock, closing(self._cursor()) as cursor:
-                if names & self._empty and self._database is not None:
-                    for path in kept_tables(self._database).difference(self._attached):
-                        # The file is damaged, or was just removed with a database that another
-                        # process replaced.
-                        with suppress(duckdb.Error):
-                            self._attach(cursor, path)
                 self._skip(cursor, names)
                 self._create(cursor, names & self._empty - computed_tables().keys(), listener)
             # Without the lock, so that other threads can fill and query other tables.
@@ -211,63 +208,69 @@ class DerivedTables:
         rows: pl.DataFrame | None = None,
     ) -> None:
         """Fill tables by their own statements, or one with `rows`."""
-        if rows is not None and not rows.is_empty():
-            cursor.register("_rows", rows)
-
-        def create(schema: str) -> None:
-            created = 0
-            for name, sql in derived_tables().items():
-                if name in names:
-                    listener("computing tables", created / len(names))
-                    if rows is None:
-                        cursor.execute(create_in(schema, sql))
-                    else:
-                        empty = f"{NAME}.{DERIVED}.{name}"
-                        cursor.execute(f"CREATE TABLE {schema}.{name} AS FROM {empty} LIMIT 0")
-                        if not rows.is_empty():  # it has no columns then
-                            cursor.execute(f"INSERT INTO {schema}.{name} BY NAME FROM _rows")
-                    cursor.execute(view_of_table(FILLED, name, schema))
-                    created += 1
-
         if not names:
             return
+        if rows is not None and not rows.is_empty():
+            cursor.register("_rows", rows)
+        created = [name for name in derived_tables() if name in names]
+        # All or none, so that the next query that needs them begins anew after an error.
+        with transaction(cursor):
+            for i, name in enumerate(created):
+                listener("computing tables", i / len(created))
+                if rows is None:
+                    cursor.execute(create_in(_IN_MEMORY, derived_tables()[name]))
+                else:
+                    empty = f"{NAME}.{DERIVED}.{name}"
+                    cursor.execute(f"CREATE TABLE {_IN_MEMORY}.{name} AS FROM {empty} LIMIT 0")
+                    if not rows.is_empty():  # it has no columns then
+                        cursor.execute(f"INSERT INTO {_IN_MEMORY}.{name} BY NAME FROM _rows")
+                cursor.execute(view_of_table(FILLED, name, _IN_MEMORY))
+        self._empty -= names
         if self._database is not None and names.isdisjoint(self._not_kept):
             try:
-                with unfinished(self._database.parent) as draft:
-                    attach_file(cursor, draft, _DRAFT)
-                    try:
-                        create(f"{_DRAFT}.main")
-                        cursor.execute(f"CHECKPOINT {_DRAFT}")
-                    finally:
-                        cursor.execute(f"DETACH {_DRAFT}")
-                    path = keep_tables(draft, self._database)
-                self._attach(cursor, path)
-            # A checkpoint fails if a query in another thread has read the catalog of all
-            # databases. A forced one would wait for it, possibly forever.
-            except (OSError, duckdb.IOException, duckdb.TransactionException) as error:
+                self._keep(cursor, created, self._database)
+            except (OSError, duckdb.Error) as error:
                 warnings.warn(
-                    f"cannot write to {str(self.folder)!r} ({first_paragraph(error)}); "
-                    "computing tables in memory",
+                    f"cannot write to {str(self._database.parent)!r} "
+                    f"({first_paragraph(error)}); the tables are computed again next time",
                     CacheNotUsed,
                     stacklevel=2,
                 )
-        if names & self._empty:
-            create(_IN_MEMORY)
-            self._empty -= names
 
-    def _attach(self, cursor: duckdb.DuckDBPyConnection, path: Path) -> None:
+    def _keep(
+        self, cursor: duckdb.DuckDBPyConnection, names: Sequence[str], database: Path
+    ) -> None:
+        """Write tables in memory to a file beside the database."""
+        [settings] = cursor.execute(
+            "SELECT current_setting('threads'), current_setting('default_block_size')"
+        ).fetchall()
+        with unfinished(database.parent) as draft:
+            with connect_file(draft, *settings) as writer:
+                for name in names:
+                    rows = cursor.sql(f"FROM {_IN_MEMORY}.{name}")
+                    columns = ", ".join(
+                        f"{quoted(column)} {type_}"
+                        for column, type_ in zip(rows.columns, rows.types, strict=True)
+                    )
+                    writer.register("_rows", rows.to_arrow_reader())
+                    writer.execute(f"CREATE TABLE {name} ({columns})")
+                    writer.execute(f"INSERT INTO {name} FROM _rows")
+                    writer.unregister("_rows")
+                # Closing would write the file too, but without an error on a full disk.
+                writer.execute("CHECKPOINT")
+            keep_tables(draft, database)
+
+    def _attach(self, path: Path, alias: str) -> None:
         """Use the tables of a file."""
         # The cache removes what was not used for the longest time.
         with suppress(OSError):
             os.utime(path)
-        alias = f"derived_{len(self._attached)}"
-        self._attached.append(path)
-        attach_file(cursor, path, alias, read_only=True)
-        for (name,) in cursor.execute(
+        attach_file(self._connection, path, alias, read_only=True)
+        for (name,) in self._connection.execute(
             "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [alias]
         ).fetchall():
-            if name in self._empty and name not in self._not_kept:
-                cursor.execute(view_of_table(FILLED, name, f"{alias}.main"))
+            if name in self._empty:
+                self._connection.execute(view_of_table(FILLED, name, f"{alias}.main"))
                 self._empty.discard(name)
 
 

@@ -11,9 +11,11 @@ the line of the query follows, with a caret below it::
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import unicodedata
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import duckdb
@@ -23,7 +25,7 @@ from roast_analyze.open.views import suggest
 from roast_analyze.safe_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from roast_analyze.open.views import View
 
@@ -32,12 +34,28 @@ if TYPE_CHECKING:
 #: White space and comments before the first word of a statement.
 BEFORE: Final = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
 
-#: Types of statements that return rows: DESCRIBE and SHOW count as SELECT, PIVOT as MULTI.
-_QUERY_TYPES: Final = (
-    duckdb.StatementType.SELECT,
-    duckdb.StatementType.EXPLAIN,
-    duckdb.StatementType.MULTI,
+#: Beginning of a statement that is explained.
+_EXPLAIN: Final = re.compile(
+    rf"{BEFORE}EXPLAIN\b{BEFORE}(?:ANALYZE\b{BEFORE})?(?:\([^)]*\){BEFORE})?",
+    re.IGNORECASE | re.DOTALL,
 )
+
+#: First words of statements that are not queries, some of which can be the body of a CTE.
+_OTHER_STATEMENTS: Final = frozenset(
+    """
+    ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DEALLOCATE DELETE
+    DETACH DROP EXECUTE EXPLAIN EXPORT FORCE IMPORT INSERT INSTALL LOAD MERGE PRAGMA PREPARE
+    RESET ROLLBACK SET TRUNCATE UPDATE USE VACUUM
+    """.split()  # noqa: SIM905 - a list of strings takes three times as many lines
+)
+
+#: Nodes of DuckDB's parse tree that only read.
+_READING_NODES: Final = {
+    "SELECT_NODE",
+    "SET_OPERATION_NODE",
+    "RECURSIVE_CTE_NODE",
+    "CTE_NODE",
+}
 
 #: Messages of DuckDB about a query that may only read the trace, and what it tried to do.
 _FORBIDDEN: Final = tuple(
@@ -70,12 +88,82 @@ _QUOTED_CHARACTERS: Final = 100
 _LISTED_VIEWS: Final = 5
 
 
-def is_query(statement: duckdb.Statement) -> bool:
-    """Return whether a statement returns rows and has no other effect."""
+def effect_of(statement: duckdb.Statement) -> str | None:
+    """Return the first word of what a statement does other than return rows; None for a query.
+
+    An explained statement is judged by itself, because EXPLAIN ANALYZE executes it; a query is
+    judged with the bodies of its CTEs, which can write tables and files.
+    """
+    text = statement.query
+    word = re.match(rf"{BEFORE}(\w+)", text, re.DOTALL)
+    own = word[1].upper() if word else "such a statement"
     try:
-        return statement.type in _QUERY_TYPES
+        kind = statement.type
     except ValueError:  # DuckDB has statement types that its Python package lacks
-        return False
+        return own
+    if kind == duckdb.StatementType.EXPLAIN:
+        beginning = _EXPLAIN.match(text)
+        try:
+            with duckdb.connect() as connection:
+                explained = connection.extract_statements(
+                    text[beginning.end() :] if beginning else ""
+                )
+        except duckdb.Error:
+            return own
+        if len(explained) != 1 or explained[0].type == duckdb.StatementType.EXPLAIN:
+            return own
+        return effect_of(explained[0])
+    inner = inner_effect(text)
+    # DESCRIBE and SHOW count as SELECT.
+    if kind == duckdb.StatementType.SELECT:
+        # Serializing a parse tree takes longer than running most queries.
+        return inner if inner and not _query_nodes(text) <= _READING_NODES else None
+    # A PIVOT that first reads the names of its columns; DuckDB cannot serialize it.
+    return inner if kind == duckdb.StatementType.MULTI else own
+
+
+def inner_effect(query: str) -> str | None:
+    """Return the first word of a statement within a query that seems to be none.
+
+    Such a statement follows the parenthesis that opens the body of a CTE, or the one that
+    closes the CTEs of the statement itself.
+    """
+    content = query.encode()
+    tokens = [*duckdb.tokenize(query), (len(content), None)]
+    texts = [
+        content[start:stop].decode().strip().upper()
+        for (start, kind), (stop, _) in pairwise(tokens)
+        if kind != duckdb.token_type.comment
+    ]
+    return next(
+        (
+            text
+            for before, text in pairwise(texts)
+            if text in _OTHER_STATEMENTS and before.endswith(("(", ")"))
+        ),
+        None,
+    )
+
+
+def _query_nodes(query: str) -> set[str]:
+    """Return the types of the nodes of a SELECT statement."""
+    with duckdb.connect() as connection:
+        [(serialized,)] = connection.execute(
+            "SELECT json_serialize_sql(?::VARCHAR)", [query]
+        ).fetchall()
+    parsed = json.loads(serialized)
+    return set(_node_types(parsed["statements"])) if not parsed["error"] else {"unknown"}
+
+
+def _node_types(part: object) -> Iterator[str]:
+    if isinstance(part, dict):
+        kind = part.get("type")
+        if isinstance(kind, str) and kind.endswith("_NODE"):
+            yield kind
+        part = list(part.values())
+    if isinstance(part, list):
+        for item in part:
+            yield from _node_types(item)
 
 
 def check_query(
@@ -88,9 +176,8 @@ def check_query(
     """
     if safe:
         for statement in statements:
-            if not is_query(statement):
-                word = re.match(rf"{BEFORE}(\w+)", statement.query, re.DOTALL)
-                raise not_allowed(word[1].upper() if word else "such a statement")
+            if effect := effect_of(statement):
+                raise not_allowed(effect)
         if len(statements) > 1:
             raise QueryError(f"expected one query, got {len(statements)}")
     if not statements:

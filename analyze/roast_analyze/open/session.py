@@ -108,13 +108,6 @@ class Session:
                         self._connection, start, stop, listener, cache=cache
                     )
             if self._safe:
-                if folder := self._derived.folder:
-                    [(allowed,)] = self._connection.execute(
-                        "SELECT current_setting('allowed_directories')"
-                    ).fetchall()
-                    self._connection.execute(
-                        "SET GLOBAL allowed_directories = ?", [[*allowed, f"{folder}/"]]
-                    )
                 for statement in _RESTRICTIONS:
                     self._connection.execute(statement)
             created = user_views.create(self._connection, views, safe=self._safe)

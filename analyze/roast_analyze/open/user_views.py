@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import duckdb
 
 from roast_analyze.errors import BrokenView, ViewSkipped
-from roast_analyze.open.queries import BEFORE, explain_error, is_query, missing_table
+from roast_analyze.open.queries import (
+    BEFORE,
+    effect_of,
+    explain_error,
+    inner_effect,
+    missing_table,
+)
 from roast_analyze.open.tables import literal, quoted
 from roast_analyze.open.views import VIEWS_NAME, describe_views
 
@@ -195,7 +201,7 @@ class _Creator:
         statements = self._connection.extract_statements(file.text)
         if not statements:
             raise file.broken("the file contains no query")
-        if len(statements) == 1 and is_query(statements[0]):
+        if len(statements) == 1 and effect_of(statements[0]) is None:
             name = self._checked_name(file.path.stem, file)
             lines = (line.strip() for line in file.text.splitlines())
             header = takewhile(lambda line: not line or line.startswith("--"), lines)
@@ -206,7 +212,9 @@ class _Creator:
             return
         names: set[str] = set()
         for statement in statements:
-            if created := _CREATE.match(statement.query):
+            if (created := _CREATE.match(statement.query)) and not inner_effect(
+                statement.query
+            ):
                 names.add(created[2].casefold())
                 yield statement.query, self._checked_name(created[2], file)
             elif (target := _COMMENT.match(statement.query)) and (

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import duckdb
+import fsspec
 import pyarrow as pa
 import xxhash
 
@@ -46,6 +47,7 @@ from roast_analyze.store.layout import (
     VIEWS,
     store_views,
 )
+from roast_analyze.store.read_only_files import PREFIX, ReadOnlyFiles
 
 if TYPE_CHECKING:
     import deltalake
@@ -148,16 +150,14 @@ class StoreSession(Session):
         connection.register("_rows", self._additions.select([ADDITION]))
         connection.execute(f"CREATE TABLE {_ADDITIONS} AS FROM _rows")
         connection.unregister("_rows")
-        if not self._place.is_local:
-            # DuckDB would have to download an extension to read these by itself.
-            import fsspec
-
-            uri = self._place.uri
-            try:
-                connection.register_filesystem(fsspec.filesystem(uri.partition("://")[0]))
-            except (ImportError, ValueError) as error:
-                raise MissingExtra(f"cannot query {uri!r}: {error}") from None
-        connection.execute("SET GLOBAL allowed_directories = ?", [[f"{self._place.uri}/"]])
+        uri = self._place.uri
+        protocol = "file" if self._place.is_local else uri.partition("://")[0]
+        try:
+            self._files = ReadOnlyFiles(fsspec.filesystem(protocol), uri)
+        except (ImportError, ValueError) as error:
+            raise MissingExtra(f"cannot query {uri!r}: {error}") from None
+        connection.register_filesystem(self._files)
+        connection.execute("SET GLOBAL allowed_directories = ?", [[PREFIX]])
         return connection
 
     def _database(self) -> Path | None:
@@ -216,7 +216,7 @@ class StoreSession(Session):
 
     def _scan(self, paths: Sequence[str], *, with_month: bool = False) -> str:
         """Return the rows of some files that are part of the session."""
-        listed = ", ".join(map(literal, paths))
+        listed = ", ".join(map(literal, self._files.allow(paths)))
         scan = (
             f"read_parquet([{listed}], union_by_name = true, "
             f"hive_partitioning = {with_month}, hive_types_autocast = false)"

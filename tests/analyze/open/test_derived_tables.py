@@ -12,7 +12,7 @@ import zstandard
 from marks import exhaustive
 from roast_analyze import Trace
 from roast_analyze.computed import core_time, tables
-from roast_analyze.errors import CacheNotUsed
+from roast_analyze.errors import CacheNotUsed, QueryError
 from roast_analyze.open import derived_tables
 from roast_analyze.open.concurrent_queries import run_concurrently
 from roast_analyze.open.views import tables_by_records
@@ -187,21 +187,38 @@ def test_views_are_described_before_or_after_tables_are_filled(path, monkeypatch
         thread.join()
 
 
-@pytest.mark.usefixtures("files")
-def test_tables_are_in_memory_if_another_thread_has_read_the_catalog(path, monkeypatch):
-    trace = Trace(path)
-    reader = trace._connect()
-    view_of_table = derived_tables.view_of_table
-
-    def read_catalog(*names):
-        monkeypatch.setattr(derived_tables, "view_of_table", view_of_table)
+@pytest.mark.parametrize("count", [1, exhaustive(60)])
+def test_tables_are_kept_while_other_threads_read_the_catalog(
+    write_trace, worker, files, count
+):
+    """A transaction that has read the catalog of all databases prevents no file of tables."""
+    traces = [Trace(write_trace(worker("w1"), name=f"{i}.jsonl")) for i in range(count)]
+    for trace in traces:
+        kept = len(files())
+        reader = trace._connect()
         reader.execute("BEGIN TRANSACTION READ ONLY")
         reader.execute("FROM duckdb_columns()").fetchall()
-        return view_of_table(*names)
+        with ThreadPoolExecutor(2) as threads:
+            queries = ("SELECT count(*) FROM workers", "SELECT count(*) FROM tasks")
+            assert list(threads.map(trace.rows, queries)) == [[(1,)], [(0,)]]
+        assert len(files()) > kept
 
-    monkeypatch.setattr(derived_tables, "view_of_table", read_catalog)
-    with pytest.warns(CacheNotUsed, match="other write transactions"):
-        assert trace.rows("SELECT count(*) FROM workers") == [(1,)]
+
+def test_a_table_that_failed_is_filled_by_the_next_query(path, monkeypatch):
+    """The second table of a query fails, after the first one was created."""
+    create_in, created = derived_tables.create_in, []
+
+    def fail_once(schema, sql):
+        created.append(sql)
+        return create_in(schema, sql if len(created) != 2 else "CREATE TABLE x AS FROM nothing")
+
+    monkeypatch.setattr(derived_tables, "create_in", fail_once)
+    trace = Trace(path)
+    with pytest.raises(QueryError, match="nothing"):
+        trace.rows("FROM task_runs, workers")
+    assert len(created) == 2
+    assert trace.rows("SELECT count(*) FROM task_runs, workers") == [(1,)]
+    assert trace.rows(COUNT) == [(True,)]
 
 
 def test_a_query_that_needs_no_derived_table_fills_none(path, files):

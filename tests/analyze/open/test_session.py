@@ -170,7 +170,7 @@ ATTEMPTS = {
     "SELECT * FROM query('FROM read_text(''{file}'')')": "opening '{file}'",
     "WITH a AS (FROM read_text('{file}')) FROM a": "opening '{file}'",
     "COPY tasks TO '{folder}/out.csv'": "COPY",
-    "EXPLAIN ANALYZE COPY tasks TO '{folder}/out.csv'": "opening '{folder}/out.csv'",
+    "EXPLAIN ANALYZE COPY tasks TO '{folder}/out.csv'": "COPY",
     "SELECT * FROM enable_logging()": "changing the setting 'enable_logging'",
     "ATTACH ':memory:' AS m": "ATTACH",
     "SELECT * FROM 'http://127.0.0.1:{port}/x.csv'": "opening 'http://127.0.0.1:{port}/x.csv'",
@@ -180,8 +180,8 @@ ATTEMPTS = {
     "SELECT * FROM duckdb_secrets()": "reading secrets",
     "SET enable_external_access = true": "SET",
     "DELETE FROM raw.task": "DELETE",
-    "FROM (WITH a AS (DELETE FROM raw.task RETURNING *) FROM a)": "changing the database",
-    "EXPLAIN ANALYZE DROP VIEW tasks": "changing the database",
+    "FROM (WITH a AS (DELETE FROM raw.task RETURNING *) FROM a)": "DELETE",
+    "EXPLAIN ANALYZE DROP VIEW tasks": "DROP",
     "BEGIN": "BEGIN",
 }
 

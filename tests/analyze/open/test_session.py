@@ -182,6 +182,8 @@ ATTEMPTS = {
     "DELETE FROM raw.task": "DELETE",
     "FROM (WITH a AS (DELETE FROM raw.task RETURNING *) FROM a)": "DELETE",
     "EXPLAIN ANALYZE DROP VIEW tasks": "DROP",
+    "WITH x AS (COPY tasks TO '{folder}/out.csv') FROM tasks": "COPY",
+    "WITH x AS (COPY tasks TO '{folder}/out.csv') PIVOT tasks ON prefix": "COPY",
     "BEGIN": "BEGIN",
 }
 

@@ -26,8 +26,16 @@ _FREE_TEXT: Final = {
     Content.CONFIGURATION: {"label"},
 }
 
-#: Names of JSON values in which a number is an identity.
-_IDENTITY: Final = re.compile(r".*(?:ID|Id|_id|JOB|JOBINDEX)")
+#: Words of names whose numbers are amounts. Any other number can be a name, such as that of a
+#: user or a job. The text of a file is that of a control group.
+_AMOUNTS: Final = frozenset({
+    "text", "memory", "mem", "bytes", "cpu", "cpus", "core", "cores", "slot", "slots", "nodes",
+    "nnodes", "tasks", "ntasks", "threads", "seconds", "date", "time", "walltime", "size", "limit",
+    "disk", "swap", "quota", "period", "usage", "count", "total",
+})  # fmt: skip
+_NAME_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+#: No amount begins with a zero.
+_LEADING_ZERO: Final = re.compile(r"(?<![\d.])0\d")
 
 #: Number of texts whose replacement is remembered.
 _REMEMBERED: Final = 100_000
@@ -127,7 +135,9 @@ def _is_number(line: str, name: str) -> bool:
     if match is None:
         return False
     name = match["name"] or name
-    return not _IDENTITY.fullmatch(name) and (not match["name"] or name in field_words())
+    words = {word.lower() for word in _NAME_WORD.findall(name)}
+    is_amount = name in field_words() and not _AMOUNTS.isdisjoint(words)
+    return is_amount and not _LEADING_ZERO.search(line)
 
 
 def contents_of(record: dict[str, Any]) -> dict[str, Any]:

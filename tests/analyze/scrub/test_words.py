@@ -1,5 +1,7 @@
 """Text that scrubbing replaces, and text that it keeps."""
 
+import re
+
 from dask.utils import key_split
 
 from roast_analyze.scrub.pseudonyms import open_dictionary
@@ -107,6 +109,29 @@ def test_json_of_any_structure():
         ({"xsec": 831.76, "alice": [1, None]}, {"bababa": 831.76, "bababe": [1, None]}),
     ]:
         assert scrubbed({"kind": "environment", "value": value})["value"] == expected
+
+
+def test_a_number_that_is_a_name_has_the_same_pseudonym_in_every_field():
+    user = "0765551234"
+    for name in ("user", "account", "queue", "USER", "SLURM_JOB_ACCOUNT", "text", "value", ""):
+        records = [
+            {"kind": "environment", "section": "client", "name": "user", "value": user},
+            {
+                "kind": "environment",
+                "value": {name: user, "list": [user], user: f"Owner = {user}"},
+            },
+            {"kind": "event", "topic": user, "payload": {name: user, "args": [user]}},
+            {"kind": "event", "topic": f"/home/{user}/x", "payload": [user, {name: [user]}]},
+            {"kind": "task", "key": f"('a', '{user}')", "annotations": {name: user}},
+            {"kind": "chunk", "dataset": user, "filename": f"/eos/{user}.root"},
+        ]
+        with open_dictionary(None) as dictionary:
+            dictionary.add_words([user])
+            scrubber = Scrubber(dictionary, frozenset())
+            texts = [str(scrubber.record(record)) for record in records]
+        assert not [text for text in texts if user in text], name
+        [pseudonym] = set(re.findall(r"1\d{9}", str(texts)))
+        assert all(pseudonym in text for text in texts), texts
 
 
 def test_contents_that_are_kept():

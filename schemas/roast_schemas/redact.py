@@ -508,39 +508,20 @@ _STEM: Final = (
 )
 
 #: Every token of a service begins with one of these, in lower case.
-_TOKEN_START: Final = _any_of(
-    *(
-        "akia",
-        "asia",
-        "a3t",
-        "a3-[a-z0-9]{6}-",
-        "abia",
-        "acca",
-        "absk",
-        "age-s",
-        "akcp",
-        "aiza",
-    ),
-    *("ac[0-9a-f]{32}", "api_org_", "api-[a-z0-9]{26}", "atatt3x", "atctt3x", "atbb", "aqvn"),
-    *("bedrock-api-", "cfut_", "clojars_", "cmvmd", "cio[a-z0-9]{32}", "dapi[0-9a-f]{32}"),
-    *("dckr_[a-z]", "do[opr]_v1_", "dp\\.", "duffel_", "dt0c01\\.", "eyj", "eaa[acm]"),
-    *("ezak", "eztk", "figd_", "fio-u-", "flwseck", "fm[12]", "fo1_", "gh[pousr]_"),
-    *("github_pat_", "gl[a-z]{2,6}-", "glsa_", "glc_", "gocspx-", "gr1348941", "gsk_", "hf_"),
-    *("hrku-aa", "hv[bs]\\.", "ico-", "key-[0-9a-f]{32}", "lin_api_", "lsv2_", "ltai"),
-    *("mda", "m[a-z0-9_-]{23,25}\\.", "n[a-z0-9_-]{23,25}\\.", "o[a-z0-9_-]{23,25}\\."),
-    *("npm_", "nrak-", "nvapi-", "ntn_", "ops_eyj", "p8e-", "pat[a-z0-9]{14}\\.", "pat\\."),
-    *("phc_", "phx_", "pk\\.eyj", "pmak-", "pnu_", "pplx-", "pscale_", "pul-", "pypi-"),
-    *("q~", "r8_", "rdme_", "rk_[lt]", "rubygems_", "sat\\.", "sg\\.", "sgp_", "sha256~"),
-    *(
-        "shippo_",
-        "shp[a-z]{2}_",
-        r"sk-(?:(?<![^\W_]sk-)|(?<=\\[nrt]sk-)|(?<=%[0-9a-f]{2}sk-))",
-        "sk[0-9a-f]{32}",
-        "sk_[lt]",
-    ),
-    *("sl\\.", "sm_[aps]at_", "sntry", "sq0", "tfp_", "tk-us-", "tvly-", "whsec_"),
-    *("wandb_v", "x(?:ox|app-|keysib-)", "xai-", "ya29", "y[ac][a-z0-9_-]{38}"),
-    *("atlasv1", "_mmk", "-us\\d", ":aa[a-z]*", "1//0", "4b1d[a-z0-9]{38}"),
+_TOKEN_START: Final = r"\.[\w-]{6}\.[\w-]{27}|" + _any_of(
+    *r"""
+    akia asia a3t a3-[a-z0-9]{6}- abia acca absk age-s akcp aiza ac[0-9a-f]{32} api_org_
+    api-[a-z0-9]{26} atatt3x atctt3x atbb aqvn bedrock-api- cfut_ clojars_ cmvmd
+    dapi[0-9a-f]{32} dckr_[a-z] do[opr]_v1_ dp\. duffel_ dt0c01\. eyj eaa[acm] ezak eztk
+    fig[doru]_ fio-u- flwseck fm[12] fo1_ gh[pousr]_ github_pat_ gl[a-z]{2,6}- glsa_ glc_
+    gocspx- gr1348941 gsk_ hf_ hrku-aa hv[bs]\. ico- lin_api_ lsv2_ ltai mda npm_ nrak-
+    nvapi- ntn_ ops_eyj p8e- pat[a-z0-9]{14}\. pat\. phc_ phx_ pk\.eyj pmak- pnu_ pplx-
+    pscale_ pul- pypi- q~ r8_ rdme_ rk_[lt] rubygems_ sat\. sg\. sgp_ sha256~ shippo_
+    shp[a-z]{2}_ sk[0-9a-f]{32} sk_[lt] sl\. sm_[aps]at_ sntry sq0
+    sk-(?:(?<![^\W_]sk-)|(?<=\\[nrt]sk-)|(?<=%[0-9a-f]{2}sk-)) tfp_ tk-us- tvly- whsec_
+    wandb_v xox xapp- xkeysib- xai- ya29 yc[a-z0-9_-]{38} atlasv1 _mmk -us\d :aa 1//0
+    4b1d[a-z0-9]{38}
+    """.split()  # noqa: SIM905
 )
 _TOKEN_STARTS: Final = re.compile(_TOKEN_START)
 

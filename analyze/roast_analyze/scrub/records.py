@@ -30,8 +30,8 @@ _FREE_TEXT: Final = {
 #: user or a job. The text of a file is that of a control group.
 _AMOUNTS: Final = frozenset({
     "text", "memory", "mem", "bytes", "cpu", "cpus", "core", "cores", "slot", "slots", "nodes",
-    "nnodes", "tasks", "ntasks", "threads", "seconds", "date", "time", "walltime", "size", "limit",
-    "disk", "swap", "quota", "period", "usage", "count", "total",
+    "nnodes", "tasks", "ntasks", "threads", "seconds", "date", "time", "walltime", "size",
+    "limit", "disk", "swap", "quota", "period", "usage", "count", "total",
 })  # fmt: skip
 _NAME_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 #: No amount begins with a zero.

@@ -455,6 +455,7 @@ def _label(mapping: dict[Any, Any]) -> Any:
     return ""
 
 
+_DIGIT: Final = re.compile(r"\d")
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
 _RUN: Final = re.compile(r"[A-Za-z0-9]{16,}")
 #: Single digits within words, as in ``s3cr3t``.
@@ -466,7 +467,7 @@ def _looks_generated(value: str) -> bool:
     """Return whether a value is neither a number, a word, a path nor a hash of Dask."""
     if not 6 <= len(value) <= 4_096 or not re.fullmatch(r"[^\s()<>\[\]{}|\"',;]+", value):
         return False
-    if not (re.search(r"\d", value) and re.search("[A-Za-z]", value)):
+    if not (_DIGIT.search(value) and re.search("[A-Za-z]", value)):
         return False
     if value.startswith(("/", "~/", "./")) or "://" in value or "*" in value:
         return False
@@ -823,7 +824,7 @@ _ANNOUNCING: Final = re.compile("(?:token|secret|credential)s?|passw(?:or)?d|pas
 
 #: Characters around a name that are read for further evidence.
 _BESIDE: Final = 120
-_ENOUGH: Final = 60
+_ENOUGH: Final = 40
 _VALUE_FIELD: Final = re.compile(
     r"(?i)(?<![A-Z0-9_.-])(?:value|val)(?:\\{0,7}[\"'])?[ ]{0,4}[:=][ ]{0,4}"
 )
@@ -926,6 +927,8 @@ def _value_span(text: str, match: re.Match[str]) -> Span | None:
     if is_query and "key" not in words:
         return _sure_span(text, match, name)
     # A value that is kept is read again from each name within, so only its start is read.
+    if "pass" not in words and not _DIGIT.search(text, match.end(), match.end() + _ENOUGH):
+        return None  # it does not look generated
     value = _VALUE.match(text, match.end(), match.end() + _ENOUGH)
     has_sign = match["sign"] or match["pair"] or match["dash"]
     if not value or value.lastgroup in (None, "nothing") or not has_sign:

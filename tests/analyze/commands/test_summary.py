@@ -3,6 +3,7 @@
 import json
 import re
 import webbrowser
+from itertools import pairwise
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -273,6 +274,36 @@ def test_words_of_headers_and_numbers_are_not_broken(monkeypatch, capsys, width,
     # Names are wrapped first; then columns move closer together; then addresses are wrapped.
     assert (name in body, address in body) == (width == 120, width >= 80)
     assert ("2  16 %" in body) == (width >= 80)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["DijetProcessor", "automatic_retries"],
+        ["store/mc/Run3Summer22/TTto2L2Nu_13p6TeV/file_0001.root", "nanoaod/TTbar_2.root"],
+        [f"Processor-{'0' * 15}{n}{'0' * 16}{'a' * 40}" for n in "123"],
+    ],
+)
+def test_names_wrap_at_boundaries_and_stay_distinct(monkeypatch, capsys, width, names):
+    numbers = ["1,520,000", "145.2 ms", "18.1 ms", "28.8 ms", "113.4 MiB"]
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    columns = ["name", *(f">number {n}" for n in range(5))]
+    terminal.print_out(terminal.table(columns, [[name, *numbers] for name in names]))
+
+    _, body = capsys.readouterr().out.split("─\n")
+    lines = body.splitlines()
+    assert max(map(len, lines)) <= width
+    assert all(body.count(number) == len(names) for number in numbers)
+    starts = [place for place, line in enumerate(lines) if numbers[0] in line]
+    left = [line.split("1,520,000")[0].strip() for line in lines]
+    cells = [left[a:b] for a, b in pairwise([*starts, None])]
+    assert len({tuple(cell) for cell in cells}) == len(names)
+    for name, cell in zip(names, cells, strict=True):
+        assert re.fullmatch(".*".join(map(re.escape, "".join(cell).split("…"))), name)
+        if len(name) < 60:
+            assert all(line[-1] in "-_/" for line in cell[:-1])
 
 
 @pytest.mark.parametrize("width", [0, 5])

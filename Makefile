@@ -19,7 +19,7 @@ unexport VIRTUAL_ENV
 # Without byte code, pytest rewrites all tests again, and each process compiles its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-newest test-oldest lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store illnesses dask-suite wheel-matrix clean
+.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store illnesses dask-suite wheel-matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ test-oldest: $(VENV)-floor/installed  ## run the recorder's tests on the oldest 
 	$(VENV)-floor/bin/python -m pytest -n 2 $(EXHAUSTIVE) tests/recorder $(PYTEST_ARGS)
 	@# Other environments have a Dask that is too new for dask-awkward.
 	$(VENV)-floor/bin/python -m pytest $(EXHAUSTIVE) tests/nightly/test_examples.py -k dask_awkward
+
+test-versions: $(VENV)/created  ## run the recorder with eight versions of distributed, and print a table (30 minutes) [VERSIONS="2024.3.0 …"]
+	$(BIN)/python benchmarks/version_matrix.py $(VERSIONS)
 
 lint: $(VENV)/installed-test  ## check formatting, lint and types
 	$(BIN)/ruff format --check .
@@ -138,7 +141,7 @@ wheel-matrix: $(VENV)/installed-test  ## build wheel and sdist, and test them on
 	$(BIN)/python benchmarks/wheel_matrix.py $(PYTHONS)
 
 clean:  ## remove the environments and the files of the demo
-	rm -rf $(VENV) $(VENV)-floor $(VENV)-newest $(DEMO_DIR) $(ILLNESS_DIR) .mypy_cache .ruff_cache .pytest_cache docs/_build
+	rm -rf $(VENV) $(VENV)-floor $(VENV)-newest $(VENV)-versions $(DEMO_DIR) $(ILLNESS_DIR) .mypy_cache .ruff_cache .pytest_cache docs/_build
 
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -25,9 +25,9 @@ from distributed import Scheduler
 from roast_recorder import environment, graphs
 from roast_recorder.client_activity import sample_activity
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
-from roast_recorder.scheduler.message_hooks import listen_to_method
 from roast_recorder.scheduler.plugin import RecorderPlugin
 from roast_recorder.scheduler.recording import pump, rescue_order
+from roast_recorder.scheduler.tap import CANNOT_INSTALL, Tap, describe
 from roast_recorder.scheduler.wire_format import loss, plain
 from roast_recorder.worker.plugin import operation_name
 from roast_recorder.writer.client import TraceOwner, Writer
@@ -55,6 +55,10 @@ RETRY_TIMEOUT_SECONDS = 2.0
 MAX_PENDING = 10_000
 
 
+class NotRecordableError(RuntimeError):
+    """A version of Dask lacks what no recording can do without."""
+
+
 class Recording(TraceOwner):
     """One recording of one cluster into one trace.
 
@@ -73,8 +77,9 @@ class Recording(TraceOwner):
         self._disconnected = False
         self._stopping = False
         self._pending: deque[dict[str, Any]] = deque()
-        self._dropped: Counter[str] = Counter()  # records that did not fit, by kind
-        self._client_hooks = contextlib.ExitStack()
+        # Losses by kind and reason; 0 records if their number is unknown.
+        self._losses: Counter[tuple[str, str]] = Counter()
+        self._tap = Tap(self._lose)
         self._cluster_size: dict[str, int] = {}
 
     @property
@@ -101,8 +106,20 @@ class Recording(TraceOwner):
         RuntimeError
             If this recording was already started, or the scheduler has another version of
             Python and no roast.
+
+        With a version of Dask that cannot be recorded at all, a warning is logged, and there
+        is no trace.
         """
-        return self._client.sync(self.start_on_loop)
+        return self._client.sync(self._start_or_warn)
+
+    async def _start_or_warn(self) -> Recording:
+        try:
+            await self.start_on_loop()
+        except NotRecordableError as error:  # the program must run
+            logger.warning(
+                "roast: %s is not written: %s %s", self.path, error, docs("how-to/record")
+            )
+        return self
 
     def stop(self) -> Any:
         """Detach the recorder, fetch the remaining records and close the trace.
@@ -141,7 +158,7 @@ class Recording(TraceOwner):
     async def __aenter__(self) -> Self:
         if not self._client.asynchronous:
             raise TypeError("use 'with' to record a client that is not asynchronous")
-        await self.start_on_loop()
+        await self._start_or_warn()
         return self
 
     async def __aexit__(
@@ -169,36 +186,34 @@ class Recording(TraceOwner):
             rescue = rescue_order(self._client, self.trace_id, offset)
             writer = Writer(self.path, header, self._settings.as_dict(), rescue=rescue)
             await writer.open()
-        except BaseException:
+        except BaseException as error:
             # The plugin may be on the scheduler already.
             with contextlib.suppress(Exception):
                 await self._call("detach", abandon=True)
+            if isinstance(error, (AttributeError, KeyError, TypeError)):
+                raise NotRecordableError(
+                    f"this cluster {CANNOT_INSTALL}: {describe(error)}"
+                ) from error
             raise
         self._writer = writer
-        try:
-            self._client_hooks.callback(
-                listen_to_method(self._client, "close", self._on_client_close)
-            )
-            if "graph" in self._settings.kinds:
-                unsubscribe = graphs.listen(
-                    self._client, partial(self._append, "graph"), code=self._settings.code
-                )
-                self._client_hooks.callback(unsubscribe)
-        except Exception as error:  # noqa: BLE001 - a newer Dask may lack the methods
-            logger.warning("roast: graphs of this client are not recorded: %s", error)
-        self._running = asyncio.create_task(self._run(writer))
-        # On the event loop, `asynchronous` is True for every client.
-        if not self._client._asynchronous:
-            # Many programs end without closing their client.
-            atexit.register(self._stop_at_exit, os.getpid())
+        client, tap = self._client, self._tap
+        with tap.source("trailer"):
+            tap.method("trailer", client, "close", self._on_client_close)
+        if "graph" in self._settings.kinds:
+            with tap.source("graph"):
+                append, code = partial(self._append, "graph"), self._settings.code
+                graphs.listen(tap, client, append, code=code)
         # A client tears down its preloads before it closes. Appended, because another preload
         # may be starting this recording.
-        preloads: list[Any] | None = getattr(self._client.preloads, "_preloads", None)
-        if preloads is not None:
+        with tap.source("trailer"):
             start, teardown = partial(asyncio.sleep, 0), self.stop_on_loop
             ours = SimpleNamespace(name="roast-recorder", start=start, teardown=teardown)
-            preloads.append(ours)
-            self._client_hooks.callback(preloads.remove, ours)
+            tap.item(client.preloads._preloads, ours)
+        self._running = asyncio.create_task(self._run(writer))
+        # On the event loop, `asynchronous` is True for every client.
+        if not tap.read("trailer", client, "_asynchronous"):
+            # Many programs end without closing their client.
+            atexit.register(self._stop_at_exit, os.getpid())
         logger.info("roast: recording to %s", self.path)
         return self
 
@@ -236,7 +251,9 @@ class Recording(TraceOwner):
         # In a LocalCluster the scheduler runs in this process. A plugin that came back by
         # value would replace attributes of the very classes that it was made from.
         address = self._scheduler.address
-        is_here = any(one.address_safe == address for one in list(Scheduler._instances))
+        here: list[Any] = list(getattr(Scheduler, "_instances", ()))
+        here.append(getattr(self._client.cluster, "scheduler", None))
+        is_here = any(getattr(one, "address_safe", None) == address for one in here)
         pickled = dumps_by_value(plugin) if same and not is_here else pickle.dumps(plugin)
         try:
             # Idempotent, because the plugin adds itself.
@@ -254,10 +271,10 @@ class Recording(TraceOwner):
         """Pull and write until the recording ends, whatever ends it."""
         beside = [asyncio.create_task(self._write_environment(writer))]
         if "client_activity" in self._settings.kinds:
-            beside.append(asyncio.create_task(sample_activity(self._on_activity)))
+            beside.append(asyncio.create_task(self._sample_activity()))
         try:
             ending = await pump(self._pull, writer)
-            self._client_hooks.close()
+            self._tap.close()
             for sampling in beside[1:]:
                 sampling.cancel()
             # Wait for their last records, which must be written before the trailer.
@@ -282,7 +299,7 @@ class Recording(TraceOwner):
                     await self._call("detach", abandon=True)
             await writer.abandon()
         finally:
-            self._client_hooks.close()
+            self._tap.close()
             for task in beside:
                 task.cancel()
             atexit.unregister(self._stop_at_exit)
@@ -312,7 +329,7 @@ class Recording(TraceOwner):
             if answer is None:
                 raise ConnectionError("it has left the scheduler")
             if "cluster_size" in self._settings.kinds:
-                cluster: Any = self._client.cluster
+                cluster: Any = getattr(self._client, "cluster", None)
                 with contextlib.suppress(Exception):  # there is none, or it has no such sizes
                     size = {"planned": len(cluster.plan), "requested": len(cluster.requested)}
                     if size != self._cluster_size:
@@ -325,14 +342,16 @@ class Recording(TraceOwner):
         """Write facts about the client, its process and its cluster."""
         if "environment" not in self._settings.kinds:
             return
-        try:
+        with self._tap.guard("environment"):
             facts = await environment.call_in_thread(
                 environment.client_facts, self._settings, self._client
             )
             about = {"kind": "environment", "t": self._scheduler_time()}
             await writer.write([about | fact for fact in facts])
-        except Exception:
-            logger.debug("roast: facts about the client are missing", exc_info=True)
+
+    async def _sample_activity(self) -> None:
+        with self._tap.guard("client_activity", 0):
+            await sample_activity(self._on_activity)
 
     def _on_activity(self, fields: dict[str, Any]) -> None:
         offset = self._clock_offset_seconds
@@ -344,15 +363,18 @@ class Recording(TraceOwner):
             about = {"kind": kind, "t": self._scheduler_time(), "client": self._client.id}
             self._pending.append({**about, **fields})
         else:
-            self._dropped[kind] += 1
+            self._lose(kind, "the client's buffer was full", 1)
+
+    def _lose(self, kind: str, reason: str, records: int) -> None:
+        self._losses[kind, reason] += records
 
     async def _write_pending(self) -> None:
         # The length is read once, because other threads append at the same time.
         pending = [plain(self._pending.popleft()) for _ in range(len(self._pending))]
-        t, dropped, self._dropped = self._scheduler_time(), self._dropped, Counter()
+        t, losses, self._losses = self._scheduler_time(), self._losses, Counter()
         pending += [
-            {"kind": "loss", "t": t, **loss("the client's buffer was full", kind, n, t, t)}
-            for kind, n in dropped.items()
+            {"kind": "loss", "t": t, **loss(reason, kind, n, t, t)}
+            for (kind, reason), n in losses.items()
         ]
         if pending:
             await self._started.write(pending)

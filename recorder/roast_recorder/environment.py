@@ -40,7 +40,6 @@ from roast_schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
-    from distributed.scheduler import WorkerState
 
     from roast_recorder.settings import Settings
 
@@ -81,7 +80,8 @@ def header_facts(scheduler: Scheduler | None = None) -> dict[str, Any]:
     if scheduler is not None:
         for name in ("dask", "distributed"):
             facts["versions"][name] = importlib.metadata.version(name)
-        facts |= {"scheduler": scheduler.address, "scheduler_id": scheduler.id}
+        about = {"scheduler": "address", "scheduler_id": "id"}
+        facts |= {fact: getattr(scheduler, name, None) for fact, name in about.items()}
     return facts
 
 
@@ -102,10 +102,18 @@ def header(
     }
 
 
-def plugin_names(scheduler: Scheduler) -> dict[str, list[str]]:
-    """Return the names of plugins and extensions, except the recorder's."""
+def plugin_names(read: Callable[[str], Any]) -> dict[str, list[str]]:
+    """Return the names of plugins and extensions, except the recorder's.
+
+    `read` returns an attribute of the scheduler, or None.
+    """
     kinds = ("plugins", "extensions", "worker_plugins", "nanny_plugins")
-    return {kind.replace("_", " "): _names(getattr(scheduler, kind)) for kind in kinds}
+    found = {kind: read(kind) for kind in kinds}
+    return {
+        kind.replace("_", " "): _names(list(plugins))
+        for kind, plugins in found.items()
+        if plugins is not None
+    }
 
 
 def _names(plugins: Iterable[Any]) -> list[str]:
@@ -126,7 +134,7 @@ def client_facts(settings: Settings, client: Client | None = None) -> list[dict[
     facts = describe_process("client", settings.as_dict())
     if client is not None:
         facts += _facts("client", {"id": client.id})
-        facts += _facts("cluster", cluster_facts(client.cluster))
+        facts += _facts("cluster", cluster_facts(getattr(client, "cluster", None)))
     program = {
         "program": Path(sys.argv[0] or "python").name,
         **start_of_program(sys.argv[0]),
@@ -136,15 +144,19 @@ def client_facts(settings: Settings, client: Client | None = None) -> list[dict[
     return [plain(fact) for fact in [*facts, *_facts("client", program)]]
 
 
-def worker_facts(worker: WorkerState) -> dict[str, Any]:
-    """Return the fields of a ``worker_added`` record."""
+def worker_facts(address: str, read: Callable[[str], Any]) -> dict[str, Any]:
+    """Return the fields of a ``worker_added`` record.
+
+    `read` returns an attribute of the scheduler's state of the worker, or None.
+    """
     same = ("server_id", "host", "pid", "nthreads", "memory_limit", "nanny", "local_directory")
+    name, versions = read("name"), read("versions")
     return {
-        "worker": worker.address,
-        "name": str(worker.name),
-        "resources": worker.resources or None,
-        "versions": worker.versions.get("packages"),
-        **{name: getattr(worker, name) for name in same},
+        "worker": address,
+        "name": None if name is None else str(name),
+        "resources": read("resources") or None,
+        "versions": versions.get("packages") if isinstance(versions, Mapping) else None,
+        **{name: read(name) for name in same},
     }
 
 

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic, time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from roast_recorder.scheduler.message_hooks import listen_to_method
+if TYPE_CHECKING:
+    from roast_recorder.scheduler.tap import Tap
 
 #: Shortest stall that is recorded.
 MIN_STALL_SECONDS: Final = 0.1
 
 
-def observe_stalls(server: Any, listener: Callable[..., None]) -> Callable[[], None]:
-    """Call `listener` with the fields of each stall by name; return a function that ends it.
+def observe_stalls(tap: Tap, server: Any, listener: Callable[..., None]) -> None:
+    """Call `listener` with the fields of each stall by name, until the tap is closed.
 
     A stall lasts from the time at which a tick was due until it ran, on the clock of this
     process.
     """
     ticks = server.periodic_callbacks["tick"]
-    interval_seconds = ticks.callback_time / 1000
+    interval_seconds, server_id = ticks.callback_time / 1000, server.id
     last: float | None = None
 
     def on_tick(_message: Any) -> None:
@@ -34,6 +35,6 @@ def observe_stalls(server: Any, listener: Callable[..., None]) -> Callable[[], N
         last = now
         if late_seconds >= MIN_STALL_SECONDS:
             t = time()
-            listener(server_id=server.id, start_t=t - late_seconds, stop_t=t)
+            listener(server_id=server_id, start_t=t - late_seconds, stop_t=t)
 
-    return listen_to_method(ticks, "callback", on_tick)
+    tap.method("stall", ticks, "callback", on_tick)

@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import inspect
 import linecache
-import logging
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -23,12 +22,10 @@ import dask
 from dask.sizeof import sizeof
 from distributed.utils import nbytes
 
-from roast_recorder.scheduler.message_hooks import listen_to_method
-
 if TYPE_CHECKING:
     from distributed.scheduler import TaskState
 
-logger = logging.getLogger("roast_recorder")
+    from roast_recorder.scheduler.tap import Tap
 
 #: Maximum number of described layers of a graph; the rest are only counted.
 MAX_LAYERS: Final = 300
@@ -60,28 +57,23 @@ MAX_GROUPS: Final = 100
 Fields = dict[str, Any]
 
 
-def listen(
-    client: Any, callback: Callable[[Fields], None], *, code: bool
-) -> Callable[[], None]:
+def listen(tap: Tap, client: Any, callback: Callable[[Fields], None], *, code: bool) -> None:
     """Call `callback` with the fields of a record for every graph that a client submits.
 
-    It is called in the thread that submits. `code` adds the code that submits. Call the
-    returned function to end the subscription.
+    It is called in the thread that submits, until the tap is closed. `code` adds the code
+    that submits.
     """
     codes = CodeRegistry() if code else None
 
     def on_graph(message: Fields) -> None:
-        try:
-            graph, keys = list(message.values())[:2]  # their names depend on the version
-            submitting = codes.submitting(sys._getframe()) if codes else None
-            if value := describe_graph(graph, message, submitting):
-                key = next(iter(keys), None)
-                callback({"key": str(key)[:MAX_LENGTH], "value": value})
-        except Exception:
-            logger.debug("roast: a graph cannot be described", exc_info=True)
+        graph, keys = list(message.values())[:2]  # their names depend on the version
+        submitting = codes.submitting(sys._getframe()) if codes else None
+        if value := describe_graph(graph, message, submitting):
+            key = next(iter(keys), None)
+            callback({"key": str(key)[:MAX_LENGTH], "value": value})
 
     names = "graph", "keys"
-    return listen_to_method(client, "_graph_to_futures", on_graph, positional=names)
+    tap.method("graph", client, "_graph_to_futures", on_graph, positional=names)
 
 
 def describe_graph(graph: Any, named: Fields, code: Fields | None) -> Fields:

@@ -20,7 +20,7 @@ import cloudpickle
 
 import roast_recorder
 import roast_schemas
-from roast_recorder.settings import OPT_IN_KINDS, Settings, recorded_kinds
+from roast_recorder.settings import Settings, worker_kinds
 from roast_recorder.worker.plugin import WorkerRecorder
 
 #: The whole process shares cloudpickle's registry.
@@ -31,11 +31,7 @@ def pickled_worker_plugin(
     trace_id: str, settings: Settings, *, by_value: bool = True
 ) -> bytes | None:
     """Return the pickled plugin for workers, or None if it would record nothing."""
-    recorded = recorded_kinds(settings.as_dict())
-    sent = {"profile", "environment", "stall", *OPT_IN_KINDS}
-    if settings.measure_chunks:
-        sent |= {"chunk", "section"}
-    if recorded.isdisjoint(sent):
+    if not worker_kinds(settings.as_dict()):
         return None
     plugin = WorkerRecorder(trace_id, settings.as_dict())
     return dumps_by_value(plugin) if by_value else pickle.dumps(plugin)

@@ -301,3 +301,11 @@ def recorded_kinds(settings: dict[str, Any]) -> frozenset[str]:
     """Return the kinds of records, beside those that always are, that settings select."""
     requested = (kind for kind, setting in OPT_IN_KINDS.items() if settings[setting])
     return frozenset([*settings["kinds"], *requested])
+
+
+def worker_kinds(settings: dict[str, Any]) -> frozenset[str]:
+    """Return the kinds of records that plugins on workers send."""
+    sent = {"profile", "environment", "stall", *OPT_IN_KINDS}
+    if settings["measure_chunks"]:
+        sent |= {"chunk", "section"}
+    return recorded_kinds(settings) & sent

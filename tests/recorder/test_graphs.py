@@ -7,12 +7,13 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, wait
+from distributed import wait
 from packaging.version import Version
 
 import roast_recorder
 from roast_recorder import graphs
 from roast_recorder.graphs import LINES_AROUND, MAX_CODE_CHARACTERS, describe_code
+from roast_recorder.scheduler.tap import Tap
 
 pytestmark = pytest.mark.cluster
 
@@ -49,13 +50,16 @@ def sum_of_ones():
 def test_a_client_that_cannot_be_patched_is_recorded_without_its_graphs(
     recorded, monkeypatch, caplog
 ):
-    monkeypatch.setattr(graphs, "listen_to_method", lambda *_, **__: {}["_graph_to_futures"])
+    monkeypatch.setattr(graphs, "listen", lambda *_, **__: {}["_graph_to_futures"])
 
     lines = recorded()
 
     assert {"task", "transition", "trailer"} <= lines.keys()
     assert lines["graph"] == []
-    assert "graphs of this client are not recorded: '_graph_to_futures'" in caplog.text
+    [loss] = lines["loss"]
+    assert loss["reason"].endswith("with this version of Dask: '_graph_to_futures' is missing")
+    assert lines["trailer"][0]["dropped_by_kind"] == {"graph": 1}
+    assert loss["reason"] in caplog.text
 
 
 def test_layers_and_computations(recorded, client):
@@ -160,14 +164,16 @@ def test_sizes_of_graphs_and_of_the_data_in_their_tasks(client, trace, by_kind):
 
 def test_nothing_is_left_behind_whichever_recorder_ends_first(client):
     found = [], []
-    first, second = (graphs.listen(client, one.append, code=True) for one in found)
-    first()
+    taps = [Tap(print), Tap(print)]
+    for tap, one in zip(taps, found, strict=True):
+        graphs.listen(tap, client, one.append, code=True)
+    taps[0].close()
     assert client._graph_to_futures.roast_listeners
     sum_of_ones()
-    second()
+    taps[1].close()
 
     assert [len(one) for one in found] == [0, 1]
-    assert client._graph_to_futures == Client._graph_to_futures.__get__(client)
+    assert "_graph_to_futures" not in vars(client)
 
 
 @pytest.mark.skipif(not HAS_LAYERS, reason="graphs are sent without layers")
@@ -177,10 +183,11 @@ def test_steps_of_an_expression(client, monkeypatch):
     frame = pandas.DataFrame({"layers": [1, 2, 3]})  # not the layers of a graph
     monkeypatch.setattr(graphs, "MAX_LAYERS", 3)
     found = []
-    unsubscribe = graphs.listen(client, found.append, code=False)
+    tap = Tap(print)
+    graphs.listen(tap, client, found.append, code=False)
 
     (dataframe.from_pandas(frame, npartitions=2).layers + 1).sum().compute()
-    unsubscribe()
+    tap.close()
 
     [value] = [graph["value"] for graph in found]
     steps = [(step["type"], step["tasks"]) for step in value["layers"]]

@@ -87,7 +87,7 @@ def _attach(options: argparse.Namespace) -> int:
             signal.signal(number, lambda *_: stop.set())
         recording = record(client, path, **settings)
         try:
-            recording.start()
+            client.sync(recording.start_on_loop)
         except (OSError, ValueError, RuntimeError) as error:
             raise unwritable(error) from None
         address = client.scheduler_info()["address"]

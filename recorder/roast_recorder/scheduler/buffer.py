@@ -97,7 +97,7 @@ class Buffer:
         for lane in (FACTS, EVENTS, SAMPLES):
             rows, self._lanes[lane] = self._lanes[lane], []
             if rows or transitions:
-                lose = functools.partial(self._lose, UNENCODABLE)
+                lose = functools.partial(self.lose, UNENCODABLE)
                 content = wire_format.encode(
                     transitions, rows, lose, keys_as_text=self.keys_as_text
                 )
@@ -164,8 +164,9 @@ class Buffer:
 
     def _drop(self, content: bytes) -> None:
         for kind, t, records, _ in wire_format.all_rows(*wire_format.decode(content)):
-            self._lose(TOO_MUCH, kind, t, records)
+            self.lose(TOO_MUCH, kind, t, records)
 
-    def _lose(self, reason: str, kind: str, t: float, records: int) -> None:
+    def lose(self, reason: str, kind: str, t: float, records: int) -> None:
+        """Count lost records, 0 if their number is unknown."""
         lost, first, last = self._losses.get((reason, kind), (0, t, t))
         self._losses[reason, kind] = [lost + records, min(first, t), max(last, t)]

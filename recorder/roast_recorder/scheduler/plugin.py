@@ -11,8 +11,9 @@ import asyncio
 import contextlib
 import logging
 import pickle
-from functools import partial
+from functools import partial, wraps
 from time import monotonic, time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import distributed.core
@@ -23,9 +24,11 @@ from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.event_loop import observe_stalls
 from roast_recorder.exception_text import received_text
 from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
-from roast_recorder.scheduler.message_hooks import listen, listen_to_method
+from roast_recorder.scheduler.tap import Tap
 from roast_recorder.scheduler.wanted_keys import WantedKeys
 from roast_recorder.scheduler.wire_format import (
+    WORKER_METRICS,
+    WORKER_SAMPLE,
     Row,
     needs_text,
     pack,
@@ -40,12 +43,13 @@ from roast_recorder.settings import (
     OPTIONAL_KINDS,
     Settings,
     recorded_kinds,
+    worker_kinds,
 )
 from roast_recorder.worker.plugin import operation_name
 from roast_recorder.worker.profiler import ProfileReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
     from distributed import Scheduler
     from distributed.scheduler import TaskState, WorkerState
@@ -73,8 +77,30 @@ TASKS_PER_STEP = 1_000
 #: The annotation of tasks that were submitted outside of spans; Dask has none for them.
 OUTSIDE_SPANS = {"name": ("default",)}
 
+#: Loss of the facts of a transition whose key the scheduler does not have.
+NOT_A_TASK = "null, because the scheduler has no task of that key"
+
 #: Types of metrics, unless a user's code computes them with numpy.
 _NUMBERS = frozenset({float, int})
+
+
+def _guarded(kind: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for a hook: an error counts as a lost record and ends there.
+
+    Dask would log each error. The arguments may be those of another version.
+    """
+
+    def decorate(hook: Callable[..., None]) -> Callable[..., None]:
+        @wraps(hook)
+        def call(self: RecorderPlugin, *arguments: Any, **others: Any) -> None:
+            try:
+                hook(self, *arguments, **others)
+            except Exception as error:  # noqa: BLE001
+                self._tap.failed(kind, error)
+
+        return call
+
+    return decorate
 
 
 class RecorderPlugin(SchedulerPlugin):
@@ -118,10 +144,12 @@ class RecorderPlugin(SchedulerPlugin):
         # A client of another version has other rules.
         Settings(**{name: self._settings[name] for name in MIN_INTERVALS})
         self._scheduler = scheduler
-        self._tasks = scheduler.tasks
-        kinds = self._kinds = recorded_kinds(self._settings)
-        self._skipped = frozenset([*OPTIONAL_KINDS, *OPT_IN_KINDS]) - kinds
+        self._kinds = recorded_kinds(self._settings)
+        self._skipped = frozenset([*OPTIONAL_KINDS, *OPT_IN_KINDS]) - self._kinds
         self._buffer = Buffer(self._settings["buffer_limit_bytes"])
+        self._tap = Tap(self._lose)
+        self._operations = Tap(self._lose)
+        self._tasks: dict[Any, TaskState] = self._tap.read("task", scheduler, "tasks", {})
         self._erred_message: dict[str, Any] | None = None
         self._removal: dict[str, Any] = {}  # the last event of a worker's removal
         # By address. Unlike `scheduler.workers`, it contains a worker that is being removed.
@@ -136,64 +164,115 @@ class RecorderPlugin(SchedulerPlugin):
         self._first_result: float | None = None
         self._last_pull_waits = asyncio.Event()
         self._all_left = asyncio.Event()
-        self._profiles = None
-        if "profile" in kinds:
-            self._profiles = ProfileReader.of_scheduler(scheduler, time())
+        self._profiles: ProfileReader | None = None
         self._profiled = monotonic()
         self._worker_plugins = WorkerPlugins(
-            scheduler, self._trace_id, self._pickled_worker_plugin, self._append
+            scheduler,
+            self._trace_id,
+            self._pickled_worker_plugin,
+            self._append,
+            self._tap,
+            worker_kinds(self._settings),
         )
         self._codes = graphs.CodeRegistry()
         self._last_computation: tuple[Any, int] | None = None
-        self._plugins = environment.plugin_names(scheduler)
-        if "transition" in kinds:
-            self.transition = self._transition_hook()  # type: ignore[method-assign]
-        self._hooks = contextlib.ExitStack()
-        until_detached = self._hooks.callback
-        streams, handlers = scheduler.stream_handlers, scheduler.handlers
-        remember = partial(setattr, self, "_erred_message")
-        until_detached(listen(streams, "task-erred", remember, lambda _: remember(None)))
+        self._plugins: dict[str, list[str]] = {}
         self._graph_bytes: dict[str, int | None] = {}  # of graphs in progress, by client
-        if "graph_update" in kinds:
-            until_detached(listen(streams, "update-graph", self._on_update_graph))
-        if "fine_metric" in kinds:
-            until_detached(listen(handlers, "heartbeat_worker", self._on_heartbeat))
-        if "stall" in kinds:
-            until_detached(observe_stalls(scheduler, partial(self._record, "stall")))
-        if "task" in kinds and (spans := scheduler.extensions.get("spans")):
-            on_tasks, names = self._on_observe_tasks, ("tss",)
-            until_detached(listen_to_method(spans, "observe_tasks", on_tasks, positional=names))
         self._seal_wanted_keys: Callable[[], None] = lambda: None
-        if "wanted_keys" in kinds:
-            self._seal_wanted_keys = WantedKeys(scheduler, self._append, self._hooks).seal
-        for name, value in self._plugins.items():
-            self._record("environment", section="scheduler", name=name, value=value)
-        for worker in scheduler.workers:
+        self._running: list[asyncio.Task[None]] = []
+        self._snapshot: asyncio.Task[None] | None = None
+        self._describing: asyncio.Task[None] | None = None
+        try:
+            self._attach(scheduler)
+            await self._worker_plugins.register()
+        except BaseException:
+            self._remove()
+            raise
+
+    def _attach(self, scheduler: Scheduler) -> None:
+        """Install all hooks, record what is there, and become one of the scheduler's plugins.
+
+        Each source of records is installed by itself, and left out if that fails.
+        """
+        self._install_hooks(scheduler, self._tap)
+        for worker in list(self._tap.read("worker_added", scheduler, "workers") or ()):
             self.add_worker(scheduler, worker)
-        for client in _clients(scheduler):
+        for client in self._clients():
             self._record("client_added", client=client)
         # A list, because tasks can be forgotten before they are recorded.
         tasks = list(self._tasks.values())
-        self._snapshot = asyncio.create_task(self._record_existing_tasks(tasks))
-        self._describing = asyncio.create_task(self._record_environment())
-        self._ticker = asyncio.create_task(self._tick())
+        self._snapshot = self._run(self._record_existing_tasks(tasks))
+        self._describing = self._run(self._record_environment())
+        self._run(self._tick())
         operations: dict[str, Callable[..., Any]] = {
             "hello": lambda: environment.header_facts(scheduler),
             "pull": self.pull,
             "detach": self.detach,
             "process": self._worker_plugins.record_process,
         }
-        self._operations = {
-            operation_name(name, self._trace_id): call for name, call in operations.items()
-        }
-        handlers.update(self._operations)
+        for name, call in operations.items():
+            operation = operation_name(name, self._trace_id)
+            self._operations.entry(scheduler.handlers, operation, call)
         # Dask would add the plugin only after this, and workers may take seconds to answer.
         scheduler.add_plugin(self, name=self.name)
-        await self._worker_plugins.register()
+
+    def _install_hooks(self, scheduler: Scheduler, tap: Tap) -> None:
+        kinds = self._kinds
+        if "profile" in kinds:
+            with tap.source("profile"):
+                self._profiles = ProfileReader.of_scheduler(scheduler, time())
+        if "environment" in kinds:
+            self._plugins = self._plugin_names()
+        for name, value in self._plugins.items():
+            self._record("environment", section="scheduler", name=name, value=value)
+        if "transition" in kinds:
+            self.transition = self._transition_hook()  # type: ignore[method-assign]
+            with tap.source("transition"):
+                remember = partial(setattr, self, "_erred_message")
+                streams = scheduler.stream_handlers
+                tap.message(
+                    "transition", streams, "task-erred", remember, lambda _: remember(None)
+                )
+        if "graph_update" in kinds:
+            with tap.source("graph_update"):
+                streams = scheduler.stream_handlers
+                tap.message("graph_update", streams, "update-graph", self._on_update_graph)
+        if "fine_metric" in kinds:
+            with tap.source("fine_metric"):
+                handlers = scheduler.handlers
+                tap.message("fine_metric", handlers, "heartbeat_worker", self._on_heartbeat)
+        if "stall" in kinds:
+            with tap.source("stall"):
+                observe_stalls(tap, scheduler, partial(self._record, "stall"))
+        if "task" in kinds:
+            with tap.source("task"):
+                if spans := scheduler.extensions.get("spans"):
+                    on_tasks, names = self._on_observe_tasks, ("tss",)
+                    tap.method("task", spans, "observe_tasks", on_tasks, positional=names)
+        if "wanted_keys" in kinds:
+            with tap.source("wanted_keys"):
+                self._seal_wanted_keys = WantedKeys(scheduler, self._append, tap).seal
+
+    def _run(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(coroutine)
+        self._running.append(task)
+        return task
+
+    def _plugin_names(self) -> dict[str, list[str]]:
+        """Return the names of plugins and extensions, by what they are."""
+        read = partial(self._tap.read, "environment", self._scheduler)
+        return environment.plugin_names(read)
+
+    def _clients(self) -> list[str]:
+        """Return the clients, without Dask's placeholder for `fire_and_forget`."""
+        clients = self._tap.read("client_added", self._scheduler, "clients") or ()
+        return [client for client in clients if client != "fire-and-forget"]
 
     async def _record_environment(self) -> None:
         """Record the scheduler's process and host."""
-        if "environment" in self._kinds:
+        if "environment" not in self._kinds:
+            return
+        with self._tap.guard("environment"):
             # In a thread, because it reads files.
             facts = await environment.call_in_thread(
                 environment.packed_facts, "scheduler", self._settings
@@ -216,33 +295,34 @@ class RecorderPlugin(SchedulerPlugin):
         """
         if self._ending:
             return
-        if self.name not in self._scheduler.plugins:
+        if self._was_removed():
             # Any client can unregister it. Dask does not report it.
             ending = REMOVED
             logger.warning("roast: recording %s ends: %s", self._trace_id, REMOVED)
-        with contextlib.suppress(Exception):
+        with self._tap.guard("wanted_keys"):
             self._seal_wanted_keys()
-            self._sample()
-            self._take_profile()
-            for kind, names in environment.plugin_names(self._scheduler).items():
-                if names != self._plugins[kind]:
+        self._sample()
+        self._take_profile()
+        if "environment" in self._kinds:
+            for kind, names in self._plugin_names().items():
+                if names != self._plugins.get(kind):
                     name = f"{kind} when recording ended"
                     self._record("environment", section="scheduler", name=name, value=names)
         self._ending = ending
-        self._hooks.close()
+        self._tap.close()
         self.transition = lambda *_, **__: None  # type: ignore[method-assign]
         self._woken.set()
 
     def _remove(self) -> None:
         """Remove the plugin and its operations from the scheduler."""
         self._detach_hooks("the recorder was removed")
-        for task in (self._ticker, self._snapshot, self._describing):
+        for task in self._running:
             task.cancel()
-        self._scheduler.plugins.pop(self.name, None)
+        with self._tap.guard("trailer"):
+            self._scheduler.plugins.pop(self.name, None)
         if not self._closing:
             self._worker_plugins.unregister_soon()
-        for operation in self._operations:
-            self._scheduler.handlers.pop(operation, None)
+        self._operations.close()
         # Dask keeps every handler that it has called in a cache, and with it this recorder.
         with contextlib.suppress(AttributeError):
             distributed.core._expects_comm.cache_clear()
@@ -267,11 +347,12 @@ class RecorderPlugin(SchedulerPlugin):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(interval):
                     await self._woken.wait()
-        if self.name not in self._scheduler.plugins:
+        if self._was_removed():
             self._detach_hooks(REMOVED)
         if not self._ending and not self._closing:
             self._woken.clear()
-        self._seal_wanted_keys()
+        with self._tap.guard("wanted_keys"):
+            self._seal_wanted_keys()
         batches = self._buffer.pull(received)
         ending = self._ending if not batches and self._buffer.empty else ""
         if self._closing and not batches and self.on_all_left is None:
@@ -306,10 +387,19 @@ class RecorderPlugin(SchedulerPlugin):
         if abandon:
             self._remove()
         elif not self._ending:
-            await self._worker_plugins.flush()
-            await asyncio.wait([self._snapshot, self._describing])
+            await self._flush()
             self._detach_hooks(ending)
             await self._worker_plugins.unregister()
+
+    def _was_removed(self) -> bool:
+        """Return whether the plugin is no longer one of the scheduler's."""
+        plugins = self._tap.read("trailer", self._scheduler, "plugins")
+        return plugins is not None and self.name not in plugins
+
+    async def _flush(self) -> None:
+        """Collect what workers have not sent, and what is recorded beside the hooks."""
+        await self._worker_plugins.flush()
+        await asyncio.wait([task for task in (self._snapshot, self._describing) if task])
 
     # -- hooks ---------------------------------------------------------------------------
 
@@ -330,12 +420,13 @@ class RecorderPlugin(SchedulerPlugin):
         check_keys = self._check_keys
         has_result = False
 
+        # Everything has a default, so that Dask's call cannot fail before it is recorded.
         def transition(
-            key: Any,
-            start: str,
-            finish: str,
-            *,
-            stimulus_id: str,
+            key: Any = None,
+            start: Any = None,
+            finish: Any = None,
+            *_: Any,
+            stimulus_id: Any = None,
             worker: str | None = None,
             thread: int | None = None,
             nbytes: int | None = None,
@@ -347,78 +438,150 @@ class RecorderPlugin(SchedulerPlugin):
             **others: Any,
         ) -> None:
             nonlocal has_result
-            if finish == "processing":
-                task = tasks[key]
-                on = task.processing_on
-                address = on.address if on else None
-                extend((now(), key, start, finish, stimulus_id, address, task.run_id))
-            elif start == "processing":
-                run_id = tasks[key].run_id
-                failure = start_t = None
-                if not has_result:
-                    has_result = True
-                    self._first_result = monotonic()
-                    self._woken.set()
-                if finish != "memory":
-                    if others:
-                        failure = _error_of(others)
-                    elif end := unreported(key, run_id, stimulus_id):
-                        worker, thread, startstops, failure = end
-                    if worker and not startstops and (state := workers.get(worker)):
-                        # The start of the task, as of the worker's last heartbeat.
-                        seconds = state.executing.get(tasks[key])
-                        start_t = None if seconds is None else state.last_seen - seconds
-                extend(
-                    (
-                        now(), key, start, finish, stimulus_id,
-                        worker, run_id, thread, nbytes, typename, startstops, failure,
-                        start_t,
-                    )
-                )  # fmt: skip
-            else:
-                if start == "memory" and key.__class__ is not str:
-                    check_keys((key,))  # data scattered by a client enter here
-                extend((now(), key, start, finish, stimulus_id))
+            try:
+                if finish == "processing":
+                    task = tasks[key]
+                    on = task.processing_on
+                    address = on.address if on else None
+                    extend((now(), key, start, finish, stimulus_id, address, task.run_id))
+                elif start == "processing":
+                    if not has_result:
+                        has_result = True
+                        self._first_result = monotonic()
+                        self._woken.set()
+                    run_id = tasks[key].run_id
+                    failure = start_t = None
+                    if finish != "memory":
+                        if "exception" in others or "exception_text" in others:
+                            failure = _error_of(others)
+                        elif end := unreported(key, run_id, stimulus_id):
+                            worker, thread, startstops, failure = end
+                        if worker and not startstops and (state := workers.get(worker)):
+                            # The start of the task, as of the worker's last heartbeat.
+                            seconds = state.executing.get(tasks[key])
+                            start_t = None if seconds is None else state.last_seen - seconds
+                    extend(
+                        (
+                            now(), key, start, finish, stimulus_id,
+                            worker, run_id, thread, nbytes, typename, startstops, failure,
+                            start_t,
+                        )
+                    )  # fmt: skip
+                else:
+                    if start == "memory" and key.__class__ is not str:
+                        check_keys((key,))  # data scattered by a client enter here
+                    extend((now(), key, start, finish, stimulus_id))
+            except Exception as error:  # noqa: BLE001 - Dask's state is not as expected
+                end = worker, thread, nbytes, typename, startstops, others
+                self._record_odd_transition(key, start, finish, stimulus_id, end, error)
             if len(values) > limit:
                 seal()
 
         return transition
 
+    def _record_odd_transition(
+        self,
+        key: Any,
+        start: Any,
+        finish: Any,
+        stimulus_id: Any,
+        ending: tuple[Any, ...],
+        error: Exception,
+    ) -> None:
+        """Record a transition whose facts could not all be read: those that can be."""
+        if start is None or finish is None:
+            self._tap.failed("transition", error)
+            return
+        read = partial(self._tap.read, "transition")
+        task = self._tasks.get(key) if isinstance(self._tasks, dict) else None
+        if task is None and "processing" in (start, finish):
+            self._tap.lose("transition", NOT_A_TASK, 0, error)
+        row: list[Any] = [time(), key, start, finish, stimulus_id]
+        run_id = read(task, "run_id")
+        if finish == "processing":
+            row += [read(task, "processing_on.address"), run_id]
+        elif start == "processing":
+            worker, thread, nbytes, typename, startstops, others = ending
+            failure = start_t = None
+            if finish != "memory":
+                with self._tap.guard("transition", 0):
+                    if "exception" in others or "exception_text" in others:
+                        failure = _error_of(others)
+                    elif end := self._unreported_end(key, run_id, stimulus_id):
+                        worker, thread, startstops, failure = end
+                    state = self._workers.get(worker or "")
+                    executing, last_seen = read(state, "executing"), read(state, "last_seen")
+                    if not startstops and executing and last_seen and task in executing:
+                        start_t = last_seen - executing[task]
+            row += [worker, run_id, thread, nbytes, typename, startstops, failure, start_t]
+        self._buffer.transitions.extend(row)
+        if type(key) is not str:
+            self._check_keys((key,))
+
+    @_guarded("task")
     def update_graph(
-        self, scheduler: Scheduler, *, client: str, tasks: list[Any], **others: Any
+        self,
+        scheduler: Scheduler,  # noqa: ARG002
+        *,
+        client: str,
+        tasks: list[Any],
+        **others: Any,
     ) -> None:
         """Record the tasks of a graph, and which of them are coffea chunks."""
         if self._ending:
             return
-        known = self._tasks
+        known, read = self._tasks, self._tap.read
         # Tasks that entered with an earlier graph are in other states.
-        new = [task for key in tasks if (task := known.get(key)) and task.state == "released"]
+        try:
+            new = [
+                task for key in tasks if (task := known.get(key)) and task.state == "released"
+            ]
+        except Exception:  # noqa: BLE001 - rather record some twice than none
+            new = [
+                task
+                for task in map(known.get, tasks)
+                if task and read("task", task, "state", "released") == "released"
+            ]
         t, stimulus_id = time(), others.get("stimulus_id")
         for first in range(0, len(new), TASKS_PER_STEP):
             self._append_graph(new[first : first + TASKS_PER_STEP], t, client, stimulus_id)
         if "chunk" in self._kinds:
-            seen_usermeta: dict[int, Any] = {}
-            for task in new:
-                try:
-                    chunk = chunks.chunk_identity(task.run_spec, seen_usermeta)
-                except Exception:
-                    logger.debug("roast: task %s cannot be read", task.key, exc_info=True)
-                    continue
-                if chunk is not None:
-                    self._append(("chunk", t, 1, {"key": str(task.key), **chunk}))
+            self._append_chunks(new, t)
         if (nbytes := self._graph_bytes.pop(client, None)) is not None:
             groups = None
             if nbytes >= graphs.LARGE_GRAPH_BYTES:
-                try:
+                with self._tap.guard("graph_update", 0):
                     groups = graphs.bytes_by_group(new)
-                except Exception:
-                    logger.debug("roast: a graph cannot be examined", exc_info=True)
             value = {"groups": groups} if groups else None
             about = {"client": client, "stimulus_id": stimulus_id, "nbytes": nbytes}
             self._append(("graph_update", t, 1, {**about, "value": value}))
-        if not scheduler.computations:
+        if "computation" in self._kinds:
+            with self._tap.guard("computation"):
+                self._append_computation(t, client, stimulus_id)
+
+    def _append_chunks(self, tasks: list[TaskState], t: float) -> None:
+        """Record which tasks are coffea chunks."""
+        seen_usermeta: dict[int, Any] = {}
+        for task in tasks:
+            try:
+                chunk = chunks.chunk_identity(task.run_spec, seen_usermeta)
+                if chunk is not None:
+                    self._append(("chunk", t, 1, {"key": str(task.key), **chunk}))
+            except AttributeError as error:
+                if error.obj is not task:
+                    logger.debug("roast: task %s cannot be read", task.key, exc_info=True)
+                    continue
+                self._tap.read("chunk", task, "run_spec")
+                return
+            except Exception:
+                logger.debug("roast: task %s cannot be read", task.key, exc_info=True)
+
+    def _append_computation(self, t: float, client: str, stimulus_id: str | None) -> None:
+        """Record the computation of a client's graph."""
+        computations = self._scheduler.computations
+        if not computations:
             return  # distributed.diagnostics.computations.max-history is 0
-        computation = scheduler.computations[-1]
+        computation = computations[-1]
         stacks = list(computation.code) if self._settings["code"] else []
         latest = (computation.id, len(stacks))
         if latest != self._last_computation:
@@ -429,14 +592,17 @@ class RecorderPlugin(SchedulerPlugin):
             # With the time of its tasks, which belong to it.
             self._append(("computation", t, 1, {**about, "value": value}))
 
+    @_guarded("worker_added")
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         """Record a worker that has joined."""
         state = scheduler.workers[worker]
         # `start` has recorded those that were joining at that time.
         if self._workers.get(worker) is not state:
             self._workers[worker] = state
-            self._record("worker_added", **environment.worker_facts(state))
+            read = partial(self._tap.read, "worker_added", state)
+            self._record("worker_added", **environment.worker_facts(worker, read))
 
+    @_guarded("worker_removed")
     def remove_worker(self, scheduler: Scheduler, worker: str, **others: Any) -> None:  # noqa: ARG002
         """Record a worker that has left and is no longer in the scheduler's state."""
         about = {"server_id": self._server_id(worker), "stimulus_id": others.get("stimulus_id")}
@@ -444,15 +610,18 @@ class RecorderPlugin(SchedulerPlugin):
         self._record("worker_removed", worker=worker, **about)
         self._check_all_left()
 
-    def add_client(self, scheduler: Scheduler, client: str) -> None:  # noqa: ARG002
+    @_guarded("client_added")
+    def add_client(self, scheduler: Scheduler, client: str, **_: Any) -> None:  # noqa: ARG002
         """Record a client that has connected."""
         self._record("client_added", client=client)
 
-    def remove_client(self, scheduler: Scheduler, client: str) -> None:  # noqa: ARG002
+    @_guarded("client_removed")
+    def remove_client(self, scheduler: Scheduler, client: str, **_: Any) -> None:  # noqa: ARG002
         """Record a client that has disconnected."""
         self._record("client_removed", client=client)
         self._check_all_left()
 
+    @_guarded("event")
     def log_event(self, topic: str, msg: Any) -> None:
         """Record an event of any topic, and the records that worker plugins send as events."""
         if self._worker_plugins.receive(topic, msg):
@@ -466,8 +635,7 @@ class RecorderPlugin(SchedulerPlugin):
 
     async def before_close(self) -> None:
         """Record the workers' last measurements while they are connected."""
-        await self._worker_plugins.flush()
-        await asyncio.wait([self._snapshot, self._describing])
+        await self._flush()
         self._sample()
 
     async def close(self) -> None:
@@ -482,7 +650,7 @@ class RecorderPlugin(SchedulerPlugin):
             return  # the recording is in this process and pulls until then
         self._woken.set()
         # A connected client may have waited for the flush interval.
-        is_connected = self._client_id in self._scheduler.clients
+        is_connected = self._client_id in self._clients()
         closed = monotonic() if is_connected else 0.0
         while not self._last_pull_waits.is_set():
             if monotonic() - max(self._buffer.last_pull, closed) > CLOSE_TIMEOUT_SECONDS:
@@ -516,7 +684,8 @@ class RecorderPlugin(SchedulerPlugin):
 
     def _server_id(self, worker: str) -> str | None:
         state = self._workers.get(worker)
-        return state.server_id if state else None
+        server_id: str | None = self._tap.read("worker_removed", state, "server_id")
+        return server_id
 
     def _on_observe_tasks(self, message: dict[str, Any]) -> None:
         """Note the tasks of a graph that were submitted in another span than their group's.
@@ -564,6 +733,10 @@ class RecorderPlugin(SchedulerPlugin):
 
     # -- rows ----------------------------------------------------------------------------
 
+    def _lose(self, kind: str, reason: str, records: int) -> None:
+        if not self._ending:
+            self._buffer.lose(reason, kind, time(), records)
+
     def _append(self, row: Row) -> None:
         if not self._ending and row[0] not in self._skipped:
             self._buffer.append(row)
@@ -588,37 +761,62 @@ class RecorderPlugin(SchedulerPlugin):
         values: list[Any] = []
         group: Any = None
         for task in tasks:
-            if task.group is not group:  # usually that of the previous task
-                group = task.group
-                group_name, prefix_name = group.name, task.prefix.name
-                span_id = group.span_id
-                if span_id not in spans:
-                    self._record_span(span_id)
-            key = task.key
-            others = [other.key for other in task.dependencies] if task.dependencies else ()
-            if others or key.__class__ is not str:
-                check_keys((key, *others))  # data that a client has scattered are in no graph
-            if not with_tasks:
-                continue
-            annotations, priority, existing = task.annotations or None, task.priority, None
-            if annotations:
-                # Tasks share the annotation of their span, which is slow to copy. It is found
-                # by identity, because users' objects may not be comparable.
-                alike = (*map(id, annotations), *map(id, annotations.values()))
-                if alike not in plain_annotations:
-                    plain_annotations[alike] = plain(annotations)
-                annotations = plain_annotations[alike]
-            if not priority or type(priority[0]) is not int:
-                priority = plain(priority)
-            if exist:
-                on = task.processing_on
-                existing = (task.state, *((on.address, task.run_id) if on else ()))
-            values += (
-                key, prefix_name, group_name, others, priority, annotations, span_id,
-                submitted_spans.get(key), existing,
-            )  # fmt: skip
+            try:
+                if task.group is not group:  # usually that of the previous task
+                    group = task.group
+                    group_name, prefix_name = group.name, task.prefix.name
+                    span_id = group.span_id
+                    if span_id not in spans:
+                        self._record_span(span_id)
+                key = task.key
+                others = [other.key for other in task.dependencies] if task.dependencies else ()
+                if others or key.__class__ is not str:
+                    check_keys(
+                        (key, *others)
+                    )  # data that a client has scattered are in no graph
+                if not with_tasks:
+                    continue
+                annotations, priority, existing = task.annotations or None, task.priority, None
+                if annotations:
+                    # Tasks share the annotation of their span, which is slow to copy. It is
+                    # found by identity, because users' objects may not be comparable.
+                    alike = (*map(id, annotations), *map(id, annotations.values()))
+                    if alike not in plain_annotations:
+                        plain_annotations[alike] = plain(annotations)
+                    annotations = plain_annotations[alike]
+                if not priority or type(priority[0]) is not int:
+                    priority = plain(priority)
+                if exist:
+                    on = task.processing_on
+                    existing = (task.state, *((on.address, task.run_id) if on else ()))
+                values += (
+                    key, prefix_name, group_name, others, priority, annotations, span_id,
+                    submitted_spans.get(key), existing,
+                )  # fmt: skip
+            except Exception:  # noqa: BLE001 - one of the facts is missing
+                group = None
+                if with_tasks:
+                    values += self._odd_task(task, submitted_spans, exist=exist)
         if values:
             self._buffer.append(("task", t, len(tasks), (client, stimulus_id, values)))
+
+    def _odd_task(self, task: TaskState, submitted_spans: Any, *, exist: bool) -> Row:
+        """Return the values of a task that can be read; the others are None."""
+        read = partial(self._tap.read, "task")
+        key, span_id = read(task, "key"), read(task, "group.span_id")
+        dependencies = [read(other, "key") for other in read(task, "dependencies") or ()]
+        self._check_keys((key, *dependencies))
+        self._record_span(self._tap.read("span", task, "group.span_id"))
+        existing = None
+        if exist:
+            on = read(task, "processing_on")
+            processing = (read(on, "address"), read(task, "run_id")) if on else ()
+            existing = (read(task, "state"), *processing)
+        return (
+            key, read(task, "prefix.name"), read(task, "group.name"), dependencies,
+            plain(read(task, "priority")), plain(read(task, "annotations")) or None, span_id,
+            submitted_spans.get(key), existing,
+        )  # fmt: skip
 
     def _check_keys(self, keys: Iterable[Any]) -> None:
         for key in keys:
@@ -627,6 +825,12 @@ class RecorderPlugin(SchedulerPlugin):
 
     def _record_span(self, span_id: str | None) -> None:
         """Record a span and its parents when its first task enters."""
+        if "span" not in self._kinds:
+            return
+        with self._tap.guard("span"):
+            self._record_span_and_parents(span_id)
+
+    def _record_span_and_parents(self, span_id: str | None) -> None:
         extension = self._scheduler.extensions.get("spans")
         while span_id is not None and span_id not in self._seen_spans:
             self._seen_spans.add(span_id)
@@ -637,34 +841,55 @@ class RecorderPlugin(SchedulerPlugin):
             span_id = parent
 
     def _sample(self) -> None:
-        workers = self._scheduler.workers.values()
-        if workers and "worker_sample" in self._kinds:
-            samples = list(map(worker_sample, workers))
-            self._append(("worker_sample", time(), len(samples), samples))
+        if "worker_sample" in self._kinds:
+            with self._tap.guard("worker_sample"):
+                workers = self._scheduler.workers.values()
+                try:
+                    samples = list(map(worker_sample, workers))
+                except Exception:  # noqa: BLE001 - one of the facts is missing
+                    samples = list(map(self._odd_worker_sample, workers))
+                if samples:
+                    self._append(("worker_sample", time(), len(samples), samples))
         if "scheduler_sample" in self._kinds:
-            metrics = scheduler_metrics(self._scheduler)
-            self._record("scheduler_sample", server_id=self._scheduler.id, metrics=metrics)
+            with self._tap.guard("scheduler_sample"):
+                read = partial(self._tap.read, "scheduler_sample", self._scheduler)
+                metrics = scheduler_metrics(read)
+                self._record("scheduler_sample", server_id=read("id"), metrics=metrics)
+
+    def _odd_worker_sample(self, worker: WorkerState) -> Row:
+        """Return the values of a sample that can be read; the others are None."""
+        read = partial(self._tap.read, "worker_sample", worker)
+        facts = [read(name) for name in ("address", *WORKER_SAMPLE[1:])]
+        # `processing` and `executing` are containers.
+        facts = [len(fact) if isinstance(fact, (dict, set)) else fact for fact in facts]
+        metrics: Row = (None,) * len(WORKER_METRICS)
+        with self._tap.guard("worker_sample", 0):
+            others: dict[str, Any] = dict.fromkeys(("address", *WORKER_SAMPLE), ())
+            stand_in: Any = SimpleNamespace(**others, metrics=read("metrics") or {})
+            metrics = worker_sample(stand_in)[len(WORKER_SAMPLE) :]
+        return (*facts, *metrics)
 
     def _take_profile(self) -> None:
         """Record the profile of the scheduler's event loop."""
         self._profiled = monotonic()
-        if self._profiles and (records := self._profiles.take()):
-            content = (None, self._scheduler.id, pack(records))
-            self._append(("profile", time(), len(records), content))
+        if self._profiles is None:
+            return
+        with self._tap.guard("profile"):
+            if records := self._profiles.take():
+                content = (
+                    None,
+                    self._tap.read("profile", self._scheduler, "id"),
+                    pack(records),
+                )
+                self._append(("profile", time(), len(records), content))
 
     async def _tick(self) -> None:
-        level = logging.ERROR
         while True:
-            try:
-                self._sample()
-                if monotonic() - self._profiled >= self._settings["profile_interval_seconds"]:
-                    self._take_profile()
-            except Exception:
-                logger.log(
-                    level, "roast: workers and scheduler cannot be sampled", exc_info=True
-                )
-                level = logging.DEBUG  # the next sample will probably fail, too
-            is_connected = self._client_id in (None, *self._scheduler.clients)
+            self._sample()
+            if monotonic() - self._profiled >= self._settings["profile_interval_seconds"]:
+                self._take_profile()
+            clients = self._tap.read("client_removed", self._scheduler, "clients")
+            is_connected = clients is None or self._client_id in (None, *clients)
             if not is_connected and monotonic() - self._buffer.last_pull > ORPHANED_SECONDS:
                 logger.info("roast: the records of %s are no longer collected", self._trace_id)
                 self._remove()
@@ -674,7 +899,8 @@ class RecorderPlugin(SchedulerPlugin):
     # -- clients and workers at the end --------------------------------------------------
 
     def _check_all_left(self) -> None:
-        if self._closing and not self._scheduler.workers and not _clients(self._scheduler):
+        workers = self._tap.read("worker_removed", self._scheduler, "workers")
+        if self._closing and not workers and not self._clients():
             self._all_left.set()
             if self.on_all_left is not None:
                 self.on_all_left()
@@ -693,11 +919,6 @@ class RecorderPlugin(SchedulerPlugin):
                 task.uncancel()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_left.wait(), CLOSE_TIMEOUT_SECONDS)
-
-
-def _clients(scheduler: Scheduler) -> list[str]:
-    """Return the clients, without Dask's placeholder for `fire_and_forget`."""
-    return [client for client in scheduler.clients if client != "fire-and-forget"]
 
 
 def _span_id(annotation: dict[str, Any] | None) -> str | None:

@@ -8,17 +8,15 @@ or unknown, are left out.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
-from roast_recorder.scheduler.message_hooks import listen, listen_to_method
-
 if TYPE_CHECKING:
     from distributed import Scheduler
 
+    from roast_recorder.scheduler.tap import Tap
     from roast_recorder.scheduler.wire_format import Row
 
 #: Keys after which rows are appended. A row has less than twice as many.
@@ -29,15 +27,13 @@ SAME_SECONDS: Final = 0.001
 
 
 class WantedKeys:
-    """Append the changes of each client's wanted keys, until `hooks` are closed.
+    """Append the changes of each client's wanted keys, until the tap is closed.
 
     Rows wait here until :meth:`seal`: a program that submits tasks one by one would otherwise
     cause two records for each.
     """
 
-    def __init__(
-        self, scheduler: Scheduler, append: Callable[[Row], None], hooks: contextlib.ExitStack
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, append: Callable[[Row], None], tap: Tap) -> None:
         self._scheduler = scheduler
         self._append = append
         # Time, action and keys of each change, by client.
@@ -47,11 +43,11 @@ class WantedKeys:
             self._add(client, "desires", [str(task.key) for task in state.wants_what])
         handlers: Any = scheduler.stream_handlers
         for action in ("desires", "releases"):
-            on_call = partial(self._on_call, action)
+            on_call, names = partial(self._on_call, action), ("keys", "client")
             # The handlers of messages are references to the methods before these are wrapped.
-            hooks.callback(listen(handlers, f"client-{action}-keys", on_call))
-            method, names = f"client_{action}_keys", ("keys", "client")
-            hooks.callback(listen_to_method(scheduler, method, on_call, positional=names))
+            tap.message("wanted_keys", handlers, f"client-{action}-keys", on_call)
+            method = f"client_{action}_keys"
+            tap.method("wanted_keys", scheduler, method, on_call, positional=names)
 
     def seal(self) -> None:
         """Append a row for each client."""

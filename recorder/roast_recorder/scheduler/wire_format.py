@@ -33,7 +33,6 @@ from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from distributed import Scheduler
     from distributed.scheduler import WorkerState
 
 Record = dict[str, Any]
@@ -157,7 +156,13 @@ def _decoded(rows: Iterable[Row]) -> Iterator[Record]:
     for kind, t, count, content in rows:
         try:
             if kind == "transition":
-                yield _transition(kind, content)
+                record = _transition(kind, content)
+                odd = _odd_values(record) if len(content) > len(TRANSITION) else []
+                for name in odd:
+                    del record[name]
+                yield record
+                for name in odd:
+                    yield {"kind": "loss", "t": t, **loss(UNKNOWN_TYPE + name, kind, 0, t, t)}
                 continue
             found = list(_DECODERS.get(kind, _fields)(kind, t, content))
         except Exception as error:  # noqa: BLE001 - users can put anything into a graph
@@ -198,6 +203,47 @@ ATTEMPT: Final = (
 )  # fmt: skip
 
 
+#: Loss of a value of an attempt that has not the type that it has with all known versions.
+UNKNOWN_TYPE: Final = "null, because this version of Dask has another type of "
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and value - value == 0)
+
+
+def _is_name(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _are_phases(value: Any) -> bool:
+    return value is None or (
+        isinstance(value, (list, tuple))
+        and all(
+            isinstance(phase, dict)
+            and isinstance(phase.get("action"), str)
+            and {"start", "stop"} <= phase.keys()
+            and _is_count(phase["start"])
+            and _is_count(phase["stop"])
+            for phase in value
+        )
+    )
+
+
+#: Whether a value is of the type of its field, or None.
+_SOUND: Final[dict[str, Callable[[Any], bool]]] = {
+    "worker": _is_name,
+    "run_id": _is_count,
+    "thread": _is_count,
+    "nbytes": _is_count,
+    "typename": _is_name,
+    "startstops": _are_phases,
+}
+
+
+def _odd_values(record: Record) -> list[str]:
+    return [name for name, is_sound in _SOUND.items() if not is_sound(record.get(name))]
+
+
 def split_transitions(transitions: list[Any]) -> Iterator[Row]:
     """Split the flat list of transitions."""
     # It is flat because a tuple for each transition would double the cost of the hook, most
@@ -215,6 +261,8 @@ def split_transitions(transitions: list[Any]) -> Iterator[Row]:
 
 def _transition(kind: str, values: Row) -> Record:
     t, key, start, finish, stimulus_id, *attempt = values
+    if not (isinstance(start, str) and isinstance(finish, str)):
+        raise TypeError("a transition without its states")
     record: Record = {
         "kind": kind,
         "t": round(t, 6),  # a float has no more digits for seconds since 1970
@@ -271,7 +319,8 @@ def _tasks(kind: str, t: float, content: Row) -> Iterator[Record]:
     for task in split_tasks(values):
         record = {"kind": kind, "t": t, **dict(zip(TASK, task, strict=True))}
         for name in ("key", "prefix", "group"):
-            record[name] = text(record[name])
+            if record[name] is not None:
+                record[name] = text(record[name])
         record["dependencies"] = list(map(text, record["dependencies"]))
         record |= {"client": client, "stimulus_id": stimulus_id}
         record |= zip(EXISTING, record.pop("existing") or (), strict=False)
@@ -326,13 +375,17 @@ def worker_sample(worker: WorkerState) -> Row:
     )  # fmt: skip
 
 
-def scheduler_metrics(scheduler: Scheduler) -> Record:
-    """Return the ``metrics`` of a sample of the scheduler; call it on its event loop."""
-    recent = scheduler.monitor.recent()
+def scheduler_metrics(read: Callable[[str], Any]) -> Record:
+    """Return the ``metrics`` of a sample of the scheduler; call it on its event loop.
+
+    `read` returns an attribute of the scheduler, or None.
+    """
+    monitor = read("monitor")
+    recent = {} if monitor is None else monitor.recent()
     metrics = {
-        "cpu": recent["cpu"],
-        "memory": recent["memory"],
-        "event_loop_interval": scheduler._tick_interval_observed,  # no public attribute
+        "cpu": recent.get("cpu"),
+        "memory": recent.get("memory"),
+        "event_loop_interval": read("_tick_interval_observed"),  # no public attribute
         "num_fds": recent.get("num_fds"),
         "loop_cpu_seconds": thread_time(),
     }
@@ -376,14 +429,10 @@ def _fine_metrics(kind: str, t: float, content: Row) -> Iterator[Record]:
 
 
 def loss(reason: str, record_kind: str, records: int, start_t: float, stop_t: float) -> Record:
-    """Return the fields of a record of kind ``loss``."""
-    return {
-        "reason": reason,
-        "record_kind": record_kind,
-        "records": records,
-        "start_t": start_t,
-        "stop_t": stop_t,
-    }
+    """Return the fields of a record of kind ``loss``; `records` is 0 if it is unknown."""
+    about = {"reason": reason, "record_kind": record_kind}
+    count = {"records": records} if records else {}
+    return {**about, **count, "start_t": start_t, "stop_t": stop_t}
 
 
 # -- rows that workers send --------------------------------------------------------------

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,13 @@ import cloudpickle
 from distributed.comm.core import connect
 from distributed.core import send_recv
 
+from roast_recorder.scheduler.tap import (
+    CANNOT_INSTALL,
+    FAILED,
+    MAX_REASON_LENGTH,
+    Tap,
+    describe,
+)
 from roast_recorder.scheduler.wire_format import Row, loss
 from roast_recorder.worker.plugin import PLUGIN_NAME, TOPIC
 
@@ -34,7 +42,7 @@ class WorkerPlugins:
     """Registers a plugin on every worker, and appends the rows that the plugins send.
 
     `pickled` is a :class:`roast_recorder.worker.plugin.WorkerRecorder`, or None if workers
-    have nothing to record.
+    have nothing to record. `kinds` are those that it records.
     """
 
     def __init__(
@@ -43,36 +51,47 @@ class WorkerPlugins:
         trace_id: str,
         pickled: bytes | None,
         append: Callable[[Row], None],
+        tap: Tap,
+        kinds: Iterable[str] = (),
     ) -> None:
         self._scheduler = scheduler
         self._name = PLUGIN_NAME.format(trace_id=trace_id)
         self._topic = TOPIC.format(trace_id=trace_id)
         self._pickled = pickled
         self._append = append
+        self._tap = tap
+        self._kinds = sorted(kinds)
         # Digests of those that are in the trace.
         self._sheets: set[str] = set()
         self._request: asyncio.Task[None] | None = None
+        self._registered = False
 
     async def register(self) -> None:
         """Register the plugin on all workers, also on those that join later."""
-        if self._pickled is not None:
-            await self._wait_for(
-                self._scheduler.register_worker_plugin(
-                    None, plugin=self._pickled, name=self._name, idempotent=False
-                )
+        if self._pickled is None:
+            return
+        with self._tap.source(*self._kinds):
+            scheduler: Any = self._scheduler
+            # What could not be removed is not installed.
+            _ = scheduler.unregister_worker_plugin
+            request = scheduler.register_worker_plugin(
+                None, plugin=self._pickled, name=self._name, idempotent=False
             )
+            self._registered = True
+        if self._registered:
+            await self._wait_for(request)
 
     async def unregister(self) -> None:
         """Remove the plugin from all workers."""
-        if self._name in self._scheduler.worker_plugins:
-            await self._wait_for(
-                self._scheduler.unregister_worker_plugin(None, name=self._name)
-            )
+        if self._registered:
+            self._registered = False
+            scheduler: Any = self._scheduler
+            await self._wait_for(scheduler.unregister_worker_plugin(None, name=self._name))
         self._forget_events()
 
     def unregister_soon(self) -> None:
         """Remove the plugin in a task of the event loop, unless it was removed before."""
-        if self._name in self._scheduler.worker_plugins:
+        if self._registered:
             self._request = asyncio.get_running_loop().create_task(self.unregister())
 
     async def _wait_for(self, request: Any) -> None:
@@ -81,52 +100,65 @@ class WorkerPlugins:
         async def log_errors() -> None:
             try:
                 answers = await request
-            except Exception as error:  # noqa: BLE001 - a worker may leave at any time
+            except OSError as error:  # a worker may leave at any time
                 logger.debug("roast: not every worker has answered: %s", error)
+                return
+            except Exception as error:  # noqa: BLE001 - of an unknown version of Dask
+                reason = f"{CANNOT_INSTALL}: {describe(error)}"
+                for kind in self._kinds:
+                    self._tap.lose(kind, reason, 0, error)
                 return
             errors = [it for it in answers.values() if it and it.get("status") == "error"]
             if errors:
+                why = errors[0].get("exception_text", "no reason given")
+                reason = "workers cannot run the recorder's plugin"
                 logger.warning(
-                    "roast: %d of %d workers cannot run the recorder's plugin (%s)",
-                    len(errors),
-                    len(answers),
-                    errors[0].get("exception_text", "no reason given"),
+                    "roast: %d of %d %s (%s)", len(errors), len(answers), reason, why
                 )
+                for kind in self._kinds:
+                    self._tap.lose(kind, f"{reason}: {why}"[:MAX_REASON_LENGTH], 0)
 
         self._request = asyncio.ensure_future(log_errors())
         await asyncio.wait({self._request}, timeout=ANSWER_TIMEOUT_SECONDS)
 
     async def flush(self) -> None:
         """Request a heartbeat and all pending records from every worker."""
-        if not self._scheduler.workers:
+        workers = self._tap.read("worker_sample", self._scheduler, "workers")
+        if not workers:
             return
         # Measurements since the last heartbeat would be lost otherwise, and a worker that has
         # just joined may not have described itself yet.
         name = self._name
 
         async def flush(dask_worker: Any) -> None:
-            await dask_worker.heartbeat()
-            plugin = dask_worker.plugins.get(name)
-            if plugin is not None:
-                await plugin.flush()
+            try:
+                await dask_worker.heartbeat()
+            finally:
+                plugin = dask_worker.plugins.get(name)
+                if plugin is not None:
+                    await plugin.flush()
 
         function = cloudpickle.dumps(flush)
         requests = [
-            asyncio.create_task(self._run_on(worker, function))
-            for worker in self._scheduler.workers
+            asyncio.create_task(self._run_on(worker, function)) for worker in list(workers)
         ]
         _, late = await asyncio.wait(requests, timeout=FLUSH_TIMEOUT_SECONDS)
         for request in late:
             request.cancel()
-        await asyncio.gather(*requests, return_exceptions=True)
+        for answer in await asyncio.gather(*requests, return_exceptions=True):
+            text = str(answer.get("exception_text")) if isinstance(answer, dict) else ""
+            # Others are those of a connection that closes.
+            if text.startswith(("AttributeError(", "KeyError(", "TypeError(")):
+                for kind in self._kinds:
+                    self._tap.lose(kind, f"{FAILED}: {text}"[:MAX_REASON_LENGTH], 0)
 
-    async def _run_on(self, worker: str, function: bytes) -> None:
+    async def _run_on(self, worker: str, function: bytes) -> Any:
         # Not through the scheduler's pool: it would wait for a connection to a worker that
         # does not answer when the scheduler closes.
         arguments = self._scheduler.connection_args
         comm = await connect(worker, timeout=FLUSH_TIMEOUT_SECONDS, **arguments)
         try:
-            await send_recv(comm, op="run", function=function, reply=True)
+            return await send_recv(comm, op="run", function=function, reply=True)
         finally:
             # Closing it would wait for the worker.
             comm.abort()
@@ -151,12 +183,13 @@ class WorkerPlugins:
 
     def _forget_events(self) -> None:
         # There is no public API for it.
-        broker: Any = getattr(self._scheduler, "_broker", None)
-        if broker is not None:
-            broker._topics.pop(self._topic, None)
-            return
-        for name in ("events", "event_counts"):  # until 2024.11
-            getattr(self._scheduler, name).pop(self._topic, None)
+        with contextlib.suppress(Exception):
+            broker: Any = getattr(self._scheduler, "_broker", None)
+            if broker is not None:
+                broker._topics.pop(self._topic, None)
+                return
+            for name in ("events", "event_counts"):  # until 2024.11
+                getattr(self._scheduler, name).pop(self._topic, None)
 
     def record_process(self, facts: list[tuple[str | None, bytes]]) -> None:
         """Record what `environment.packed_facts` returned, without sheets that are known."""

@@ -2,7 +2,6 @@
 
 A worker appends each change of a task's state to ``state.log``, and each transfer to two
 more logs. They are bounded deques, so reading them now and then would miss entries.
-:func:`observe_log` replaces one by a subclass that calls listeners on every append.
 
 Spills and scattered data are in no log. For spills, callbacks of the spill buffer are used;
 for scattered data, the message handler is wrapped.
@@ -10,18 +9,17 @@ for scattered data, the message handler is wrapped.
 
 from __future__ import annotations
 
-import contextlib
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from roast_recorder.scheduler.message_hooks import listen
 from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, Row, loss, needs_text, pack_log
 
 if TYPE_CHECKING:
     from distributed import Worker
+
+    from roast_recorder.scheduler.tap import Tap
 
 #: Maximum number of pending records of one kind: some 20 MB of transitions. More are dropped
 #: and counted.
@@ -35,7 +33,6 @@ MANY_PENDING: Final = 10_000
 TRANSITION_LENGTH: Final = 7
 
 Listener = Callable[[Any], None]
-Unsubscribe = Callable[[], None]
 
 
 class LogObserver:
@@ -44,37 +41,46 @@ class LogObserver:
     Parameters
     ----------
     worker : Worker
+    tap : Tap
+        Of the recording on this worker.
     transitions : bool
         Collect task transitions and spills.
     transfers : bool
         Collect transfers between workers and data scattered by clients.
     """
 
-    def __init__(self, worker: Worker, *, transitions: bool, transfers: bool) -> None:
+    def __init__(self, worker: Worker, tap: Tap, *, transitions: bool, transfers: bool) -> None:
         self._worker = worker
-        self._clock_offset = worker.scheduler_delay
+        self._tap = tap
+        self._clock_offset = self._delay()
         self._taken_t = time()
         self._pending = {kind: Pending(kind) for kind in LOG_LAYOUTS}
-        self._subscriptions = contextlib.ExitStack()
-        subscribe = self._subscriptions.callback
         if transitions:
-            listener = self._pending["worker_transition"].transition_listener()
-            subscribe(observe_log(worker.state, "log", listener))
-            for name, spilled in (
-                ("fast_to_slow_callbacks", True),
-                ("slow_to_fast_callbacks", False),
-            ):
-                # Dask's spill buffer has these; another kind of buffer has none.
-                callbacks = getattr(worker.data, name, None)
-                if isinstance(callbacks, list):
-                    callback = partial(self._on_spill, spilled)
-                    callbacks.append(callback)
-                    subscribe(callbacks.remove, callback)
+            with tap.source("worker_transition"):
+                listener = self._pending["worker_transition"].transition_listener()
+                tap.log("worker_transition", worker.state, "log", listener)
+            with tap.source("spill"):
+                for name, spilled in (
+                    ("fast_to_slow_callbacks", True),
+                    ("slow_to_fast_callbacks", False),
+                ):
+                    # Dask's spill buffer has these; another kind of buffer has none.
+                    callbacks = getattr(worker.data, name, None)
+                    if isinstance(callbacks, list):
+                        tap.item(callbacks, partial(self._on_spill, spilled))
         if transfers:
-            on_transfer, handlers = self._on_transfer, cast("Any", worker.handlers)
-            subscribe(observe_log(worker, "transfer_incoming_log", partial(on_transfer, True)))
-            subscribe(observe_log(worker, "transfer_outgoing_log", partial(on_transfer, False)))
-            subscribe(listen(handlers, "update_data", after=self._on_scattered))
+            with tap.source("transfer"):
+                on_transfer, handlers = self._on_transfer, cast("Any", worker.handlers)
+                for name, incoming in (
+                    ("transfer_incoming_log", True),
+                    ("transfer_outgoing_log", False),
+                ):
+                    tap.log("transfer", worker, name, partial(on_transfer, incoming))
+                tap.message("transfer", handlers, "update_data", after=self._on_scattered)
+
+    def _delay(self) -> float:
+        """Return what must be added to this worker's clock for the scheduler's."""
+        return float(self._tap.read("worker_transition", self._worker, "scheduler_delay", 0.0))
 
     @property
     def crowded(self) -> bool:
@@ -89,7 +95,11 @@ class LogObserver:
         the estimate that Dask used when it timed the same tasks.
         """
         worker, offset = self._worker, self._clock_offset
-        address = worker.contact_address or worker.address
+        read = self._tap.read
+        address = read("transfer", worker, "contact_address") or read(
+            "transfer", worker, "address"
+        )
+        server_id = read("transfer", worker, "id")
         rows: list[Row] = []
         losses = []
         for kind, pending in self._pending.items():
@@ -98,32 +108,27 @@ class LogObserver:
                 losses.append(("a worker's buffer was full", kind, dropped))
             try:
                 if records:
-                    rows.append((kind, records, pack_log(address, worker.id, offset, values)))
+                    rows.append((kind, records, pack_log(address, server_id, offset, values)))
             except ValueError:
                 losses.append(("impossible to encode", kind, records))
         times = self._taken_t + offset, time() + offset
         rows += [("loss", 1, loss(*lost, *times)) for lost in losses]
-        self._clock_offset = worker.scheduler_delay
+        self._clock_offset = self._delay()
         self._taken_t = time()
         return rows
 
-    def close(self) -> None:
-        """Stop collecting, and restore what was replaced on the worker."""
-        self._subscriptions.close()
-
     def _on_transfer(self, incoming: bool, entry: dict[str, Any]) -> None:
         # The times of these logs are the scheduler's.
-        with contextlib.suppress(Exception):
-            sent_bytes = _optional_int(entry.get("compressed"))
-            times = entry["start"], entry["stop"]
-            total, sizes = int(entry["total"]), _sizes(entry["keys"])
-            who, append = entry["who"], self._pending["transfer"].append
-            append(incoming, *times, who, total, sizes, sent_bytes)
+        sent_bytes = _optional_int(entry.get("compressed"))
+        times = entry["start"], entry["stop"]
+        total, sizes = int(entry["total"]), _sizes(entry["keys"])
+        who, append = entry["who"], self._pending["transfer"].append
+        append(incoming, *times, who, total, sizes, sent_bytes)
 
     def _on_scattered(self, message: dict[str, Any]) -> None:
         tasks, keys = self._worker.state.tasks, message.get("data") or ()
         sizes = _sizes({key: getattr(tasks.get(key), "nbytes", None) for key in keys})
-        now = time() + self._worker.scheduler_delay
+        now = time() + self._delay()
         # The client reports nothing, so neither the start nor the source is known.
         total = sum(sizes.values())
         self._pending["transfer"].append(True, None, now, None, total, sizes, None)
@@ -131,7 +136,7 @@ class LogObserver:
     def _on_spill(self, spilled: bool, key: Any, _value: Any) -> None:
         data: Any = self._worker.data
         # A callback that raised would prevent the result from moving.
-        with contextlib.suppress(Exception):
+        with self._tap.guard("spill"):
             if spilled:
                 states = "memory", "disk"
                 # In memory and on disk; Dask has no public attribute for the sizes of one key.
@@ -196,47 +201,6 @@ class Pending:
             if odd:
                 values[:: self._width] = [odd.get(key, key) for key in keys]
         return records, dropped, values
-
-
-class ObservedLog(deque[Any]):
-    """A deque that calls its listeners with every appended entry."""
-
-    # Workers append while tasks run: a slot is faster than an instance dict.
-    __slots__ = ("listeners",)
-
-    def __init__(self, entries: Iterable[Any] = (), maxlen: int | None = None) -> None:
-        super().__init__(entries, maxlen)
-        self.listeners: list[Listener] = []
-
-    def append(self, entry: Any, _append: Any = deque.append) -> None:
-        """Append an entry at the right end."""
-        _append(self, entry)
-        for listener in self.listeners:
-            listener(entry)
-
-
-def observe_log(owner: Any, attribute: str, listener: Listener) -> Unsubscribe:
-    """Call `listener` with every entry that is appended to a log from now on.
-
-    `attribute` is the name of the owner's attribute that holds the deque. The returned
-    function ends the subscription; the last one restores a plain deque.
-
-    The listener must not raise. It should not keep containers: each that stays alive costs
-    the garbage collector more than everything else here.
-    """
-    log = getattr(owner, attribute)
-    # The class may be another recording's copy: recorders are pickled by value.
-    if not hasattr(log, "listeners"):
-        log = ObservedLog(log, log.maxlen)
-        setattr(owner, attribute, log)
-    log.listeners.append(listener)
-
-    def unsubscribe() -> None:
-        log.listeners.remove(listener)
-        if not log.listeners and getattr(owner, attribute) is log:
-            setattr(owner, attribute, deque(log, log.maxlen))
-
-    return unsubscribe
 
 
 def _sizes(keys: dict[Any, Any]) -> dict[str, int]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
+from functools import partial
 from random import random
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -23,9 +24,8 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
-from roast_recorder.coffea.measurement import errors_logged
 from roast_recorder.event_loop import observe_stalls
-from roast_recorder.scheduler.message_hooks import listen_to_method
+from roast_recorder.scheduler.tap import Tap
 from roast_recorder.scheduler.wire_format import Row, loss, pack
 from roast_recorder.settings import recorded_kinds
 from roast_recorder.worker.log_observer import LogObserver
@@ -72,53 +72,57 @@ class WorkerRecorder(WorkerPlugin):
         self._delays: deque[float] = deque(maxlen=120)
         self._profiles: ProfileReader | None = None
         self._logs: LogObserver | None = None
-        self._hooks = contextlib.ExitStack()
+        # Records by kind and reason, 0 if their number is unknown.
+        self._losses: Counter[tuple[str, str]] = Counter()
         self._describing: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def setup(self, worker: Worker) -> None:
         """Subscribe to everything that is recorded on this worker."""
         self._worker = worker
+        tap = self._tap = Tap(self._lose)
+        self._read = tap.read
         # Several workers can share a process.
-        self._listener_name = f"{self.name}-{worker.id}"
+        name = self._listener_name = f"{self.name}-{id(worker)}"
         settings, kinds = self._settings, recorded_kinds(self._settings)
         if settings["measure_chunks"] and not kinds.isdisjoint({"chunk", "section"}):
-            add_listener(self._listener_name, self._on_measured)
+            with tap.source("chunk", "section"):
+                tap.until_closed(lambda: remove_listener(name))
+                add_listener(name, self._on_measured)
         if "profile" in kinds:
-            count_innermost(self._listener_name)
-            self._profiles = ProfileReader.of_worker(worker, time() + worker.scheduler_delay)
-            interval = settings["profile_interval_seconds"]
-            # Spread the messages of a thousand workers over the interval.
-            first = interval * random()  # noqa: S311
-            self._start(_repeat(lambda: self._send(self._take_profiles()), interval, first))
+            with tap.source("profile"):
+                tap.until_closed(lambda: stop_counting_innermost(name))
+                count_innermost(name)
+                self._profiles = ProfileReader.of_worker(worker, time() + self._delay())
+                interval = settings["profile_interval_seconds"]
+                # Spread the messages of a thousand workers over the interval.
+                first = interval * random()  # noqa: S311
+                send = lambda: self._send(self._take_profiles())  # noqa: E731
+                self._start(_repeat(tap, "profile", send, interval, first))
         if "environment" in kinds:
             self._describing = self._start(self._describe_process())
         if "stall" in kinds:
-            remove = observe_stalls(worker, lambda **fields: self._stalls.append(fields))
-            self._hooks.callback(remove)
+            with tap.source("stall"):
+                observe_stalls(tap, worker, lambda **fields: self._stalls.append(fields))
         transfers, transitions = settings["transfers"], settings["worker_transitions"]
         if transfers or transitions:
-            logs = LogObserver(worker, transfers=transfers, transitions=transitions)
-            self._logs = logs
-            self._hooks.callback(logs.close)
-            heartbeats = worker.periodic_callbacks["heartbeat"]
-            remove = listen_to_method(heartbeats, "callback", after=lambda _: self._send_logs())
-            self._hooks.callback(remove)
-        self._start(_repeat(self._send_pending, SEND_INTERVAL_SECONDS))
+            self._logs = LogObserver(worker, tap, transfers=transfers, transitions=transitions)
+            with tap.source():  # without it, they are sent when many are pending
+                heartbeats, send_logs = worker.periodic_callbacks["heartbeat"], self._send_logs
+                tap.method("transfer", heartbeats, "callback", after=lambda _: send_logs())
+        self._start(_repeat(tap, "stall", self._send_pending, SEND_INTERVAL_SECONDS))
 
     def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - Dask's signature
         """Send what is pending, and restore everything."""
-        remove_listener(self._listener_name)
-        stop_counting_innermost(self._listener_name)
         for task in self._tasks:
             task.cancel()
-        self._hooks.close()
+        self._tap.close()
         self._send_pending()
         self._send(self._take_profiles(is_last=True))
         self._send_logs()
         self._logs = None
 
-    def transition(self, key: Any, start: str, finish: str, **_others: Any) -> None:  # noqa: ARG002
+    def transition(self, *_arguments: Any, **_others: Any) -> None:
         """Send the chunk of a task before the scheduler is informed of the task's end."""
         if self._measured:
             self._send(self._take_measured())
@@ -132,7 +136,7 @@ class WorkerRecorder(WorkerPlugin):
             await asyncio.wait([self._describing])
         scheduler: Any = self._worker.scheduler
         rows = self._take_measured() + self._take_stalls() + self._take_profiles(is_last=True)
-        rows += self._logs.take() if self._logs else []
+        rows += self._take_logs() + self._take_losses()
         if rows:
             # A remote call, because `Worker.log_event` returns before the message is sent.
             await scheduler.log_event(topic=self._topic, msg={"rows": rows})
@@ -144,8 +148,19 @@ class WorkerRecorder(WorkerPlugin):
 
     def _send(self, rows: list[Row]) -> None:
         """Send rows without their time, which the scheduler adds."""
-        if rows:
+        rows += self._take_losses()
+        if not rows:
+            return
+        try:
             self._worker.log_event(self._topic, {"rows": rows})
+        except Exception as error:  # noqa: BLE001 - the worker continues
+            # The losses are sent with the last message, which has another way.
+            for kind, records, content in rows:
+                if kind == "loss" and type(content) is dict:
+                    lost = content.get("records", 0)
+                    self._losses[content["record_kind"], content["reason"]] += lost
+                else:
+                    self._tap.failed(kind, error, records)
 
     def _send_pending(self) -> None:
         """Send what waits for neither a heartbeat nor the interval of profiles."""
@@ -153,40 +168,69 @@ class WorkerRecorder(WorkerPlugin):
         if self._logs and self._logs.crowded:
             self._send_logs()
 
+    def _lose(self, kind: str, reason: str, records: int) -> None:
+        self._losses[kind, reason] += records
+
+    def _take_losses(self) -> list[Row]:
+        """Return the losses since the last call."""
+        losses, self._losses = self._losses, Counter()
+        t = time() + (self._delay() if losses else 0.0)
+        return [
+            ("loss", 1, loss(reason, kind, records, t, t))
+            for (kind, reason), records in losses.items()
+        ]
+
+    def _delay(self) -> float:
+        """Return what must be added to this worker's clock for the scheduler's."""
+        return float(self._read("stall", self._worker, "scheduler_delay", 0.0))
+
     def _take_stalls(self) -> list[Row]:
         """Return the stalls since the last call."""
-        self._delays.append(self._worker.scheduler_delay)
+        self._delays.append(self._delay())
         stalls, self._stalls = self._stalls, []
         if not stalls:
             return []
         # Convert to the scheduler's clock by a median: a stall distorts Dask's estimate.
         delay = sorted(self._delays)[len(self._delays) // 2]
         for stall in stalls:
-            stall["worker"] = self._worker.address
+            stall["worker"] = self._read("stall", self._worker, "address")
             stall["start_t"] += delay
             stall["stop_t"] += delay
         return [("stall", len(stalls), pack(stalls))]
+
+    def _take_logs(self) -> list[Row]:
+        """Return the entries of logs since the last call."""
+        rows: list[Row] = []
+        if self._logs:
+            with self._tap.guard("transfer"):
+                rows = self._logs.take()
+        return rows
 
     def _on_measured(self, records: Records) -> None:
         """Queue the records of a chunk or section of this worker.
 
         This runs in the task's thread. Waking the event loop here would delay the task.
         """
-        worker, delay = self._worker, self._worker.scheduler_delay
+        with self._tap.guard("chunk"):
+            self._queue_measured(records)
+
+    def _queue_measured(self, records: Records) -> None:
+        worker, delay, read = self._worker, self._delay(), partial(self._read, "chunk")
         try:
             if get_worker() is not worker:
                 return
             # Through the module: a `threading.local` cannot be pickled by value.
             threads: Any = distributed.worker
             key: Any = getattr(threads.thread_state, "key", None)
-            if threading.get_ident() == worker.thread_id:
+            if threading.get_ident() == read(worker, "thread_id"):
                 return  # a coroutine on the event loop
         except ValueError:
             if threading.current_thread() is threading.main_thread():
                 return  # the program's own section
             key = None  # a thread that a task started
-        run_id = getattr(worker.state.tasks.get(key), "run_id", None)
-        attempt = {"key": str(key), "run_id": run_id, "worker": worker.address}
+        task = (read(worker, "state.tasks") or {}).get(key)
+        address, run_id = read(worker, "address"), read(task, "run_id")
+        attempt = {"key": str(key), "run_id": run_id, "worker": address}
         completed = []
         for kind, fields in records:
             # Convert to the scheduler's clock; Dask estimates the offset at each heartbeat.
@@ -213,14 +257,15 @@ class WorkerRecorder(WorkerPlugin):
         return [(kind, len(several), pack(several)) for kind, several in by_kind.items()]
 
     async def _describe_process(self) -> None:
-        worker = self._worker
-        # In a thread, because it reads files.
-        about = {"worker": worker.address, "server_id": worker.id}
-        facts = await environment.call_in_thread(
-            environment.packed_facts, "worker", self._settings, list(worker.plugins), about
-        )
-        # Not an event: it would be dropped until the connection for events is open.
-        with contextlib.suppress(OSError):  # the scheduler has gone
+        # Without a connection, the scheduler has gone.
+        with self._tap.guard("environment"), contextlib.suppress(OSError):
+            worker, read = self._worker, partial(self._read, "environment", self._worker)
+            about = {"worker": read("address"), "server_id": read("id")}
+            # In a thread, because it reads files.
+            facts = await environment.call_in_thread(
+                environment.packed_facts, "worker", self._settings, read("plugins"), about
+            )
+            # Not an event: it would be dropped until the connection for events is open.
             # A separate connection: an idle one in the worker's pool would change how the
             # worker's next request is sent.
             async with rpc(
@@ -233,27 +278,34 @@ class WorkerRecorder(WorkerPlugin):
         """Return the profiles since the last call; none follow the last."""
         if self._profiles is None:
             return []
-        worker, running = self._worker, None
-        if is_last:
-            running = time() + worker.scheduler_delay, dict(worker.profile_keys)
-        records = self._profiles.take(running)
-        if is_last:
-            self._profiles = None
-        if not records:
-            return []
-        content = worker.address, worker.id, pack(records)
-        return [("profile", len(records), content)]
+        with self._tap.guard("profile"):
+            read, running = partial(self._read, "profile", self._worker), None
+            if is_last and (trees := read("profile_keys")) is not None:
+                running = time() + self._delay(), dict(trees)
+            reader, self._profiles = self._profiles, None
+            records = reader.take(running)
+            if not is_last:
+                self._profiles = reader
+            if records:
+                content = read("address"), read("id"), pack(records)
+                return [("profile", len(records), content)]
+        return []
 
     def _send_logs(self) -> None:
-        stream: Any = self._worker.batched_stream
-        # Without a connection Dask would drop the message; the log entries stay pending.
-        if self._logs and stream and stream.comm and not stream.comm.closed():
-            self._send(self._logs.take())
+        if not self._logs:
+            return
+        with self._tap.guard("transfer", 0):
+            stream: Any = self._worker.batched_stream
+            # Without a connection Dask would drop the message; the log entries stay pending.
+            if stream and stream.comm and not stream.comm.closed():
+                self._send(self._take_logs())
 
 
-async def _repeat(send: Callable[[], None], interval: float, first: float = 0.0) -> None:
+async def _repeat(
+    tap: Tap, kind: str, send: Callable[[], None], interval: float, first: float = 0.0
+) -> None:
     await asyncio.sleep(first)
     while True:
-        with errors_logged("send records"):
+        with tap.guard(kind, 0):
             send()
         await asyncio.sleep(interval)

@@ -301,7 +301,7 @@ class Segments:
         for record in map(self._redact, records):
             kind, t = record["kind"], record["t"]
             if kind == "loss":
-                extent = record["records"], record["start_t"], record["stop_t"]
+                extent = record.get("records", 0), record["start_t"], record["stop_t"]
                 self._drop(record["record_kind"], extent, record["reason"])
                 continue
             try:
@@ -391,9 +391,12 @@ class Segments:
     # -- dropped records -----------------------------------------------------------------
 
     def _drop(self, kind: str, extent: Extent, reason: str) -> None:
-        """Count records as dropped, to be reported by the next write."""
-        self.state.dropped_by_kind[kind] += extent[0]
-        self.state.segment.dropped_by_kind[kind] += extent[0]
+        """Count records as dropped, to be reported by the next write.
+
+        If their number is unknown, it is 0 in the extent, and counts as one.
+        """
+        self.state.dropped_by_kind[kind] += extent[0] or 1
+        self.state.segment.dropped_by_kind[kind] += extent[0] or 1
         records, start_t, stop_t = extent
         loss = reason, kind
         before, first_t, last_t = self.state.losses.get(loss, (0, start_t, stop_t))

@@ -486,7 +486,7 @@ def test_a_recorder_stays_while_its_client_is_connected_or_batches_are_pulled(mo
     on_a_scheduler(work)
 
 
-def test_samples_that_fail_are_logged_once(monkeypatch, caplog):
+def test_samples_that_fail_are_counted_and_logged_once(monkeypatch, caplog):
     attempts = []
 
     def fail(_scheduler):
@@ -495,14 +495,20 @@ def test_samples_that_fail_are_logged_once(monkeypatch, caplog):
 
     monkeypatch.setattr(plugin, "scheduler_metrics", fail)
 
-    async def work(scheduler):
-        await attached(scheduler, sample_interval_seconds=0.1)
+    async def work(_scheduler):
         await until(lambda: len(attempts) > 2)
 
-    on_a_scheduler(work)
+    records = recorded(work, sample_interval_seconds=0.1)
 
-    logged = [record for record in caplog.records if "be sampled" in record.message]
-    assert [str(record.exc_info[1]) for record in logged] == ["no metrics here"]
+    reason = "an error in the recorder: RuntimeError: no metrics here"
+    losses = of_kind("loss", records)
+    assert {(loss["record_kind"], loss["reason"]) for loss in losses} == {
+        ("scheduler_sample", reason)
+    }
+    assert sum(loss["records"] for loss in losses) == len(attempts)
+    assert [record.message for record in caplog.records if reason in record.message] == [
+        f"roast: records of kind 'scheduler_sample' are incomplete: {reason}"
+    ]
 
 
 def test_short_intervals_of_a_client_of_another_version_are_refused():
@@ -609,5 +615,128 @@ def kinds_recorded(*kinds):
 
 def test_kinds_are_recorded_if_they_are_requested():
     assert kinds_recorded(*ON_SCHEDULER) == set(ON_SCHEDULER)
-    for kinds in ([], *([kind] for kind in ON_SCHEDULER)):
-        assert kinds_recorded(*kinds) == set(kinds)
+    for kind in ON_SCHEDULER:
+        assert kinds_recorded(kind) == {kind}
+
+
+# -- hooks as an unknown version of Dask could call them --------------------------------------
+
+
+@pytest.fixture
+def called_directly():
+    """Return the records of direct calls of the recorder's hooks."""
+
+    def run(call):
+        async def work(scheduler):
+            await simulated.run_tasks(scheduler, ["before"])
+            recorder = await attached(scheduler)
+            call(recorder, scheduler)
+            await recorder.detach()
+            batches = (await recorder.pull(0))["batches"]
+            return [record for _, batch in batches for record in wire_format.records(batch)]
+
+        return on_a_scheduler(work)
+
+    return run
+
+
+class Odd:
+    """A value of a type that Dask does not have today."""
+
+    def __str__(self):
+        return "odd"
+
+
+PHASES = [{"action": "compute", "start": 1.0, "stop": 2.0}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "expected", "lost"),
+    [
+        (("x", "memory", "released"), {}, {"finish": "released"}, []),
+        (("x", "memory", "released", 1, 2), {"stimulus_id": "s", "new": 1}, {"key": "x"}, []),
+        (("x", "processing", "erred"), {"new": 1}, {"finish": "erred"}, ["scheduler has no"]),
+        (
+            ("x", "processing", "memory"),
+            {"nbytes": None, "startstops": PHASES, "stimulus_id": "s"},
+            {"startstops": PHASES},
+            ["scheduler has no"],
+        ),
+        (
+            ("x", "processing", "memory"),
+            {"nbytes": "12", "startstops": Odd(), "thread": 7},
+            {"thread": 7},
+            ["scheduler has no", "type of nbytes", "type of startstops"],
+        ),
+        (
+            ("x", "processing", "memory"),
+            {"startstops": [("compute", 1.0, 2.0)]},
+            {"finish": "memory"},
+            ["scheduler has no", "type of startstops"],
+        ),
+        ((Odd(), "memory", "released"), {}, {"key": "odd"}, []),
+        ((None, "released", "waiting"), {}, {"key": "None"}, []),
+    ],
+)  # fmt: skip
+def test_transitions_with_other_arguments(called_directly, arguments, named, expected, lost):
+    records = called_directly(lambda recorder, _: recorder.transition(*arguments, **named))
+
+    transition = of_kind("transition", records)[-1]
+    assert expected.items() <= transition.items()
+    assert "exception" not in transition
+    reasons = sorted(loss["reason"] for loss in of_kind("loss", records))
+    assert len(reasons) == len(lost)
+    assert all(any(part in reason for reason in reasons) for part in lost)
+    for record in records:
+        VALIDATOR.validate(json.loads(json.dumps(record)))
+
+
+def test_transitions_that_cannot_be_recorded_are_counted(called_directly):
+    def call(recorder, _):
+        for _ in range(1_000):
+            recorder.transition()
+
+    records = called_directly(call)
+
+    losses = of_kind("loss", records)
+    assert {loss["record_kind"] for loss in losses} == {"transition"}
+    assert sum(loss["records"] for loss in losses) == 1_000
+
+
+@pytest.mark.parametrize(
+    ("hook", "arguments", "named", "kind"),
+    [
+        ("update_graph", (), {"tasks": ["before"]}, "task"),
+        ("update_graph", (), {"client": CLIENT, "tasks": 5}, "task"),
+        ("remove_worker", (), {}, "worker_removed"),
+        ("add_worker", ("nowhere",), {}, "worker_added"),
+        ("add_client", (), {"new": 1}, "client_added"),
+        ("log_event", (), {}, "event"),
+    ],
+)
+def test_hooks_with_other_arguments_count_a_loss(called_directly, hook, arguments, named, kind):
+    records = called_directly(
+        lambda recorder, scheduler: getattr(recorder, hook)(scheduler, *arguments, **named)
+    )
+
+    assert [loss["record_kind"] for loss in of_kind("loss", records)] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("hook", "arguments", "named", "kind"),
+    [
+        ("update_graph", (), {"client": CLIENT, "tasks": [], "keys": None}, None),
+        ("remove_worker", (WORKERS[0],), {}, "worker_removed"),
+        ("remove_worker", (), {"worker": WORKERS[0], "reason": 1}, "worker_removed"),
+        ("add_client", (), {"client": "c", "new": 1}, "client_added"),
+    ],
+)
+def test_hooks_with_more_or_fewer_arguments_record(
+    called_directly, hook, arguments, named, kind
+):
+    records = called_directly(
+        lambda recorder, scheduler: getattr(recorder, hook)(scheduler, *arguments, **named)
+    )
+
+    assert not of_kind("loss", records)
+    assert kind is None or of_kind(kind, records)

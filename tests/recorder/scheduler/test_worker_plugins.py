@@ -21,6 +21,7 @@ import roast_recorder
 from roast_recorder.coffea.measurement import MAX_SECTIONS
 from roast_recorder.pickling import pickled_worker_plugin
 from roast_recorder.scheduler import worker_plugins
+from roast_recorder.scheduler.tap import Tap
 from roast_recorder.scheduler.wire_format import unpack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import Settings
@@ -42,7 +43,7 @@ class Recorder(SchedulerPlugin):
         self._scheduler = scheduler
         settings = Settings(kinds=("chunk", "section"))
         pickled = pickled_worker_plugin(trace_id, settings) if measures else None
-        self.plugins = WorkerPlugins(scheduler, trace_id, pickled, self.rows.append)
+        self.plugins = WorkerPlugins(scheduler, trace_id, pickled, self.rows.append, Tap(print))
 
     def log_event(self, topic, msg):
         self.received.append((topic, self.plugins.receive(topic, msg)))
@@ -169,7 +170,7 @@ def test_sending_continues_after_an_error():
             raise answer
 
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(_repeat(send, 0.0))
+        asyncio.run(_repeat(Tap(print), "event", send, 0.0))
     assert not answers
 
 
@@ -205,7 +206,7 @@ def test_events_of_other_topics_are_left_alone(record, client, cluster):
 def test_each_sheet_is_recorded_once_up_to_a_number(monkeypatch):
     monkeypatch.setattr(worker_plugins, "MAX_SHEETS", 1)
     rows = []
-    plugins = WorkerPlugins(SimpleNamespace(), "t", None, rows.append)
+    plugins = WorkerPlugins(SimpleNamespace(), "t", None, rows.append, Tap(print))
     for sheet in ("a", "a", "b"):
         plugins.record_process([(sheet, b"sheet"), (None, b"process")])
 

@@ -14,9 +14,10 @@ import pytest
 from distributed import WorkerPlugin, wait
 
 import roast_recorder
+from roast_recorder.scheduler.tap import observe_log
 from roast_recorder.scheduler.wire_format import LOG_LAYOUTS
 from roast_recorder.worker import log_observer
-from roast_recorder.worker.log_observer import Pending, observe_log
+from roast_recorder.worker.log_observer import Pending
 
 # Workers cannot import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

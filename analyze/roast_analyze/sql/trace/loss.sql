@@ -96,7 +96,8 @@ dropped AS (
 ),
 explained AS (
     -- Records that were removed with an older segment had been written, but no trailer counts them.
-    SELECT trace_id, record_kind AS kind, sum(records) AS records
+    -- A trailer counts a loss of unknown size as one record.
+    SELECT trace_id, record_kind AS kind, sum(coalesce(records, 1)) AS records
     FROM raw.loss
     WHERE NOT starts_with(coalesce(reason, ''), 'an older segment')
     GROUP BY trace_id, record_kind

@@ -3,11 +3,13 @@
 import asyncio
 import functools
 import itertools
+from collections import Counter
 from inspect import iscoroutinefunction
+from types import SimpleNamespace
 
 import pytest
 
-from roast_recorder.scheduler.message_hooks import listen, listen_to_method
+from roast_recorder.scheduler.tap import MAX_REASONS, Tap, listen, listen_to_method
 
 
 def test_the_last_listener_removes_the_wrapper():
@@ -61,16 +63,90 @@ def test_listeners_are_called_before_and_after_their_message_only(waits, fails):
     assert handlers["task-erred"] is print
 
 
-def test_the_first_error_of_a_listener_is_logged_and_the_message_handled(caplog):
-    handlers, seen = {"task-erred": lambda key: key}, []
-    listen(handlers, "task-erred", lambda _: 1 / 0)
-    listen(handlers, "task-erred", None, lambda message: message["y"])
-    listen(handlers, "task-erred", seen.append)
+def test_errors_of_a_listener_are_counted_and_the_message_handled(caplog):
+    handlers, seen, losses = {"task-erred": lambda key: key}, [], []
+    tap = Tap(lambda *loss: losses.append(loss))
+    tap.message("transition", handlers, "task-erred", lambda _: 1 / 0)
+    tap.message("event", handlers, "task-erred", None, lambda message: message["y"])
+    tap.message("event", handlers, "task-erred", seen.append)
 
-    # Only the first error of each listener is logged.
     assert [handlers["task-erred"](key=key) for key in "xz"] == ["x", "z"]
     assert seen == [{"key": "x"}, {"key": "z"}]
-    assert [record.exc_info[0] for record in caplog.records] == [ZeroDivisionError, KeyError]
+    division = "an error in the recorder: ZeroDivisionError: division by zero"
+    missing = "an error in the recorder: 'y' is missing"
+    assert losses == [("transition", division, 1), ("event", missing, 1)] * 2
+    # Each is logged once.
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
+
+
+def test_reasons_are_bounded_though_texts_of_errors_differ():
+    losses = Counter()
+    tap = Tap(lambda kind, reason, records: losses.update({(kind, reason): records}))
+    for number in range(10 * MAX_REASONS):
+        with tap.guard("event"):
+            raise ValueError(number)
+
+    assert len(losses) == MAX_REASONS + 1
+    assert losses.total() == 10 * MAX_REASONS
+
+
+def test_a_source_is_installed_as_a_whole_or_not_at_all():
+    class Scheduler:
+        def first(self):
+            return 1
+
+    scheduler, handlers, items, losses = Scheduler(), {"a": print, "b": print}, [], []
+    tap = Tap(lambda *loss: losses.append(loss))
+    with tap.source("event", "stall"):
+        tap.item(items, "ours")
+        tap.method("event", scheduler, "first", print)
+        tap.message("event", handlers, "a", print)
+        tap.message("event", handlers, "missing", print)
+    assert (items, vars(scheduler), handlers) == ([], {}, {"a": print, "b": print})
+    with tap.source("event"):
+        tap.message("event", handlers, "b", print)
+    assert handlers["a"] is print
+    assert handlers["b"] is not print
+    tap.close()
+    assert handlers["b"] is print
+
+    reason = "cannot be recorded with this version of Dask: 'missing' is missing"
+    assert losses == [("event", reason, 0), ("stall", reason, 0)]
+
+
+def test_a_hook_that_cannot_be_removed_does_not_keep_the_others():
+    handlers, items = {"a": print}, []
+    tap = Tap(print)
+    tap.message("event", handlers, "a", print)
+    tap.item(items, "ours")
+    items.clear()
+
+    tap.close()
+
+    assert handlers == {"a": print}
+
+
+def test_attributes_that_are_missing_or_raise_are_reported_once():
+    class Task:
+        group = None
+        prefix = SimpleNamespace(name="p")
+
+        @property
+        def run_id(self):
+            raise RuntimeError("no")
+
+    losses = []
+    tap = Tap(lambda *loss: losses.append(loss))
+    for _ in range(2):
+        read = functools.partial(tap.read, "task", Task())
+        paths = "prefix.name", "group.name", "run_id", "key"
+        assert [read(path) for path in paths] == ["p", None, None, None]
+        assert read("key", "x") == "x"
+    null = "null with this version of Dask: Task"
+    assert losses == [
+        ("task", f"{null}.run_id raises RuntimeError: no", 0),
+        ("task", f"{null}.key is missing", 0),
+    ]
 
 
 @pytest.mark.parametrize("first_removed", [0, 1])

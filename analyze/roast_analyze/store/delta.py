@@ -269,7 +269,52 @@ class Location:
                 f"cannot remove traces from {self.uri!r}: deltalake cannot delete rows of a "
                 f"table with {min(refused)!r} in its path; rename the folder"
             )
-        self._repeat(RUNS, lambda: self.open_runs().delete(_is_one_of(trace_ids)))
+        record = deltalake.CommitProperties(
+            custom_metadata={_REMOVED: json.dumps(list(trace_ids))}
+        )
+        self._repeat(
+            RUNS,
+            lambda: self.open_runs().delete(_is_one_of(trace_ids), commit_properties=record),
+        )
+
+    def lost_runs(self) -> set[str]:
+        """Return the traces that vanished from ``runs`` without a call of :meth:`delete_runs`.
+
+        They are found as long as the log of the table has the commit and its files exist.
+        """
+        import pyarrow.fs as pafs
+
+        current = self.read_runs(["trace_id"])["trace_id"].to_pylist()
+        removed: set[str] = set()
+        present: set[str] = set()
+        is_damaged = False
+        with self.reading(RUNS):
+            files = self.filesystem(RUNS)
+            for info in files.get_file_info(pafs.FileSelector("_delta_log")):
+                if not (commit := _COMMIT.fullmatch(info.base_name)):
+                    continue
+                with files.open_input_stream(info.path) as stream:
+                    actions = _actions(stream.read())
+                is_damaged |= not any("commitInfo" in action for action in actions)
+                for action in actions:
+                    removed.update(json.loads(action.get("commitInfo", {}).get(_REMOVED, "[]")))
+                if any(action.get("remove", {}).get("dataChange") for action in actions):
+                    # Older files may have been removed from the log, or by a compaction.
+                    with suppress(NotAStore, *_ERRORS):
+                        before = deltalake.DeltaTable(
+                            self.table(RUNS),
+                            version=int(commit[1]) - 1,
+                            storage_options=self.options,
+                        )
+                        present.update(
+                            self.read_runs(["trace_id"], None, before)["trace_id"].to_pylist()
+                        )
+            # What a damaged commit added is unknown, but the rows of other tables remain.
+            segments = self.open("segments") if is_damaged else None
+            if segments is not None:
+                rows = segments.to_pyarrow_dataset().to_table(columns=["trace_id"])
+                present.update(rows["trace_id"].to_pylist())
+        return present - removed - set(current)
 
     def _repeat(self, name: str, commit: Callable[[], _Result]) -> _Result:
         """Repeat a commit to a table while other processes commit to it."""
@@ -325,6 +370,22 @@ _NOT_DELETABLE: Final = frozenset("[]^|")
 
 #: Columns that decide whether a trace replaces another one.
 _IDENTITY: Final = ("trace_id", ADDITION, "records", "fingerprint")
+
+
+#: Name of the file of a commit.
+_COMMIT: Final = re.compile(r"(\d{20})\.json")
+
+#: Name under which a commit records the traces that it removes, as a JSON list.
+_REMOVED: Final = "roast.removed"
+
+
+def _actions(content: bytes) -> list[dict[str, Any]]:
+    """Return the actions of a commit; none if it is damaged, which Delta Lake ignores."""
+    try:
+        actions = [json.loads(line) for line in content.splitlines() if line.strip()]
+    except ValueError:
+        return []
+    return actions if all(isinstance(action, dict) for action in actions) else []
 
 
 def _is_one_of(trace_ids: Sequence[str]) -> str:

@@ -52,6 +52,11 @@ def check_tables(place: Location) -> list[Problem]:
         for trace_id, count in Counter(row["trace_id"] for row in runs).items()
         if count > 1
     ]
+    lost = place.lost_runs()
+    problems += [
+        Problem(RUNS, trace_id, "removed without store remove: add the trace again")
+        for trace_id in sorted(lost)
+    ]
     for name in (*RAW, *VIEWS):
         expected = {
             row[ADDITION]: (row["trace_id"], dict(row["table_rows"]).get(name, 0))
@@ -70,14 +75,20 @@ def check_tables(place: Location) -> list[Problem]:
                 detail = f"{found.get(addition, 0)} rows instead of {rows}"
                 problems.append(Problem(name, trace_id, detail))
         if unused := sum(n for addition, n in found.items() if addition not in expected):
+            kinds = "interrupted, replaced or lost" if lost else "interrupted or replaced"
             problems.append(
-                Problem(name, None, f"{unused} rows of interrupted or replaced additions")
+                Problem(name, "" if lost else None, f"{unused} rows of {kinds} additions")
             )
     return problems
 
 
 def compact_tables(place: Location, grace_hours: float, listener: Listener) -> None:
     """Merge the files of each table and month, in the order of additions, and drop old rows."""
+    if lost := place.lost_runs():
+        raise NotAStore(
+            f"cannot compact {place.uri!r}: {min(lost)!r} is missing in runs, although nobody "
+            "removed it, and its rows would be deleted; add it again"
+        )
     valid = set(place.read_runs([ADDITION])[ADDITION].to_pylist())
     names = (*RAW, *VIEWS, RUNS)
     for i, name in enumerate(names):

@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
 
+from marks import exhaustive
 from roast_analyze import Store, Trace
 from roast_analyze.errors import MissingExtra, NotAStore, NotWritable, UnknownTrace
 from roast_analyze.store import delta
@@ -245,6 +246,43 @@ def test_removed_traces_are_gone_at_once_and_their_files_when_compacted(filled):
     assert rows(filled, "task")["trace_id"].unique().to_list() == ["B"]
     with pytest.raises(UnknownTrace, match="has no trace 'A'"):
         filled.remove(["A"])
+
+
+def _overwrite_commit(store, content: str) -> None:
+    """Overwrite the newest commit that added runs."""
+    commits = sorted(Path(store.path).glob("runs/_delta_log/*.json"))
+    [*_, newest] = [path for path in commits if '"add"' in path.read_text()]
+    newest.write_text(content)
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [
+        lambda store: _overwrite_commit(store, '{"x":1}\n'),
+        exhaustive(lambda store: _overwrite_commit(store, "")),
+        lambda store: DeltaTable(f"{store.path}/runs").delete("trace_id = 'B'"),
+    ],
+)
+def test_runs_that_nobody_removed_are_reported_and_their_rows_kept(store, write_run, lose):
+    store.add([write_run("A")])
+    store.add([write_run("C")])
+    store.remove(["C"])
+    store.add([write_run("B")])
+    assert {problem.is_harmless for problem in store.check()} == {True}
+    lose(store)
+    assert store.runs()["trace_id"].to_list() == ["A"]
+
+    problems = store.check()
+    assert [p.trace_id for p in problems if p.table == "runs"] == ["B"]
+    assert not any(problem.is_harmless for problem in problems)
+    with pytest.raises(NotAStore, match=r"'B' is missing in runs.*add it again"):
+        store.compact(grace_hours=0)
+
+    store.add([write_run("B")])
+    assert {problem.is_harmless for problem in store.check()} == {True}
+    store.compact(grace_hours=0)
+    assert sorted(rows(store, "task")["trace_id"].unique()) == ["A", "B"]
+    assert store.check() == []
 
 
 def test_traces_cannot_be_removed_if_deltalake_cannot_delete_rows(filled, tmp_path):

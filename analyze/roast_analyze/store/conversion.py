@@ -162,7 +162,7 @@ class _UnkeptSession(Session):
 def _convert(digests: Mapping[Source, str], store: Location, threads: int | None) -> Converted:
     names = [path for source in digests for path in source.paths]
     with _UnkeptSession(*names, threads=threads) as trace:
-        by_path = {str(path): source for source in digests for path in source.files()}
+        by_path = {str(path.resolve()): source for source in digests for path in source.files()}
         found = trace.rows(
             "SELECT trace_id, min_by(path, rowid), min(start_t) FROM raw.segments "
             "GROUP BY trace_id ORDER BY min(rowid)"

@@ -248,6 +248,12 @@ def test_removed_traces_are_gone_at_once_and_their_files_when_compacted(filled):
         filled.remove(["A"])
 
 
+def test_a_trace_is_added_by_its_relative_path(store, write_run, monkeypatch):
+    monkeypatch.chdir(write_run("A").parent)
+
+    assert store.add(["A.jsonl"]).added == 1
+
+
 def _overwrite_commit(store, content: str) -> None:
     """Overwrite the newest commit that added runs."""
     commits = sorted(Path(store.path).glob("runs/_delta_log/*.json"))

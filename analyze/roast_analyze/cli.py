@@ -3,7 +3,8 @@
 
 - 0: success
 - 1: negative result: ``check`` found a loss, ``gate`` a regression, ``each`` or ``store add`` a
-  trace that cannot be read, ``store check`` a problem, or there is nothing to export
+  trace that cannot be read, ``import`` one of several files that cannot, ``store check`` a
+  problem, or there is nothing to export
 - 2: invalid call or input
 - 130: ended by Ctrl-C
 

@@ -5,7 +5,8 @@
     dump      a dump of Dask's cluster state, which becomes a new trace
 
 Imported records are appended to the trace; recorded ones do not change. A file is imported only
-once. If a file cannot be read, the trace does not change.
+once. Of several files, those that cannot be read are named on stderr and left out, and the exit
+code is 1.
 
 For example:
 
@@ -21,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from roast_analyze.commands.messages import print_result
+from roast_analyze.commands.messages import print_note, print_result
 from roast_analyze.errors import TraceError
 from roast_analyze.report.quantities import counted
 
@@ -51,15 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
-    """Import the files."""
+def run(options: argparse.Namespace) -> bool:
+    """Import the files; return whether all of them could be read."""
     _check_options(options)
     if options.tool == "dump":
         from roast_analyze.imports import dump
 
         summary = dump.convert(options.files[0], options.output)
         print_result(f"{options.output}: {summary}")
-        return
+        return True
     from roast_analyze.imports import append_import, darshan, yappi
 
     if options.tool == "darshan":
@@ -82,12 +83,20 @@ def run(options: argparse.Namespace) -> None:
                 )
             [worker] = found
         read = partial(yappi.read, worker=worker, clock=options.clock)
+    unreadable = 0
     for path, counts in append_import.append_files(options.into, options.files, read):
+        if isinstance(counts, TraceError):
+            unreadable += 1
+            print_note(counts)
+            continue
         if counts is None:
             print_result(f"{path.name}: already imported, skipped")
             continue
         contents = " and ".join(counted(n, _NOUNS[kind]) for kind, n in sorted(counts.items()))
         print_result(f"{path.name}: imported {contents or 'nothing: no matching records'}")
+    if unreadable:
+        print_note(f"{unreadable} of {len(options.files)} files could not be read")
+    return not unreadable
 
 
 def _check_options(options: argparse.Namespace) -> None:

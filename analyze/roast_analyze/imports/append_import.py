@@ -1,4 +1,4 @@
-"""Append imported records to a trace, all or none.
+"""Append imported records to a trace: those of a file completely, or none.
 
 The last file of the trace is copied, the imported records are appended to the copy, and the
 copy replaces the file. If the process is killed or the disk is full, the trace does not
@@ -26,7 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 import zstandard
 
-from roast_analyze.errors import NotATrace, NotWritable, TraceError
+from roast_analyze.errors import MissingExtra, NotATrace, NotWritable, TraceError
 from roast_analyze.open.decompress import SUFFIX, Content, open_for_content
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.lines import MAX_LINE_BYTES
@@ -62,12 +62,12 @@ def append_files(
     trace: Path,
     files: Sequence[Path],
     read: Callable[[Path], AbstractContextManager[ImportData]],
-) -> list[tuple[Path, dict[str, int] | None]]:
+) -> list[tuple[Path, dict[str, int] | TraceError | None]]:
     """Import files into a trace file or a folder of segments.
 
     Return each file with the numbers of its records by kind, or None if it was skipped because
-    the trace contains it. Raise TraceError if a file cannot be read or the trace cannot be
-    written; the trace is then unchanged.
+    the trace contains it, or the error if it cannot be read. Raise TraceError if the only file
+    cannot be read, or if the trace cannot be written; the trace is then unchanged.
     """
     with _last_segment(trace) as segment, TemporaryFile() as lines:
         with Session(trace) as opened:
@@ -78,17 +78,24 @@ def append_files(
             raise NotATrace(
                 f"{str(trace)!r} has no readable records: nothing can be imported into it"
             )
-        results: list[tuple[Path, dict[str, int] | None]] = []
+        results: list[tuple[Path, dict[str, int] | TraceError | None]] = []
         for file in files:
-            source = digest(file)[:_DIGITS]
-            counts = None
-            if source not in known:
-                # The same file can be named twice in one call.
-                known.add(source)
-                with read(file) as data:
-                    counts = _write_import(lines, data, file, source, stop_t)
-            results.append((file, counts))
-        if any(counts is not None for _, counts in results):
+            result: dict[str, int] | TraceError | None = None
+            try:
+                source = digest(file)[:_DIGITS]
+                if source not in known:
+                    with read(file) as data:
+                        result = _write_import(lines, data, file, source, stop_t)
+                    # The same file can be named twice in one call.
+                    known.add(source)
+            except MissingExtra:  # for all files
+                raise
+            except TraceError as error:
+                if len(files) == 1:
+                    raise
+                result = error
+            results.append((file, result))
+        if any(isinstance(result, dict) for _, result in results):
             _append(segment, lines, is_complete=is_complete)
     return results
 
@@ -143,7 +150,7 @@ def _write_import(
             if len(line) > MAX_LINE_BYTES:
                 raise TraceError(
                     f"{str(path)!r} has a record of {len(line)} bytes, more than the limit of "
-                    f"{MAX_LINE_BYTES}: nothing was imported"
+                    f"{MAX_LINE_BYTES}: it cannot be imported"
                 )
             lines.write(line)
             counts[kind] += 1

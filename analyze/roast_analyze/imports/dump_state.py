@@ -171,12 +171,12 @@ class Dump:
         self._workers = _mappings(self._scheduler.get("workers"))
         self._answers = _mappings(state["workers"])
         self._tasks_of = {address: _tasks(it) for address, it in self._answers.items()}
-        self._log = [
-            entry
-            for entry in _rows(self._scheduler.get("transition_log"))
-            if len(entry) >= 6 and _is_time(entry[-1])
-        ]
         self._losses: list[Record] = []
+        logged = _list(self._scheduler.get("transition_log"))
+        entries = map(_transition, logged)
+        #: Transitions: key, start, finish, recommendations, stimulus_id, time.
+        self._log: list[list[Any]] = [entry for entry in entries if entry is not None]
+        self._unreadable = len(logged) - len(self._log)
         clients = _mapping(self._scheduler, "clients").values()
         logs = (_rows(answer.get("log")) for answer in self._answers.values())
         events = map(_rows, _mapping(self._scheduler, "events").values())
@@ -268,9 +268,11 @@ class Dump:
         loss = {"kind": "loss", "t": self.stop_t, "reason": reason, "record_kind": kind}
         self._losses.append({**loss, "records": records, "detail": detail})
 
-    def _lose_older(self, kind: str, server: Record, log: list[Any], what: str) -> None:
+    def _lose_older(
+        self, kind: str, server: Record, log: list[Any], what: str, unreadable: int = 0
+    ) -> None:
         # The log is a deque of a limited length; the counter counts all.
-        missing = (_integer(server.get("transition_counter")) or 0) - len(log)
+        missing = (_integer(server.get("transition_counter")) or 0) - len(log) - unreadable
         if missing > 0:
             detail = f"{what} keeps the last {len(log):,}"
             self._lose("older transitions", detail, kind, missing)
@@ -378,7 +380,16 @@ class Dump:
 
     def _transitions(self) -> Iterator[Record]:
         what = "the scheduler's transition log"
-        self._lose_older("transition", self._scheduler, self._log, what)
+        self._lose_older("transition", self._scheduler, self._log, what, self._unreadable)
+        if self._unreadable:
+            detail = f"{what} has entries that are not those of a known version of Dask"
+            self._lose("unreadable transitions", detail, "transition", self._unreadable)
+        if without := sum(entry[4] is None for entry in self._log):
+            detail = (
+                f"{without:,} transitions: this version of Dask did not log the stimulus, so "
+                "the reason why an attempt ended without a result is unknown"
+            )
+            self._lose("transitions without a stimulus", detail, "transition")
         # Fields of the dump describe the last transition of a task only.
         last = {_key(entry[0]): place for place, entry in enumerate(self._log)}
         gone: Counter[str] = Counter()
@@ -390,7 +401,7 @@ class Dump:
                 "key": key,
                 "start": str(start),
                 "finish": str(finish),
-                "stimulus_id": str(stimulus),
+                "stimulus_id": stimulus and str(stimulus),
             }
             task = self._tasks.get(key, {})
             if last[key] == place and task.get("state") == finish:
@@ -621,6 +632,15 @@ def _mappings(value: Any) -> dict[str, dict[Any, Any]]:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def _transition(entry: Any) -> list[Any] | None:
+    """Return an entry of the scheduler's log as of Dask 2022.8 and newer, or None."""
+    if not isinstance(entry, list) or not entry or not _is_time(entry[-1]):
+        return None
+    if len(entry) == 5:  # before, without a stimulus
+        return [*entry[:4], None, entry[-1]]
+    return [*entry[:5], entry[-1]] if len(entry) >= 6 else None
 
 
 def _rows(value: Any) -> list[list[Any]]:

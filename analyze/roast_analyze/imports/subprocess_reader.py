@@ -63,7 +63,7 @@ def read_lines(path: Path, module: str, expected: str) -> Iterator[IO[bytes]]:
                 reason = f"its reader ended ({done.returncode})"
             raise TraceError(
                 f"{str(path)!r} is not {expected}, or is truncated: {reason}; "
-                "nothing was imported"
+                "it was not imported"
             )
         lines.seek(0)
         yield lines

@@ -18,17 +18,18 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
+from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import duckdb
-
 from roast_analyze.errors import UnknownView
-from roast_schemas.describe import kinds
 from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from importlib.resources.abc import Traversable
+
+    import duckdb
 
 #: Topics, in the order in which views are listed.
 TOPICS = ("trace", "setup", "tasks", "workers", "coffea", "spans", "profiles", "io")
@@ -66,18 +67,13 @@ _COMMENTED = re.compile(
 )
 _MACRO = re.compile(r"^CREATE MACRO (\w+)", re.MULTILINE)
 
-#: The modules that load a trace into tables; the cache depends on their text.
-_LOADERS = (
-    "lines.py",
-    "checksum.py",
-    "decompress.py",
-    "block_reader.py",
-    "account.py",
-    "tables.py",
-    "load.py",
-    "views.py",
+#: Packages and modules on which the content of a database depends. They import no other module
+#: of roast (`tests/analyze/open/test_definitions_digest.py`).
+DETERMINING: Final = (
+    ("roast_analyze", ("errors.py", "safe_text.py", "algorithms", "computed", "open", "sql")),
+    ("roast_schemas", (".",)),
 )
-_COMPUTING = ("algorithms", "computed", "sql/computed", "sql/rules", "sql/time_range")
+_LIBRARIES: Final = ("duckdb", "numpy", "polars", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -345,13 +341,22 @@ def _topics() -> dict[str, str]:
 @cache
 def definitions_digest() -> str:
     """Return a digest of everything except the trace that determines its database."""
-    package = files("roast_analyze")
-    code = [package.joinpath("open", name) for name in _LOADERS]
-    for folder in _COMPUTING:
-        code += sorted(package.joinpath(folder).iterdir(), key=lambda file: file.name)
-    texts = (file.read_text("utf-8") for file in code if file.is_file())
-    parts = [duckdb.__version__, repr(kinds()), *texts, *(d.sql for d in _definitions())]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    digest = hashlib.sha256(repr([(name, version(name)) for name in _LIBRARIES]).encode())
+    for package, names in DETERMINING:
+        for name in names:
+            for path, file in _sources(files(package).joinpath(name), f"{package}/{name}"):
+                text = file.read_bytes()
+                digest.update(f"{path}\0{len(text)}\0".encode() + text)
+    return digest.hexdigest()
+
+
+def _sources(file: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
+    """Yield the files with code in a file or folder, with their paths in a fixed order."""
+    if path.endswith((".py", ".sql")):
+        yield path, file
+    elif file.is_dir():
+        for within in sorted(file.iterdir(), key=lambda it: it.name):
+            yield from _sources(within, f"{path}/{within.name}")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Imports are appended to the recording: completely, once, or not at all."""
+"""Imports are appended to the recording: each file completely, once, or not at all."""
 
 import fcntl
 import gzip
@@ -151,10 +151,31 @@ def test_traces_that_cannot_be_appended_to(tmp_path, stored, lines, task, log, r
     error = refused("darshan", log, "--into", several)
     assert "contains several traces: name one of them" in error
 
-    # One wrong file among several leaves the trace as it is.
+    # The only file cannot be read.
     wrong = tmp_path / "wrong.darshan"
     wrong.write_bytes(b"no log")
-    assert repr(str(wrong)) in refused("darshan", log, wrong, "--into", trace)
+    assert repr(str(wrong)) in refused("darshan", wrong, "--into", trace)
+
+
+def test_files_that_cannot_be_read_do_not_keep_others_out(
+    stored, log, rows_of, analyze, tmp_path
+):
+    trace, cut, missing = stored(), tmp_path / "cut.darshan", tmp_path / "missing.darshan"
+    cut.write_bytes(log.read_bytes()[:1000])
+
+    code, out, error = analyze("import", "darshan", cut, log, missing, "--into", trace)
+
+    assert (code, out) == (1, "log.darshan: imported 64 files and 3 segments\n")
+    for file, line in zip((cut, missing), error.splitlines(), strict=False):
+        assert repr(str(file)) in line
+    assert error.endswith("roast-analyze: 2 of 3 files could not be read\n")
+    assert error.count("\n") == 3
+    assert rows_of(trace, "SELECT count(*) FROM io_files") == [(64,)]
+    assert rows_of(trace, "FROM loss") == []
+    # Nothing is left to import: the trace stays as it is.
+    before = content(trace)
+    assert analyze("import", "darshan", cut, missing, "--into", trace)[0] == 1
+    assert content(trace) == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

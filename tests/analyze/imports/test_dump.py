@@ -321,6 +321,38 @@ def test_a_trace_begins_with_the_log_of_the_scheduler(convert, asked, analyze):
     assert "The recording ended because the cluster dump was written." in out
 
 
+def test_a_dump_of_2022_has_transitions_without_a_stimulus(convert, asked):
+    done = {"state": "memory", "who_has": ["<WorkerState 'w', name: 0>"], "nbytes": 8}
+    state = state_of(
+        tasks={"a": done},
+        workers={"w": {"nthreads": 4, "last_seen": T + 60}},
+        transition_log=[
+            ["a", "released", "waiting", {"a": "processing"}, T + 1],
+            ["a", "waiting", "processing", {}, T + 2],
+            ["a", "processing", "memory", {}, T + 5],
+            ["a", "of", "another", "shape"],
+        ],
+        transition_counter=6,
+    )
+
+    rows = asked(convert(state))
+
+    assert rows("SELECT start, finish, stimulus_id FROM transitions ORDER BY t") == [
+        ("released", "waiting", None),
+        ("waiting", "processing", None),
+        ("processing", "memory", None),
+    ]
+    assert rows("SELECT key, worker, outcome, nbytes FROM task_runs") == [
+        ("a", "w", "memory", 8)
+    ]
+    found = dict(rows("SELECT reason, records FROM loss"))
+    assert {
+        "older transitions": 2,
+        "unreadable transitions": 1,
+        "transitions without a stimulus": None,
+    }.items() <= found.items()
+
+
 def test_malformed_values_are_skipped(convert, asked):
     worker = {
         "last_seen": "soon", "metrics": 7, "resources": [1], "name": None,
@@ -354,6 +386,8 @@ def test_malformed_values_are_skipped(convert, asked):
         ("(1, (2,))",), ("a",), ("c",),
     ]  # fmt: skip
     assert rows("SELECT count(*) FROM transitions") == [(3,)]
+    lost = "SELECT records FROM loss WHERE reason = 'unreadable transitions'"
+    assert rows(lost) == [(3,)]
     assert rows("SELECT compute_seconds FROM task_runs WHERE key = 'c'") == [(2.0,)]
     assert rows("SELECT payload FROM events WHERE topic = 't'") == [("1",)]
 
@@ -399,7 +433,7 @@ def test_memory_is_limited(tmp_path, refused, monkeypatch):
 
     error = refused("dump", dump, "-o", path)
 
-    assert re.search(r"is not a Dask cluster dump.*; nothing was imported\n\Z", error)
+    assert re.search(r"is not a Dask cluster dump.*; it was not imported\n\Z", error)
     assert not path.exists()
 
 

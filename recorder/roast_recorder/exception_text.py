@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, Self
 
-from distributed.protocol.serialize import deserialize
-
 #: The repr of an ``OSError``, of which Python omits the file: ``(2, 'No such file …')``.
 _OS_ERROR: Final = re.compile(r"\(-?\d+, ['\"]")
 
@@ -57,6 +55,9 @@ def received_text(text: str, exception: Any) -> str:
         pickled = getattr(exception, "data", None)
         # Bytes are read without unpickling; Dask sends nothing else.
         if pickled is None and exception.header["type"] == "bytes":
+            # Chunks of executors other than Dask's do without distributed.
+            from distributed.protocol.serialize import deserialize
+
             pickled = deserialize(exception.header, exception.frames)
         if isinstance(pickled, bytes) and len(pickled) <= MAX_PICKLE_BYTES:
             search = _Search(io.BytesIO(pickled))

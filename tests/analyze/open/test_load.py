@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import re
 from dataclasses import replace
 
@@ -375,10 +374,9 @@ def test_garbage_after_a_compressed_trace_is_damage(facts, lines, task):
         (b'{"level":"INFO","message":"another log"}\n' * 9, "contains no records"),
         (b'{"kind":"Pod","apiVersion":"v1"}\n', "contains no records"),
         (b'{"kind":"task","key":"no time"}\n', "contains no records"),
-        (b"PAR1" + os.urandom(100_000) + b"PAR1", "contains no records"),
         (b"\0" * 1_000_000, "contains no records"),
     ],
-    ids=range(10),
+    ids=range(9),
 )
 def test_files_without_records_are_refused(facts, content, message):
     with pytest.raises(NotATrace, match=f"'.*' {message}: name a trace recorded by roast$"):

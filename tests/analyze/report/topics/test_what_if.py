@@ -3,6 +3,8 @@
 import pytest
 
 from analyze.report.reading import plain
+from roast_analyze import what_if as simulation
+from roast_analyze.report.topics import what_if
 
 
 def test_eight_tasks_on_two_workers(section, worker, task, run):
@@ -33,3 +35,18 @@ def test_predictions_without_some_tasks_have_a_note(section, worker, task, run):
 
 def test_a_run_without_workers(section, task):
     assert section("what-if", task("a")).empty.startswith("No task ran on a worker")
+
+
+def test_numbers_of_workers_that_cannot_be_simulated_are_left_out(
+    section, monkeypatch, worker, task, run
+):
+    """Four times as many workers as the run had can be more than a simulation may have."""
+    monkeypatch.setattr(what_if, "MAX_WORKERS", 3)
+    monkeypatch.setattr(simulation, "MAX_WORKERS", 3)
+    records = [worker("w1"), worker("w2")]
+    for n in range(8):
+        start = float(n // 2)
+        records += [task(f"a-{n}"), *run(f"a-{n}", start, start + 1.0, worker=f"w{n % 2 + 1}")]
+    [plot] = section("what-if", *records).plots
+
+    assert list(plot.figure.data[0].x) == [1, 2, 3]

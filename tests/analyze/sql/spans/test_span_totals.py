@@ -1,5 +1,7 @@
 """View span_totals."""
 
+import re
+
 import pytest
 
 METRIC = {
@@ -113,13 +115,25 @@ def test_a_cycle_of_three_spans_and_the_spans_within_it(rows, task):
     ]
 
 
-def test_totals_of_20_000_nested_spans(ask, task):
-    """A table of all pairs of a span and one within it would have 200 million rows."""
-    spans = [span(f"s{n}", f"s{n - 1}" if n else None, float(n)) for n in range(20_000)]
-    found = ask(*spans, task("a", span_id="s19999"), task("b", span_id="s10000"))
+@pytest.mark.parametrize("size", [1_000, pytest.param(20_000, marks=pytest.mark.exhaustive)])
+def test_totals_of_deeply_nested_spans(ask, task, size):
+    """No step has the rows of all pairs of a span and one within it, half of the square."""
+    last, half = size - 1, size // 2
+    spans = [span(f"s{n}", f"s{n - 1}" if n else None, float(n)) for n in range(size)]
+    found = ask(*spans, task("a", span_id=f"s{last}"), task("b", span_id=f"s{half}"))
 
     assert found(
         "SELECT span_id, total_tasks, descendants FROM span_totals "
-        "WHERE span_id IN ('s0', 's10000', 's10001', 's19999') ORDER BY span_id"
-    ) == [("s0", 2, 19_999), ("s10000", 2, 9_999), ("s10001", 1, 9_998), ("s19999", 1, 0)]
-    assert found("SELECT count(*) FROM span_idle") == [(20_000,)]
+        f"WHERE span_id IN ('s0', 's{half}', 's{half + 1}', 's{last}') "
+        "ORDER BY descendants DESC"
+    ) == [
+        ("s0", 2, last),
+        (f"s{half}", 2, last - half),
+        (f"s{half + 1}", 1, last - half - 1),
+        (f"s{last}", 1, 0),
+    ]
+    assert found("SELECT count(*) FROM span_idle") == [(size,)]
+    for view in ("span_totals", "span_idle"):
+        [(_, plan)] = found(f"EXPLAIN (ANALYZE, FORMAT json) FROM {view}")
+        rows = [int(number) for number in re.findall(r'"intermediate_rows": *(\d+)', plan)]
+        assert size <= max(rows) <= 50 * size

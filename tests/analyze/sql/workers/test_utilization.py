@@ -1,5 +1,7 @@
 """View utilization. Recordings begin at 0 s."""
 
+import pytest
+
 SECONDS = "compute_seconds, failed_seconds, transfer_seconds, thread_seconds, idle_seconds"
 
 
@@ -33,6 +35,18 @@ def test_default_buckets(ask, worker, run):
         assert found(f"FROM {view}") == found(f"FROM {view}_by(0.5)")
 
 
+def test_buckets_are_wider_if_all_workers_may_have_more_than_a_million(ask, worker):
+    """Of 395 buckets of 1 s; most of these workers join in the last few seconds."""
+    workers = [worker(f"w{n}", 390.0 if n else 0.0) for n in range(2_600)]
+    found = ask(*workers, stop_t=395.0)
+
+    assert found("SELECT count(*), max(seconds), sum(thread_seconds) FROM utilization") == [
+        (198 + 3 * 2_599, 2.0, 395.0 + 5.0 * 2_599)
+    ]
+    assert found("SELECT max(seconds) FROM concurrency") == [(1.0,)]
+
+
+@pytest.mark.exhaustive
 def test_wider_buckets_of_many_workers(ask, worker, run):
     """With the buckets of concurrency, 200 of 0.5 s, there would be 1.5 million rows."""
     workers = [worker(f"w{n}", n % 50) for n in range(10_000)]

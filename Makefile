@@ -124,7 +124,7 @@ campaign: $(VENV)/installed-test  ## kill processes, fill disks and slow down wr
 campaign-damage: $(VENV)/installed-test  ## cut a trace at every byte, and corrupt it 10,000 times (1 hour)
 	$(BIN)/python benchmarks/damage_campaign.py
 
-campaign-hostile: $(VENV)/installed-test  ## run all commands on 5,000 traces that cannot be true (3 hours) [TRACES=5000 SEED=0]
+campaign-hostile: $(VENV)/installed-test  ## run all commands on 5,000 traces that cannot be true (several hours) [TRACES=5000 SEED=0]
 	$(BIN)/python benchmarks/hostile_campaign.py $(if $(TRACES),--traces $(TRACES)) $(if $(SEED),--seed $(SEED))
 
 campaign-store: $(VENV)/installed-benchmark  ## kill workers and clients while they add 1,000 traces to a store (40 minutes)

@@ -1,8 +1,9 @@
 """All commands on generated traces that cannot be true: ``make campaign-hostile``.
 
-The traces are those of :mod:`hostile_traces`. Each is given to ``check``, the summary, several
-views in SQL, and some of the other commands, so that each command meets a tenth of the traces
-or more. Required of each:
+The traces are those of :mod:`hostile_traces`. Each is given to ``check`` and to some of the
+other commands. All views are queried in sessions of many traces, since most of the time of a
+view of a small trace is that of planning it; a failure is then sought in halves of the session.
+Required of each:
 
 * no traceback, no text of a database or a library in an error, one line per error;
 * an exit code that the command documents, and no error of a trace that can be opened;
@@ -30,7 +31,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -55,8 +56,11 @@ REDUCE_SECONDS = 60.0
 #: Traces that a process examines, so that leaks do not add up.
 TRACES_PER_PROCESS = 100
 
-#: Views per trace in SQL.
-VIEWS_PER_TRACE = 8
+#: Traces of a session in which all views are queried.
+TRACES_PER_SESSION = 25
+
+#: Share of the traces that each of the commands meets, besides ``check``.
+SHARE = 0.1
 
 #: Texts of errors of libraries, which mean nothing to a user.
 RAW = re.compile(
@@ -68,8 +72,15 @@ RAW = re.compile(
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 #: Exit codes besides 0: 1 is a negative answer, 2 a question that this trace has no answer to.
-NEGATIVE = {"check": {1}, "gate": {1, 2}, "each": {1}, "store add": {1}, "export": {1}}
-UNANSWERED = {"what-if": {2}, "why": {2}}
+NEGATIVE = {
+    "check": {1},
+    "gate": {1, 2},
+    "each": {1},
+    "store add": {1},
+    "export": {1},
+    "scrubbed": {1},
+}
+UNANSWERED = {"what-if": {1, 2}, "why": {2}}
 
 
 @dataclass
@@ -113,8 +124,8 @@ class Totals:
 def commands(path: Path, other: Path, folder: Path, rng: random.Random) -> Iterator[Command]:
     """Yield the commands for a trace; some need another trace."""
     trace, out = str(path), str(folder / "out")
-    yield Command("summary", [trace], is_terminal=True)
     optional = [
+        Command("summary", [trace], is_terminal=True),
         Command("explain", ["explain", trace], is_terminal=True),
         Command("html", [trace, "--html", f"{out}.html"], folder / "out.html"),
         Command("json", [trace, "--json"]),
@@ -149,17 +160,13 @@ def commands(path: Path, other: Path, folder: Path, rng: random.Random) -> Itera
         ),
     ]  # fmt: skip
     for command in optional:
-        if rng.random() < 0.13:
+        if rng.random() < SHARE:
             yield command
             if command.name == "store add":
                 yield Command("store", ["sql", f"{out}.store", "SELECT * FROM runs"])
                 yield Command("store", ["store", "check", f"{out}.store"])
             if command.name == "scrub":
                 yield Command("scrubbed", ["check", f"{out}.jsonl"], is_terminal=True)
-    yield from (
-        Command("sql", ["sql", trace, f"FROM {view}", "--format", "csv"])
-        for view in rng.sample(view_names(), VIEWS_PER_TRACE)
-    )
 
 
 def run(words: list[str]) -> Outcome:
@@ -186,7 +193,7 @@ def problem_of(command: Command, outcome: Outcome, *, is_open: bool) -> str:
     expected = command.codes if is_open else {2} | (command.codes - {0})
     if outcome.code not in expected:
         return f"exit code {outcome.code}: {outcome.errors[:300]}"
-    lines = outcome.errors.splitlines()
+    lines = [line for line in outcome.errors.splitlines() if line != "(0 rows)"]
     if outcome.code == 2 and len(lines) != 1:
         return f"{len(lines)} lines of errors: {outcome.errors[:300]}"
     if any(not line.startswith("roast-analyze: ") for line in lines) and command.name != "each":
@@ -244,8 +251,11 @@ def count_problem(path: Path, made: HostileTrace, check: Outcome) -> tuple[bool,
     return True, ""
 
 
-def examine(seed: int, folder: Path, report: Any) -> None:
-    """Run the commands on a trace, and report each failure with the lines that cause it."""
+def examine(seed: int, folder: Path, report: Any) -> bool:
+    """Run the commands on a trace, and report each failure with the lines that cause it.
+
+    Return whether the trace can be opened.
+    """
     rng = random.Random(f"commands {seed}")
     made = hostile_trace(seed)
     path, other = folder / "trace.jsonl", folder / "other.jsonl"
@@ -261,7 +271,7 @@ def examine(seed: int, folder: Path, report: Any) -> None:
     if problem := problem_of(command, check, is_open=is_open):
         report("failure", (command.name, problem, made.lines))
     for command in commands(path, other, folder, rng):
-        report("command", command.name if command.name != "sql" else command.words[2])
+        report("command", command.name)
         outcome = run(command.words)
         report("seconds", outcome.seconds)
         is_known = is_open or command.name in ("store", "scrubbed", "scrub")
@@ -272,6 +282,45 @@ def examine(seed: int, folder: Path, report: Any) -> None:
             report(
                 "failure", (" ".join(command.words).replace(str(folder), ""), problem, lines)
             )
+    return is_open
+
+
+def examine_views(seeds: list[int], folder: Path, report: Any) -> None:
+    """Query all views in a session of some traces, and report the traces that break them."""
+    for view in broken_views(seeds, view_names(), folder, report):
+        some = seeds
+        while len(some) > 1:
+            half = some[: len(some) // 2]
+            some = half if broken_views(half, [view], folder) else some[len(half) :]
+        problem = broken_views(some, [view], folder).get(view)
+        if problem is None:
+            some, problem = seeds, "breaks only with several traces"
+        lines = [line for seed in some for line in hostile_trace(seed).lines]
+        report("seed", some[0])
+        report("failure", (f"FROM {view}", problem, lines))
+
+
+def broken_views(
+    seeds: list[int], views: Collection[str], folder: Path, report: Any = None
+) -> dict[str, str]:
+    """Query views in a session of some traces; return the errors by view."""
+    broken: dict[str, str] = {}
+    paths = []
+    for seed in seeds:
+        paths.append(folder / f"{seed}.jsonl")
+        write(paths[-1], hostile_trace(seed).lines)
+    with Trace(*paths, cache=False) as session:
+        for view in views:
+            begin = time.process_time()
+            if report:
+                report("command", f"FROM {view}")
+            try:
+                session.rows(f"FROM {view}")
+            except Exception as error:  # noqa: BLE001 - any exception is a failure
+                broken[view] = f"{type(error).__name__}: {error}"[:300]
+            if report:
+                report("seconds", time.process_time() - begin)
+    return broken
 
 
 def write(path: Path, lines: list[bytes]) -> None:
@@ -310,12 +359,21 @@ def serve(seeds: list[int], pipe: Connection, folder: Path) -> None:
     """Examine some traces in this process."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     os.environ["ROAST_CACHE_DIR"] = str(folder / "cache")
+
+    def report(what: str, value: Any) -> None:
+        pipe.send((what, value))
+
+    together: list[int] = []
     for seed in seeds:
         for path in folder.iterdir():
             if path.name != "cache":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         pipe.send(("seed", seed))
-        examine(seed, folder, lambda what, value: pipe.send((what, value)))
+        if examine(seed, folder, report):
+            together.append(seed)
+        if together and (len(together) == TRACES_PER_SESSION or seed == seeds[-1]):
+            examine_views(together, folder, report)
+            together = []
         pipe.send(("memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024))
     pipe.send(("end", None))
     pipe.close()

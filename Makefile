@@ -84,9 +84,10 @@ screenshots: $(VENV)/installed-test  ## update the screenshots of the report in 
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/browser/screenshots.py
 
-benchmark-recorder: $(VENV)/installed-benchmark  ## measure the cost of recording: CPU, memory, trace size (10 minutes)
+benchmark-recorder: $(VENV)/installed-benchmark  ## measure the cost of recording: CPU, memory, pauses, trace size (20 minutes)
 	$(BIN)/python benchmarks/recorder_cost.py
 	$(BIN)/python benchmarks/recorder_memory.py
+	$(BIN)/python benchmarks/recorder_stalls.py
 	$(BIN)/python benchmarks/trace_size.py
 
 benchmark-chunks: $(VENV)/installed-all  ## measure the cost of recording a coffea chunk (5 minutes)

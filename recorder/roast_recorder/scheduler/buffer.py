@@ -3,6 +3,9 @@
 Everything runs on the scheduler's event loop, so there are no locks. An encoded batch stays
 until the puller has acknowledged it, so a lost answer loses no records.
 
+Rows are encoded in portions that take a few milliseconds, because encoding blocks the
+scheduler. Rows that are not encoded yet count with an estimate of their size.
+
 The buffer is bounded. Beyond a share of its limit, batches are compressed. When the limit is
 reached, the least valuable batches are dropped first, and every dropped record is counted.
 """
@@ -11,6 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
+from collections.abc import Iterator
 from time import monotonic, time
 from typing import Any, Final, NamedTuple
 
@@ -21,8 +25,23 @@ from roast_recorder.scheduler import wire_format
 TRANSITION_VALUES_PER_BATCH: Final = 50_000
 RECORDS_PER_BATCH: Final = 5_000
 
+#: Estimated size of rows beyond which they are encoded.
+ROWS_BYTES_PER_BATCH: Final = 2**20
+
+#: Share of the memory for what is not encoded yet.
+UNSEALED_SHARE: Final = 1 / 8
+
+#: Share of the limit beyond which deferred rows are not deferred any longer.
+DEFERRED_SHARE: Final = 1 / 2
+
+#: Estimated size of a value in a batch: of most keys.
+VALUE_BYTES: Final = 40
+
 #: Keeps an answer, which is one message of Dask's, to a few megabytes.
 BATCHES_PER_PULL: Final = 8
+
+#: Number of items up to which all are examined; beyond it, the first stands for all.
+MAX_EXAMINED: Final = 20
 
 #: Share of the limit beyond which batches are compressed.
 COMPRESS_BEYOND: Final = 1 / 16
@@ -44,6 +63,23 @@ TOO_MUCH: Final = "the scheduler's buffer was full"
 UNENCODABLE: Final = "impossible to encode"
 
 
+def estimated_bytes(content: Any, depth: int = 3) -> int:
+    """Return the approximate size of a row's content when it is encoded."""
+    kind = type(content)
+    if kind in (str, bytes):
+        return len(content)
+    if kind not in (tuple, list, set, frozenset, dict):
+        return VALUE_BYTES // 4
+    nbytes = VALUE_BYTES * len(content)
+    if depth and len(content) <= MAX_EXAMINED:
+        for item in content.values() if kind is dict else content:
+            nbytes += estimated_bytes(item, depth - 1)
+    elif depth and content:
+        first = next(iter(content.values() if kind is dict else content))
+        nbytes += len(content) * estimated_bytes(first, depth - 1)
+    return nbytes
+
+
 class _Batch(NamedTuple):
     number: int
     lane: int
@@ -51,7 +87,10 @@ class _Batch(NamedTuple):
 
 
 class Buffer:
-    """Rows and batches of at most `limit_bytes` that wait to be pulled."""
+    """Batches of at most `limit_bytes` that wait to be pulled, and rows that become batches.
+
+    The rows take at most :data:`UNSEALED_SHARE` of it in addition.
+    """
 
     def __init__(self, limit_bytes: int) -> None:
         #: Flat, see :mod:`~roast_recorder.scheduler.wire_format`. The hook extends it, always
@@ -63,7 +102,12 @@ class Buffer:
         self.last_pull = monotonic()
         self._lanes: list[list[wire_format.Row]] = [[], [], []]
         self._unsealed = 0
+        self._unsealed_bytes = 0
+        self._unsealed_limit_bytes = min(ROWS_BYTES_PER_BATCH, limit_bytes * UNSEALED_SHARE)
         self._limit_bytes = limit_bytes
+        # Rows that have not been made yet, and their estimated size.
+        self._deferred: deque[tuple[Iterator[wire_format.Row | None], int]] = deque()
+        self._deferred_bytes = 0
         self._batches: deque[_Batch] = deque()
         self._waiting_bytes = 0
         self._last_number = 0
@@ -74,24 +118,52 @@ class Buffer:
     @property
     def empty(self) -> bool:
         """True if everything has been pulled and acknowledged."""
-        waiting = self._batches or self.transitions or any(self._lanes) or self._losses
-        return not waiting
+        unsealed = self._deferred or self.transitions or any(self._lanes)
+        return not (unsealed or self._batches or self._losses)
 
     @property
     def crowded(self) -> bool:
         """True if so many batches are pending that the next pull should not be delayed."""
-        return sum(batch.number > self._last_pulled for batch in self._batches) > 1
+        unpulled = sum(batch.number > self._last_pulled for batch in self._batches)
+        return bool(self._deferred) or unpulled > 1
 
     def append(self, row: wire_format.Row) -> None:
         """Append a row."""
         self._lanes[LANES.get(row[0], FACTS)].append(row)
         self._unsealed += row[2]
-        if self._unsealed >= RECORDS_PER_BATCH:
+        self._unsealed_bytes += estimated_bytes(row[3])
+        is_large = self._unsealed_bytes >= self._unsealed_limit_bytes
+        if is_large or self._unsealed >= RECORDS_PER_BATCH:
             self.seal()
+
+    def defer(self, rows: Iterator[wire_format.Row | None], nbytes: int) -> None:
+        """Append rows of an estimated size in portions, with the next pulls.
+
+        None among them ends a portion.
+        """
+        self._deferred.append((rows, nbytes))
+        self._deferred_bytes += nbytes
+        while self._deferred_bytes > self._limit_bytes * DEFERRED_SHARE:
+            self._append_deferred()
+
+    def _append_deferred(self) -> None:
+        """Append a portion of the deferred rows."""
+        rows, nbytes = self._deferred.popleft()
+        done = 0
+        for row in rows:
+            if row is not None:
+                self.append(row)
+                done += estimated_bytes(row[3])
+            if row is None or done >= self._unsealed_limit_bytes:
+                left = max(nbytes - done, 0)
+                self._deferred.appendleft((rows, left))
+                self._deferred_bytes -= nbytes - left
+                return
+        self._deferred_bytes -= nbytes
 
     def seal(self) -> None:
         """Encode what has been appended."""
-        self._unsealed = 0
+        self._unsealed = self._unsealed_bytes = 0
         transitions = self.transitions[:]
         self.transitions.clear()  # in place, because the hook has a reference to this list
         for lane in (FACTS, EVENTS, SAMPLES):
@@ -122,6 +194,10 @@ class Buffer:
             self._waiting_bytes -= len(self._batches.popleft().content)
         # If the puller falls behind, batches of full size are sealed by `append` and the hook.
         if everything or len(self._batches) < BATCHES_PER_PULL:
+            if self._deferred:
+                self._append_deferred()
+            while everything and self._deferred:
+                self._append_deferred()
             self.seal()
             if self._losses:
                 now = time()
@@ -146,7 +222,7 @@ class Buffer:
 
     def _make_room(self, nbytes: int, lane: int) -> bool:
         """Drop batches of lower lanes until `nbytes` fit; return whether they do."""
-        excess = self._waiting_bytes + nbytes - self._limit_bytes
+        excess = self._waiting_bytes + self._deferred_bytes + nbytes - self._limit_bytes
         # A batch that was pulled may be written already: it must not be counted as lost.
         lesser = sorted(
             (b for b in self._batches if b.lane < lane and b.number > self._last_pulled),

@@ -23,16 +23,23 @@ from roast_recorder import environment, graphs
 from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.event_loop import observe_stalls
 from roast_recorder.exception_text import received_text
-from roast_recorder.scheduler.buffer import TRANSITION_VALUES_PER_BATCH, Buffer
+from roast_recorder.scheduler.buffer import (
+    TRANSITION_VALUES_PER_BATCH,
+    UNSEALED_SHARE,
+    Buffer,
+    estimated_bytes,
+)
 from roast_recorder.scheduler.tap import Tap
 from roast_recorder.scheduler.wanted_keys import WantedKeys
 from roast_recorder.scheduler.wire_format import (
+    MAX_CHARACTERS,
     WORKER_METRICS,
     WORKER_SAMPLE,
     Row,
     needs_text,
     pack,
     plain,
+    plain_in_steps,
     scheduler_metrics,
     worker_sample,
 )
@@ -49,7 +56,7 @@ from roast_recorder.worker.plugin import operation_name
 from roast_recorder.worker.profiler import ProfileReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 
     from distributed import Scheduler
     from distributed.scheduler import TaskState, WorkerState
@@ -73,6 +80,18 @@ FLUSH_SHARE = 1 / 5
 #: Maximum number of tasks in a row, and of existing tasks that are recorded before the
 #: scheduler's own work continues.
 TASKS_PER_STEP = 1_000
+
+#: Approximate memory of a value of a transition, with the texts and the times of the task.
+BYTES_PER_VALUE = 64
+
+#: Estimated size of an event beyond which it is made plain in steps.
+LARGE_EVENT_BYTES = 50_000
+
+#: Maximum number of workers that are sampled before the scheduler's own work continues.
+WORKERS_PER_STEP = 1_000
+
+#: Longest text of an exception or a traceback; longer ones are cut in the middle.
+MAX_ERROR_CHARACTERS = 100_000
 
 #: The annotation of tasks that were submitted outside of spans; Dask has none for them.
 OUTSIDE_SPANS = {"name": ("default",)}
@@ -146,7 +165,8 @@ class RecorderPlugin(SchedulerPlugin):
         self._scheduler = scheduler
         self._kinds = recorded_kinds(self._settings)
         self._skipped = frozenset([*OPTIONAL_KINDS, *OPT_IN_KINDS]) - self._kinds
-        self._buffer = Buffer(self._settings["buffer_limit_bytes"])
+        limit_bytes = self._settings["buffer_limit_bytes"]
+        self._buffer = Buffer(int(limit_bytes * (1 - UNSEALED_SHARE)))
         self._tap = Tap(self._lose)
         self._operations = Tap(self._lose)
         self._tasks: dict[Any, TaskState] = self._tap.read("task", scheduler, "tasks", {})
@@ -251,7 +271,9 @@ class RecorderPlugin(SchedulerPlugin):
                     tap.method("task", spans, "observe_tasks", on_tasks, positional=names)
         if "wanted_keys" in kinds:
             with tap.source("wanted_keys"):
-                self._seal_wanted_keys = WantedKeys(scheduler, self._append, tap).seal
+                self._seal_wanted_keys = WantedKeys(
+                    scheduler, self._append, self._defer, tap
+                ).seal
 
     def _run(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(coroutine)
@@ -413,7 +435,10 @@ class RecorderPlugin(SchedulerPlugin):
         values = self._buffer.transitions
         extend = values.extend
         seal = self._buffer.seal
-        limit = TRANSITION_VALUES_PER_BATCH
+        limit = min(
+            TRANSITION_VALUES_PER_BATCH,
+            int(self._settings["buffer_limit_bytes"] * UNSEALED_SHARE / BYTES_PER_VALUE),
+        )
         now = time
         unreported = self._unreported_end
         workers = self._workers
@@ -631,12 +656,18 @@ class RecorderPlugin(SchedulerPlugin):
             worker = topic if topic in self._workers else None
             if isinstance(msg, dict) and msg.get("action") == "remove-worker":
                 self._removal = {**msg, "worker": topic}
-        self._record("event", topic=topic, worker=worker, payload=msg)
+        fields = {"topic": topic, "worker": worker, "payload": msg}
+        nbytes = estimated_bytes(msg)
+        if nbytes > LARGE_EVENT_BYTES:
+            # Dask keeps the event as well.
+            self._defer("event", _event_rows(time(), fields), min(nbytes, MAX_CHARACTERS))
+        else:
+            self._record("event", **fields)
 
     async def before_close(self) -> None:
         """Record the workers' last measurements while they are connected."""
         await self._flush()
-        self._sample()
+        await self._sample_in_steps()
 
     async def close(self) -> None:
         """Wait until the last pull is waiting.
@@ -741,6 +772,14 @@ class RecorderPlugin(SchedulerPlugin):
         if not self._ending and row[0] not in self._skipped:
             self._buffer.append(row)
 
+    def _defer(self, kind: str, rows: Iterator[Row | None], nbytes: int) -> None:
+        def guarded() -> Iterator[Row | None]:
+            with self._tap.guard(kind):
+                yield from rows
+
+        if not self._ending and kind not in self._skipped:
+            self._buffer.defer(guarded(), nbytes)
+
     def _record(self, kind: str, **fields: Any) -> None:
         self._append((kind, time(), 1, fields))
 
@@ -840,16 +879,31 @@ class RecorderPlugin(SchedulerPlugin):
                 self._record("span", span_id=span_id, span_name=span.name, parent_id=parent)
             span_id = parent
 
-    def _sample(self) -> None:
+    async def _sample_in_steps(self) -> None:
+        """Sample; a scheduler of thousands of workers does its own work in between."""
+        workers = self._all_workers()
+        for first in range(WORKERS_PER_STEP, len(workers), WORKERS_PER_STEP):
+            self._sample_workers(workers[first : first + WORKERS_PER_STEP])
+            await asyncio.sleep(0)
+        self._sample(workers[:WORKERS_PER_STEP])
+
+    def _all_workers(self) -> list[WorkerState]:
+        workers = self._tap.read("worker_sample", self._scheduler, "workers") or {}
+        return list(workers.values())
+
+    def _sample_workers(self, workers: Sequence[WorkerState]) -> None:
         if "worker_sample" in self._kinds:
             with self._tap.guard("worker_sample"):
-                workers = self._scheduler.workers.values()
                 try:
                     samples = list(map(worker_sample, workers))
                 except Exception:  # noqa: BLE001 - one of the facts is missing
                     samples = list(map(self._odd_worker_sample, workers))
                 if samples:
                     self._append(("worker_sample", time(), len(samples), samples))
+
+    def _sample(self, workers: Sequence[WorkerState] | None = None) -> None:
+        """Sample the scheduler and workers, by default all."""
+        self._sample_workers(self._all_workers() if workers is None else workers)
         if "scheduler_sample" in self._kinds:
             with self._tap.guard("scheduler_sample"):
                 read = partial(self._tap.read, "scheduler_sample", self._scheduler)
@@ -885,7 +939,7 @@ class RecorderPlugin(SchedulerPlugin):
 
     async def _tick(self) -> None:
         while True:
-            self._sample()
+            await self._sample_in_steps()
             if monotonic() - self._profiled >= self._settings["profile_interval_seconds"]:
                 self._take_profile()
             clients = self._tap.read("client_removed", self._scheduler, "clients")
@@ -927,6 +981,12 @@ def _span_id(annotation: dict[str, Any] | None) -> str | None:
     return ids[-1] if ids else None
 
 
+def _event_rows(t: float, fields: dict[str, Any]) -> Iterator[Row | None]:
+    """Yield the row of a large event after the steps that make it plain."""
+    plain_fields = yield from plain_in_steps(fields)
+    yield "event", t, 1, (plain_fields,)
+
+
 def _error_of(details: dict[str, Any]) -> dict[str, Any]:
     """Return the readable parts of an error, from Dask's arguments or a worker's message."""
     text, exception = details.get("exception_text"), details.get("exception")
@@ -934,13 +994,21 @@ def _error_of(details: dict[str, Any]) -> dict[str, Any]:
         # KilledWorker is passed only as a pickle.
         try:
             error = pickle.loads(exception)  # noqa: S301 - the scheduler's own
-            text = repr(error).partition("(")[0] + f": {error}"
+            text = _cut(repr(error).partition("(")[0] + f": {error}")
         except Exception:  # noqa: BLE001
             text = "an exception that cannot be read"
     elif text:
-        text = received_text(text, exception)
+        text = received_text(_cut(text), exception)
     return {
         "exception": text,
-        "traceback": details.get("traceback_text"),
+        "traceback": _cut(details.get("traceback_text") or "") or None,
         "cause": None if details.get("cause") is None else str(details["cause"]),
     }
+
+
+def _cut(text: str) -> str:
+    """Return the beginning and the end of a text that is too long for a record."""
+    if len(text) <= MAX_ERROR_CHARACTERS:
+        return text
+    half = MAX_ERROR_CHARACTERS // 2
+    return f"{text[:half]}… ({len(text):,} characters) …{text[-half:]}"

@@ -8,19 +8,24 @@ or unknown, are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from distributed import Scheduler
+    from distributed.scheduler import TaskState
 
     from roast_recorder.scheduler.tap import Tap
     from roast_recorder.scheduler.wire_format import Row
 
 #: Keys after which rows are appended. A row has less than twice as many.
 KEYS_PER_PART: Final = 1_000
+
+#: Approximate size of a key in memory.
+KEY_BYTES: Final = 100
 
 #: Changes of a client within this time are merged, with the time of the first.
 SAME_SECONDS: Final = 0.001
@@ -30,24 +35,38 @@ class WantedKeys:
     """Append the changes of each client's wanted keys, until the tap is closed.
 
     Rows wait here until :meth:`seal`: a program that submits tasks one by one would otherwise
-    cause two records for each.
+    cause two records for each. Rows of large changes are passed to `defer`, as an iterator
+    with an estimate of their size: a million keys would block the scheduler.
     """
 
-    def __init__(self, scheduler: Scheduler, append: Callable[[Row], None], tap: Tap) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        append: Callable[[Row], None],
+        defer: Callable[[str, Iterator[Row | None], int], None],
+        tap: Tap,
+    ) -> None:
         self._scheduler = scheduler
         self._append = append
+        self._defer = defer
+        # What a client wanted before the large change that is being handled.
+        self._before: set[TaskState] = set()
         # Time, action and keys of each change, by client.
         self._changes: dict[str, list[tuple[float, str, list[str]]]] = {}
         self._keys = 0
         for client, state in scheduler.clients.items():
-            self._add(client, "desires", [str(task.key) for task in state.wants_what])
+            if len(state.wants_what) > KEYS_PER_PART:
+                self._defer_tasks(client, "desires", list(state.wants_what))
+            else:
+                self._add(client, "desires", [str(task.key) for task in state.wants_what])
         handlers: Any = scheduler.stream_handlers
         for action in ("desires", "releases"):
-            on_call, names = partial(self._on_call, action), ("keys", "client")
+            calls = partial(self._on_call, action), partial(self._on_called, action)
+            names = ("keys", "client")
             # The handlers of messages are references to the methods before these are wrapped.
-            tap.message("wanted_keys", handlers, f"client-{action}-keys", on_call)
+            tap.message("wanted_keys", handlers, f"client-{action}-keys", *calls)
             method = f"client_{action}_keys"
-            tap.method("wanted_keys", scheduler, method, on_call, positional=names)
+            tap.method("wanted_keys", scheduler, method, *calls, positional=names)
 
     def seal(self) -> None:
         """Append a row for each client."""
@@ -59,6 +78,9 @@ class WantedKeys:
     def _on_call(self, action: str, message: dict[str, Any]) -> None:
         client, tasks = message["client"], self._scheduler.tasks
         state = self._scheduler.clients.get(client)
+        if len(message["keys"]) > KEYS_PER_PART:
+            self._before = set(state.wants_what) if state else set()
+            return
         is_wanted = action == "releases"
         changed = [
             key if key.__class__ is str else str(key)
@@ -67,6 +89,33 @@ class WantedKeys:
             if task is not None and (state in (task.who_wants or ())) is is_wanted
         ]
         self._add(client, action, changed)
+
+    def _on_called(self, action: str, message: dict[str, Any]) -> None:
+        """Record a large change: the difference that it has made, which sets find fast."""
+        if len(message["keys"]) <= KEYS_PER_PART:
+            return
+        before, self._before = self._before, set()
+        state = self._scheduler.clients.get(message["client"])
+        after: set[TaskState] = state.wants_what if state else set()
+        client, keys = message["client"], list(message["keys"])
+        if abs(len(after) - len(before)) == len(keys):
+            self._defer_keys(client, action, len(keys), keys)
+        else:  # some had been wanted, or are unknown
+            changed = after - before if action == "desires" else before - after
+            self._defer_tasks(client, action, list(changed))
+
+    def _defer_tasks(self, client: str, action: str, tasks: list[TaskState]) -> None:
+        self._defer_keys(client, action, len(tasks), (task.key for task in tasks))
+
+    def _defer_keys(self, client: str, action: str, number: int, keys: Iterable[Any]) -> None:
+        t, texts = time(), map(str, keys)
+
+        def rows() -> Iterator[Row | None]:
+            while part := list(itertools.islice(texts, KEYS_PER_PART)):
+                yield "wanted_keys", time(), 1, (client, [(t, action, part)])
+
+        # The scheduler has the keys as well, until it forgets their tasks.
+        self._defer("wanted_keys", rows(), number * (8 if action == "desires" else KEY_BYTES))
 
     def _add(self, client: str, action: str, keys: list[str]) -> None:
         t = time()

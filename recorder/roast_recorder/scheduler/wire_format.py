@@ -11,7 +11,7 @@ A batch has two parts:
   of :data:`ATTEMPT`, a transition from ``processing`` with all of them.
 * **Rows** of all other kinds are tuples ``(kind, t, number of records, content)``. The
   content is what the kind's decoder takes; of kinds without a decoder, a dict of the fields
-  of one record or what :func:`pack` returns.
+  of one record, a tuple with a dict that is plain already, or what :func:`pack` returns.
 
 The encoding is :mod:`marshal`. It is as fast as the fastest encoders of JSON, half as large
 because it writes an object only once, supports sets, bytes and tuples, and every cluster
@@ -27,7 +27,7 @@ import json
 import marshal
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from operator import itemgetter
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
@@ -452,7 +452,9 @@ def unpack(packed: bytes) -> list[Record]:
 
 
 def _fields(kind: str, t: float, content: Any) -> Iterator[Record]:
-    for fields in [content] if type(content) is dict else unpack(content):
+    if type(content) is not tuple:
+        content = [content] if type(content) is dict else unpack(content)
+    for fields in content:
         yield _present({"kind": kind, "t": t, **fields})
 
 
@@ -541,6 +543,12 @@ MAX_DEPTH: Final = 20
 #: read a record of 16 MiB, and building a large one would block the scheduler.
 MAX_CHARACTERS: Final = 2_000_000
 
+#: A larger set is not sorted.
+MAX_SORTED: Final = 1_000
+
+#: Characters after which the conversion of a large value is interrupted: some milliseconds.
+CHARACTERS_PER_STEP: Final = 50_000
+
 #: Characters that a number or a container counts as.
 _VALUE_CHARACTERS: Final = 20
 
@@ -587,7 +595,7 @@ def plain(value: Any, inside: tuple[int, ...] = (), room: list[int] | None = Non
                 fields[name] = plain(item, inside, room)
             return fields
         if isinstance(value, (set, frozenset)):
-            value = sorted(value, key=str)
+            value = sorted(value, key=str) if len(value) <= MAX_SORTED else list(value)
         if isinstance(value, (list, tuple)):
             items: list[Any] = []
             for item in list(value):
@@ -599,6 +607,35 @@ def plain(value: Any, inside: tuple[int, ...] = (), room: list[int] | None = Non
         return plain(_nearest(value), inside, room)
     except Exception:  # noqa: BLE001
         return f"<{type(value).__qualname__}>"
+
+
+def plain_in_steps(
+    value: Any, depth: int = 3, room: list[int] | None = None
+) -> Generator[None, None, Any]:
+    """Return what :func:`plain` returns for a large value, interrupted by yields of None."""
+    room = [MAX_CHARACTERS] if room is None else room
+    kind = type(value)
+    if not depth or kind not in (dict, list, tuple, set, frozenset):
+        return plain(value, (), room)
+    before, total = room[0], len(value)
+    room[0] -= _VALUE_CHARACTERS
+    names: list[str] = []
+    items: list[Any] = []
+    # A copy, because it can change before the next step.
+    for item in list(value.items() if kind is dict else value):
+        if room[0] <= 0:
+            more = f"{total - len(items):,} more"
+            names.append("…")
+            items.append(more if kind is dict else f"… {more}")
+            break
+        if kind is dict:
+            names.append(plain(str(item[0]), (), room))
+            item = item[1]  # noqa: PLW2901 - of a pair, the value
+        items.append((yield from plain_in_steps(item, depth - 1, room)))
+        if before - room[0] > CHARACTERS_PER_STEP:
+            before = room[0]
+            yield
+    return dict(zip(names, items, strict=True)) if kind is dict else items
 
 
 def _nearest(value: Any) -> Any:

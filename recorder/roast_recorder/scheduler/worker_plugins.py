@@ -31,8 +31,11 @@ logger = logging.getLogger("roast_recorder")
 #: How long to wait for workers to set up or tear down their plugin.
 ANSWER_TIMEOUT_SECONDS = 3.0
 
-#: How long workers may take to send their last measurements.
+#: How long a worker may take to send its last measurements, how much longer all may take for
+#: each of them, and how many send them at a time.
 FLUSH_TIMEOUT_SECONDS = 2.0
+FLUSH_TIMEOUT_PER_WORKER_SECONDS = 0.005
+FLUSHES_AT_ONCE = 20
 
 #: Different sheets in one recording. More occur only if every process differs.
 MAX_SHEETS = 300
@@ -139,10 +142,17 @@ class WorkerPlugins:
                     await plugin.flush()
 
         function = cloudpickle.dumps(flush)
-        requests = [
-            asyncio.create_task(self._run_on(worker, function)) for worker in list(workers)
-        ]
-        _, late = await asyncio.wait(requests, timeout=FLUSH_TIMEOUT_SECONDS)
+        # A thousand connections at once would block the scheduler.
+        free = asyncio.Semaphore(FLUSHES_AT_ONCE)
+
+        async def request_from(worker: str) -> Any:
+            async with free:
+                request = self._run_on(worker, function)
+                return await asyncio.wait_for(request, FLUSH_TIMEOUT_SECONDS)
+
+        requests = [asyncio.create_task(request_from(worker)) for worker in list(workers)]
+        timeout = FLUSH_TIMEOUT_SECONDS + FLUSH_TIMEOUT_PER_WORKER_SECONDS * len(requests)
+        _, late = await asyncio.wait(requests, timeout=timeout)
         for request in late:
             request.cancel()
         for answer in await asyncio.gather(*requests, return_exceptions=True):

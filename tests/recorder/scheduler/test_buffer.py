@@ -1,5 +1,6 @@
 """The buffer: every record arrives once or is counted as lost, and memory is bounded."""
 
+import itertools
 import random
 from collections import Counter
 
@@ -12,6 +13,7 @@ from roast_recorder.scheduler.buffer import (
     EVENTS,
     TOO_MUCH,
     UNENCODABLE,
+    UNSEALED_SHARE,
     Buffer,
 )
 
@@ -353,3 +355,82 @@ def test_every_record_arrives_once_or_is_counted_as_lost(seed):
     assert found + lost == appended
     assert lost
     assert buffer.empty
+
+
+# -- large and deferred rows ----------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("incompressible")
+def test_large_rows_are_encoded_before_they_exceed_their_share_of_the_limit():
+    for payload in (
+        "x" * 40_000,
+        b"x" * 40_000,
+        ["x" * 40] * 1_000,
+        {"a": [list("x" * 40)] * 30},
+    ):
+        buffer = Buffer(10**6)
+        for number in range(20):
+            buffer.append(row(number, payload=payload))
+        sizes = [len(content) for _, content in buffer.pull(received=0, everything=True)]
+        assert max(sizes) < 10**6 * UNSEALED_SHARE + 60_000
+        assert len(sizes) > 1
+
+
+def test_deferred_rows_arrive_in_portions(monkeypatch):
+    monkeypatch.setattr(buffer_module, "ROWS_BYTES_PER_BATCH", 1_000)
+    buffer, made = Buffer(PLENTY), []
+
+    def rows():
+        for number in range(60):
+            made.append(number)
+            yield row(number, payload="x" * 80)
+        yield None
+        yield row(60)
+
+    buffer.defer(rows(), 6_000)
+    buffer.append(row(61))
+    assert made == []
+    assert not buffer.empty
+    assert buffer.crowded
+    received, batches, portions = 0, [], []
+    while pulled := buffer.pull(received):
+        received, _ = pulled[-1]
+        batches += pulled
+        portions.append(len(made))
+    assert sorted(numbers(batches)) == list(range(62))
+    assert max(b - a for a, b in itertools.pairwise(portions)) < 20
+    assert buffer.empty
+    assert not buffer.crowded
+
+
+def test_the_last_pull_returns_all_deferred_rows():
+    buffer = Buffer(PLENTY)
+    for first in (0, 10_000):
+        buffer.defer(map(row, range(first, first + 10_000)), 10**6)
+    batches = buffer.pull(0, everything=True)
+    assert sorted(numbers(batches)) == list(range(20_000))
+    assert buffer.pull(batches[-1][0]) == []
+    assert buffer.empty
+
+
+@pytest.mark.usefixtures("incompressible")
+def test_deferred_rows_count_for_the_limit():
+    limit = 200_000
+    payload = "x" * 100
+
+    def rows(first):
+        return (row(first + number, payload=payload) for number in range(1_000))
+
+    buffer = Buffer(limit)
+    for first in range(0, 6_000, 1_000):
+        buffer.defer(rows(first), 150_000)
+        assert buffer._deferred_bytes <= limit / 2
+        assert buffer._waiting_bytes + buffer._deferred_bytes <= limit
+    received, kept, lost = 0, 0, 0
+    while pulled := buffer.pull(received):
+        received = pulled[-1][0]
+        kept += len(numbers(pulled))
+        lost += sum(records for records, *_ in losses(pulled).values())
+    assert kept + lost == 6_000
+    assert kept
+    assert lost

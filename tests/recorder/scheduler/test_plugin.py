@@ -9,6 +9,7 @@ import importlib.util
 import json
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,6 +26,7 @@ from distributed.protocol import Serialized, serialize
 
 from roast_recorder.scheduler import plugin, wire_format, worker_plugins
 from roast_recorder.scheduler.plugin import RecorderPlugin
+from roast_recorder.scheduler.wanted_keys import KEYS_PER_PART
 from roast_recorder.scheduler.wire_format import pack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import MIN_INTERVALS, OPTIONAL_KINDS, Settings
@@ -740,3 +742,95 @@ def test_hooks_with_more_or_fewer_arguments_record(
 
     assert not of_kind("loss", records)
     assert kind is None or of_kind(kind, records)
+
+
+# -- large events, graphs and clients -------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [KEYS_PER_PART, 3 * KEYS_PER_PART])
+def test_only_changes_of_wanted_keys_are_recorded(number):
+    keys = [("key", n) for n in range(number)]
+
+    async def before(scheduler):
+        for key in keys:
+            scheduler.new_task(key, None, "released")
+        scheduler.client_desires_keys(keys[:10], CLIENT)
+
+    async def work(scheduler):
+        scheduler.client_desires_keys(keys, CLIENT)
+        release(scheduler, *keys[10:], "unknown")
+        release(scheduler, *keys[:10])
+
+    changes = {}
+    for record in of_kind("wanted_keys", recorded(work, before, kinds=["wanted_keys"])):
+        for change in record["changes"]:
+            changes.setdefault(change["action"], Counter()).update(change["keys"])
+            assert len(change["keys"]) < 2 * KEYS_PER_PART
+    once = dict.fromkeys(map(str, keys), 1)
+    assert changes == {"desires": once, "releases": once}
+
+
+def test_a_large_event_is_recorded_as_a_small_one():
+    keys = {("key", n) for n in range(20_000)}
+    removal = {"action": "remove-worker", "processing-tasks": keys, "stimulus_id": "x"}
+
+    async def work(scheduler):
+        scheduler.log_event(WORKERS[0], removal)
+        scheduler.log_event("mine", {"broken": [NoText()] * 5_000})
+
+    events = {r["topic"]: r for r in of_kind("event", recorded(work, kinds=["event"]))}
+
+    removed = events[WORKERS[0]]
+    assert {tuple(key) for key in removed["payload"].pop("processing-tasks")} == keys
+    assert removed["payload"] == {"action": "remove-worker", "stimulus_id": "x"}
+    assert removed["worker"] == WORKERS[0]
+    assert events["mine"]["payload"]["broken"] == ["<NoText>"] * 5_000
+
+
+def test_long_errors_are_cut():
+    begin, end = "ValueError('" + "a" * 50_000, "z" * 50_000 + "')"
+    error = plugin._error_of(
+        {"exception_text": begin + "x" * 10**7 + end, "traceback_text": end}
+    )
+
+    assert error["exception"].startswith(begin[:50_000])
+    assert error["exception"].endswith(end[-50_000:])
+    assert f"… ({len(begin) + 10**7 + len(end):,} characters) …" in error["exception"]
+    assert len(error["exception"]) < 101_000
+    assert error["traceback"] == end
+
+
+def test_workers_are_sampled_in_steps(monkeypatch):
+    monkeypatch.setattr(plugin, "WORKERS_PER_STEP", 1)
+
+    async def work(_scheduler):
+        await asyncio.sleep(0.3)
+
+    samples = of_kind("worker_sample", recorded(work, sample_interval_seconds=0.1))
+
+    numbers = Counter(sample["worker"] for sample in samples)
+    assert numbers[WORKERS[0]] >= 3
+    assert abs(numbers[WORKERS[0]] - numbers[WORKERS[1]]) <= 1
+
+
+def test_few_workers_are_asked_for_their_last_measurements_at_a_time(monkeypatch):
+    running, most, asked = [0], [0], []
+
+    async def run_on(_plugins, worker, _function):
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        asked.append(worker)
+        await asyncio.sleep(0)
+        running[0] -= 1
+
+    monkeypatch.setattr(WorkerPlugins, "_run_on", run_on)
+    monkeypatch.setattr(worker_plugins, "FLUSHES_AT_ONCE", 3)
+
+    async def run():
+        async with simulated.simulated_scheduler(20) as scheduler:
+            recorder = await attached(scheduler)
+            await stopped(recorder)
+            return list(scheduler.workers)
+
+    assert sorted(asyncio.run(run())) == sorted(asked)
+    assert most == [3]

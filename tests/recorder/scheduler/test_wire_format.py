@@ -460,3 +460,49 @@ def test_deep_nesting_does_not_affect_other_rows():
             "event",
             "fine_metric",
         ]
+
+
+def in_steps(value):
+    """Return the value, the number of steps, and the most characters of one."""
+    steps = wire_format.plain_in_steps(value, room=(room := [wire_format.MAX_CHARACTERS]))
+    taken, before = [], room[0]
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, len(taken) + 1, max([*taken, before - room[0]])
+        taken.append(before - room[0])
+        before = room[0]
+
+
+KEYS = [("key", number) for number in range(20_000)]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_long"),
+    [
+        ({"action": "scatter", "keys": KEYS}, True),
+        ({"workers": {f"tcp://{n}": {"a": [n] * 10, "b": None} for n in range(5_000)}}, True),
+        ([{"n": n, "v": float("nan")} for n in range(30_000)], True),
+        ({"x": {1, 2}, (1, 2): b"12", "n": 2**70, "\ud800": "\ud800"}, False),
+        (list(range(200_000)), True),
+        ("text", False),
+    ],
+)
+def test_large_values_are_made_plain_in_steps(value, is_long):
+    found, steps, characters = in_steps({"payload": value})
+
+    expected = wire_format.plain({"payload": value})
+    size = len(str(expected))
+    assert found == expected or "more" in str(found)[-20:]
+    assert abs(len(str(found)) - size) < size / 50 + 20
+    assert (steps > 5) == is_long
+    assert characters < 2 * wire_format.CHARACTERS_PER_STEP
+
+
+def test_large_sets_and_values_that_contain_themselves_are_made_plain_in_steps():
+    found, *_ = in_steps({"keys": set(KEYS)})
+    assert {tuple(key) for key in found["keys"]} == set(KEYS)
+    itself = {"a": 1}
+    itself["itself"] = itself
+    assert in_steps(itself)[0]["a"] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING, Any, overload
 
@@ -76,6 +77,9 @@ def record(
             f"record() takes a distributed.Client, not a {type(client).__name__}; "
             "use cluster.get_client() for a cluster"
         )
-    if client.status == "closed":
+    status = None
+    with contextlib.suppress(Exception):  # of an unknown version
+        status = client.status
+    if status == "closed":
         raise ValueError("the client is closed: connect another one")
     return Recording(client, path, checked)

@@ -55,8 +55,16 @@ RETRY_TIMEOUT_SECONDS = 2.0
 MAX_PENDING = 10_000
 
 
-class NotRecordableError(RuntimeError):
-    """A version of Dask lacks what no recording can do without."""
+class StartError(RuntimeError):
+    """The recording cannot start."""
+
+
+class UnknownDaskError(StartError):
+    """What no recording can do without is missing; the program must run."""
+
+
+#: Errors of a start that have nothing to do with the version of Dask.
+EXPECTED = OSError, ValueError, StartError
 
 
 class Recording(TraceOwner):
@@ -72,6 +80,7 @@ class Recording(TraceOwner):
         super().__init__(path, settings)
         self._client = client
         self._running: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._clock_offset_seconds = 0.0
         self._ending = ""
         self._disconnected = False
@@ -110,16 +119,28 @@ class Recording(TraceOwner):
         With a version of Dask that cannot be recorded at all, a warning is logged, and there
         is no trace.
         """
-        return self._client.sync(self._start_or_warn)
+        try:
+            return self._client.sync(self._start_or_warn)
+        except EXPECTED:
+            raise
+        except Exception as error:  # noqa: BLE001 - a client of an unknown version
+            self._warn_not_started(UnknownDaskError(f"it {CANNOT_INSTALL}: {describe(error)}"))
+            return self
 
     async def _start_or_warn(self) -> Recording:
         try:
             await self.start_on_loop()
-        except NotRecordableError as error:  # the program must run
-            logger.warning(
-                "roast: %s is not written: %s %s", self.path, error, docs("how-to/record")
-            )
+        except UnknownDaskError as error:
+            self._warn_not_started(error)
         return self
+
+    def _warn_not_started(self, error: UnknownDaskError) -> None:
+        logger.warning(
+            "roast: %s is not written: %s %s", self.path, error, docs("how-to/record")
+        )
+
+    def _is_asynchronous(self) -> bool:
+        return bool(self._tap.read("trailer", self._client, "asynchronous"))
 
     def stop(self) -> Any:
         """Detach the recorder, fetch the remaining records and close the trace.
@@ -127,9 +148,9 @@ class Recording(TraceOwner):
         With an asynchronous client, await the result. Stopping twice, or after the
         cluster has gone, has no further effect.
         """
-        loop: Any = self._client.loop
-        loop_runs = loop is not None and loop.asyncio_loop.is_running()
-        if self._client.asynchronous or loop_runs:
+        if self._is_asynchronous():
+            return self._client.sync(self.stop_on_loop)
+        if self._loop is not None and self._loop.is_running():
             return self._client.sync(self.stop_on_loop)
         if self._writer is not None and self._running is not None:
             # The loop that pulled has ended: the writing process completes the trace.
@@ -150,13 +171,13 @@ class Recording(TraceOwner):
         self.stop()
 
     def __enter__(self) -> Self:
-        if self._client.asynchronous:
+        if self._is_asynchronous():
             raise TypeError("use 'async with' to record an asynchronous client")
         self.start()
         return self
 
     async def __aenter__(self) -> Self:
-        if not self._client.asynchronous:
+        if not self._is_asynchronous():
             raise TypeError("use 'with' to record a client that is not asynchronous")
         await self._start_or_warn()
         return self
@@ -175,7 +196,8 @@ class Recording(TraceOwner):
     async def start_on_loop(self) -> Recording:
         """Start the recording, as :meth:`start`, on the client's event loop."""
         if self._writer is not None:
-            raise RuntimeError(f"the recording of {self.path!r} was already started")
+            raise StartError(f"the recording of {self.path!r} was already started")
+        self._loop = asyncio.get_running_loop()
         try:
             await self._attach()
             before = time()
@@ -190,10 +212,8 @@ class Recording(TraceOwner):
             # The plugin may be on the scheduler already.
             with contextlib.suppress(Exception):
                 await self._call("detach", abandon=True)
-            if isinstance(error, (AttributeError, KeyError, TypeError)):
-                raise NotRecordableError(
-                    f"this cluster {CANNOT_INSTALL}: {describe(error)}"
-                ) from error
+            if isinstance(error, Exception) and not isinstance(error, EXPECTED):
+                raise UnknownDaskError(f"it {CANNOT_INSTALL}: {describe(error)}") from error
             raise
         self._writer = writer
         client, tap = self._client, self._tap
@@ -252,8 +272,10 @@ class Recording(TraceOwner):
         # value would replace attributes of the very classes that it was made from.
         address = self._scheduler.address
         here: list[Any] = list(getattr(Scheduler, "_instances", ()))
-        here.append(getattr(self._client.cluster, "scheduler", None))
-        is_here = any(getattr(one, "address_safe", None) == address for one in here)
+        here.append(
+            getattr(self._tap.read("environment", self._client, "cluster"), "scheduler", None)
+        )
+        is_here = any(_address_of(one) == address for one in here)
         pickled = dumps_by_value(plugin) if same and not is_here else pickle.dumps(plugin)
         try:
             # Idempotent, because the plugin adds itself.
@@ -261,7 +283,7 @@ class Recording(TraceOwner):
                 plugin=pickled, name=plugin.name, idempotent=True
             )
         except ModuleNotFoundError as error:
-            raise RuntimeError(
+            raise StartError(
                 f"the scheduler runs Python {theirs}, this client {ours}: use the same "
                 f"minor version, or install roast-trace on scheduler and workers ({error}) "
                 f"{docs('how-to/record')}"
@@ -329,7 +351,7 @@ class Recording(TraceOwner):
             if answer is None:
                 raise ConnectionError("it has left the scheduler")
             if "cluster_size" in self._settings.kinds:
-                cluster: Any = getattr(self._client, "cluster", None)
+                cluster = self._tap.read("cluster_size", self._client, "cluster")
                 with contextlib.suppress(Exception):  # there is none, or it has no such sizes
                     size = {"planned": len(cluster.plan), "requested": len(cluster.requested)}
                     if size != self._cluster_size:
@@ -393,3 +415,9 @@ class Recording(TraceOwner):
 
     def _scheduler_time(self) -> float:
         return time() - self._clock_offset_seconds
+
+
+def _address_of(server: Any) -> str | None:
+    with contextlib.suppress(Exception):
+        return str(server.address_safe)
+    return None

@@ -81,7 +81,9 @@ def header_facts(scheduler: Scheduler | None = None) -> dict[str, Any]:
         for name in ("dask", "distributed"):
             facts["versions"][name] = importlib.metadata.version(name)
         about = {"scheduler": "address", "scheduler_id": "id"}
-        facts |= {fact: getattr(scheduler, name, None) for fact, name in about.items()}
+        for fact, name in about.items():
+            with contextlib.suppress(Exception):  # the plugin reports it
+                facts[fact] = getattr(scheduler, name)
     return facts
 
 

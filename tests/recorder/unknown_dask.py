@@ -67,7 +67,7 @@ class Hiding(MutableMapping):
         if key in entries and not key.startswith("roast_"):
             seen.add(name)
         if name == hidden:
-            raise KeyError(key) if how == "missing" else RuntimeError("hidden")
+            raise KeyError(key) if how == "missing" else RuntimeError(f"hidden {key}")
         return entries[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
@@ -96,7 +96,7 @@ def hide(hidden: str, how: str) -> set[str]:
             if full == hidden:
                 if how == "missing":
                     raise AttributeError(f"hidden {name}", name=name, obj=self)
-                raise RuntimeError("hidden")
+                raise RuntimeError(f"hidden {name}")
             value = read(self, name)
             seen.add(full)
             return Hiding(full, value, seen, hidden, how) if name in DICTS else value

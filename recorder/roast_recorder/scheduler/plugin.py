@@ -215,6 +215,8 @@ class RecorderPlugin(SchedulerPlugin):
         Each source of records is installed by itself, and left out if that fails.
         """
         self._install_hooks(scheduler, self._tap)
+        for name in ("address", "id"):
+            self._tap.read("header", scheduler, name)
         for worker in list(self._tap.read("worker_added", scheduler, "workers") or ()):
             self.add_worker(scheduler, worker)
         for client in self._clients():
@@ -265,10 +267,9 @@ class RecorderPlugin(SchedulerPlugin):
             with tap.source("stall"):
                 observe_stalls(tap, scheduler, partial(self._record, "stall"))
         if "task" in kinds:
-            with tap.source("task"):
-                if spans := scheduler.extensions.get("spans"):
-                    on_tasks, names = self._on_observe_tasks, ("tss",)
-                    tap.method("task", spans, "observe_tasks", on_tasks, positional=names)
+            with tap.source("task", "span"):
+                spans, on_tasks = scheduler.extensions["spans"], self._on_observe_tasks
+                tap.method("task", spans, "observe_tasks", on_tasks, positional=("tss",))
         if "wanted_keys" in kinds:
             with tap.source("wanted_keys"):
                 self._seal_wanted_keys = WantedKeys(
@@ -340,8 +341,11 @@ class RecorderPlugin(SchedulerPlugin):
         self._detach_hooks("the recorder was removed")
         for task in self._running:
             task.cancel()
-        with self._tap.guard("trailer"):
+        try:
             self._scheduler.plugins.pop(self.name, None)
+        except Exception:  # noqa: BLE001 - of an unknown version
+            with contextlib.suppress(Exception):  # it was not added, or has been removed
+                self._scheduler.remove_plugin(self.name)
         if not self._closing:
             self._worker_plugins.unregister_soon()
         self._operations.close()
@@ -630,7 +634,10 @@ class RecorderPlugin(SchedulerPlugin):
     @_guarded("worker_removed")
     def remove_worker(self, scheduler: Scheduler, worker: str, **others: Any) -> None:  # noqa: ARG002
         """Record a worker that has left and is no longer in the scheduler's state."""
-        about = {"server_id": self._server_id(worker), "stimulus_id": others.get("stimulus_id")}
+        about = {
+            "server_id": self._server_id("worker_removed", worker),
+            "stimulus_id": others.get("stimulus_id"),
+        }
         self._workers.pop(worker, None)
         self._record("worker_removed", worker=worker, **about)
         self._check_all_left()
@@ -697,7 +704,12 @@ class RecorderPlugin(SchedulerPlugin):
     def _unreported_end(self, key: Any, run_id: int | None, stimulus_id: str) -> Row | None:
         """Return worker, thread, startstops and failure that Dask does not pass to plugins."""
         message = self._erred_message
-        if message and message["key"] == key and message.get("run_id") in (None, run_id):
+        # Without a run id of the task, the message that is being handled is its attempt's.
+        if (
+            message
+            and message["key"] == key
+            and (run_id is None or message.get("run_id") in (None, run_id))
+        ):
             # The task will be retried.
             worker, thread = message.get("worker"), message.get("thread")
             return worker, thread, message.get("startstops"), _error_of(message)
@@ -713,9 +725,11 @@ class RecorderPlugin(SchedulerPlugin):
         """Note the size of a client's graph, which :meth:`update_graph` records."""
         self._graph_bytes[message["client"]] = graphs.serialized_bytes(message)
 
-    def _server_id(self, worker: str) -> str | None:
+    def _server_id(self, kind: str, worker: str) -> str | None:
         state = self._workers.get(worker)
-        server_id: str | None = self._tap.read("worker_removed", state, "server_id")
+        if state is None:  # it has left, or no worker can be read
+            self._tap.read(kind, self._scheduler, "workers")
+        server_id: str | None = self._tap.read(kind, state, "server_id")
         return server_id
 
     def _on_observe_tasks(self, message: dict[str, Any]) -> None:
@@ -759,7 +773,7 @@ class RecorderPlugin(SchedulerPlugin):
         if not _NUMBERS.issuperset(map(type, deltas.values())):
             deltas = {name: float(delta) for name, delta in deltas.items()}
         if deltas:
-            content = (worker, self._server_id(worker), deltas)
+            content = (worker, self._server_id("fine_metric", worker), deltas)
             self._append(("fine_metric", time(), len(deltas), content))
 
     # -- rows ----------------------------------------------------------------------------

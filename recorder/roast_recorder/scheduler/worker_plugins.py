@@ -126,6 +126,8 @@ class WorkerPlugins:
 
     async def flush(self) -> None:
         """Request a heartbeat and all pending records from every worker."""
+        for kind in self._kinds:
+            self._tap.read(kind, self._scheduler, "workers")
         workers = self._tap.read("worker_sample", self._scheduler, "workers")
         if not workers:
             return
@@ -156,11 +158,9 @@ class WorkerPlugins:
         for request in late:
             request.cancel()
         for answer in await asyncio.gather(*requests, return_exceptions=True):
-            text = str(answer.get("exception_text")) if isinstance(answer, dict) else ""
-            # Others are those of a connection that closes.
-            if text.startswith(("AttributeError(", "KeyError(", "TypeError(")):
+            if (reason := _unexpected(answer)) is not None:
                 for kind in self._kinds:
-                    self._tap.lose(kind, f"{FAILED}: {text}"[:MAX_REASON_LENGTH], 0)
+                    self._tap.lose(kind, f"{FAILED}: {reason}"[:MAX_REASON_LENGTH], 0)
 
     async def _run_on(self, worker: str, function: bytes) -> Any:
         # Not through the scheduler's pool: it would wait for a connection to a worker that
@@ -214,3 +214,11 @@ class WorkerPlugins:
                     continue
                 self._sheets.add(sheet)
             self._append(("environment", t, 1, packed))
+
+
+def _unexpected(answer: Any) -> str | None:
+    """Return why a worker's last records are missing, unless its connection has ended."""
+    if isinstance(answer, Exception) and not isinstance(answer, OSError):
+        return describe(answer)
+    text = str(answer.get("exception_text")) if isinstance(answer, dict) else ""
+    return text if text.startswith(("AttributeError(", "KeyError(", "TypeError(")) else None

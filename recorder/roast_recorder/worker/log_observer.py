@@ -95,20 +95,18 @@ class LogObserver:
         the estimate that Dask used when it timed the same tasks.
         """
         worker, offset = self._worker, self._clock_offset
-        read = self._tap.read
-        address = read("transfer", worker, "contact_address") or read(
-            "transfer", worker, "address"
-        )
-        server_id = read("transfer", worker, "id")
         rows: list[Row] = []
         losses = []
         for kind, pending in self._pending.items():
             records, dropped, values = pending.take()
             if dropped:
                 losses.append(("a worker's buffer was full", kind, dropped))
+            if not records:
+                continue
+            read = partial(self._tap.read, kind, worker)
+            address, server_id = read("contact_address") or read("address"), read("id")
             try:
-                if records:
-                    rows.append((kind, records, pack_log(address, server_id, offset, values)))
+                rows.append((kind, records, pack_log(address, server_id, offset, values)))
             except ValueError:
                 losses.append(("impossible to encode", kind, records))
         times = self._taken_t + offset, time() + offset

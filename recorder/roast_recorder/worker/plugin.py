@@ -229,7 +229,11 @@ class WorkerRecorder(WorkerPlugin):
                 return  # the program's own section
             key = None  # a thread that a task started
         task = (read(worker, "state.tasks") or {}).get(key)
-        address, run_id = read(worker, "address"), read(task, "run_id")
+        address = read(worker, "address")
+        # Without a run id, a record would be one of a task instead of an attempt. Dask's are
+        # positive.
+        unknown = -int(1e6 * time())
+        run_id = None if task is None else read(task, "run_id", unknown)
         attempt = {"key": str(key), "run_id": run_id, "worker": address}
         completed = []
         for kind, fields in records:

@@ -289,3 +289,31 @@ def test_repeated_and_read_only_results_without_a_cluster(ask, chunk):
     assert found(
         "SELECT outcome, compute_seconds, process_seconds, events FROM chunks WHERE key = 'b'"
     ) == [("memory", None, None, 10)]
+
+
+def test_measurements_without_run_ids_are_joined_by_time(rows, chunk, run):
+    """A Dask whose run ids cannot be read, on the scheduler or on workers."""
+    query = "SELECT attempt, outcome, start_t, stop_t, events FROM chunks ORDER BY attempt"
+
+    def attempts(in_task, on_worker):
+        places = ((1.0, "retried"), (2.0, "memory"))
+        return [
+            chunk("a", **DESCRIBED),
+            *(
+                record
+                for (t, outcome), run_id in zip(places, in_task, strict=True)
+                for record in run("a", t, t + 1, outcome=outcome, run_id=run_id)
+            ),
+            *(
+                chunk("a", **{**MEASURED, "start_t": t, "stop_t": t + 0.5, "run_id": run_id})
+                for t, run_id in zip((1.25, 2.25), on_worker, strict=True)
+            ),
+        ]
+
+    expected = rows(query, *attempts((7, 8), (7, 8)))
+    assert [row[:4] for row in expected] == [
+        (1, "retried", 1.25, 1.75),
+        (2, "memory", 2.25, 2.75),
+    ]
+    assert rows(query, *attempts((None, None), (7, 8))) == expected
+    assert rows(query, *attempts((7, 8), (-1_000, -2_000))) == expected

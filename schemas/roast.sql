@@ -5735,6 +5735,16 @@ run AS (
     FROM _task_runs AS run
     SEMI JOIN (FROM _coffea_keys WHERE role = 'chunk') AS chunks USING (trace_id, key)
 ),
+-- Traces of a Dask whose run ids could not be read (loss says so). A measurement then belongs to
+-- the last attempt at its key that began before it ended.
+without_run_ids AS (
+    SELECT trace_id
+    FROM _task_runs
+    GROUP BY trace_id
+    HAVING count(run_id) = 0
+    UNION
+    SELECT trace_id FROM _chunk_measurements WHERE run_id < 0
+),
 with_measurement AS (
     SELECT run.seq, measured.measured, recognised.record
     FROM run
@@ -5743,6 +5753,17 @@ with_measurement AS (
     -- If records are out of order, two attempts can appear to have the same run_id; the
     -- measurement counts once.
     QUALIFY row_number() OVER (PARTITION BY measured.measured ORDER BY run.seq) = 1
+    UNION ALL
+    SELECT run.seq, measured.measured, recognised.record
+    FROM run
+    SEMI JOIN without_run_ids USING (trace_id)
+    INNER JOIN _chunk_measurements AS measured
+        ON run.trace_id = measured.trace_id
+        AND run.key = measured.key
+        AND run.run_id IS DISTINCT FROM measured.run_id
+        AND coalesce(run.processing_t, '-infinity'::DOUBLE) <= measured.stop_t
+    LEFT JOIN recognised USING (measured)
+    QUALIFY row_number() OVER (PARTITION BY measured.measured ORDER BY run.seq DESC) = 1
 ),
 -- Without a cluster each measurement is an attempt, followed by the next one at its key. If the
 -- task was recorded but this attempt is missing, its number is unknown.

@@ -80,6 +80,9 @@ def fault_of(case: str, result: dict, whole: dict) -> str | None:
 #: Fields that depend on how long something took.
 BY_CHANCE = ("stall.", "event.worker", "transition.start_t", "loss.", "client_activity.")
 
+#: Fields of what workers may not have sent yet when a scheduler closes.
+SENT_LATE = ("fine_metric.", "profile.", "worker_transition.", "transfer.", "environment.")
+
 
 def faults(folder: Path, names: list[str], ways: list[str], hows: list[str]) -> dict[str, str]:
     """Return what is wrong, by case."""
@@ -90,7 +93,8 @@ def faults(folder: Path, names: list[str], ways: list[str], hows: list[str]) -> 
         whole = results[case]
         assert not whole.get("error"), (way, whole["error"])
         assert not whole["losses"], whole["losses"]
-        whole["fields"] = [n for n in whole["fields"] if not n.startswith(BY_CHANCE)]
+        by_chance = BY_CHANCE if way in ("record", "attach") else (*BY_CHANCE, *SENT_LATE)
+        whole["fields"] = [n for n in whole["fields"] if not n.startswith(by_chance)]
     found = {
         case: fault_of(case, result, results[wholes[case.partition(":")[0]]])
         for case, result in results.items()

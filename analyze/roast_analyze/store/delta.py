@@ -312,7 +312,7 @@ class Location:
             # What a damaged commit added is unknown, but the rows of other tables remain.
             segments = self.open("segments") if is_damaged else None
             if segments is not None:
-                rows = segments.to_pyarrow_dataset().to_table(columns=["trace_id"])
+                rows = self.read_runs(["trace_id"], None, segments)
                 present.update(rows["trace_id"].to_pylist())
         return present - removed - set(current)
 

@@ -250,11 +250,15 @@ def attach_file(
     connection.execute(f"ATTACH {literal(str(path))} AS {name}{options}")
 
 
-def connect_file(path: Path, threads: int, block_bytes: int) -> duckdb.DuckDBPyConnection:
-    """Create a database file, and connect to it alone; the rows are written as they come."""
+def connect_writer(reader: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Connect to a second instance of DuckDB, which writes files beside those of the first."""
+    [(threads, block_bytes)] = reader.execute(
+        "SELECT current_setting('threads'), current_setting('default_block_size')"
+    ).fetchall()
     return duckdb.connect(
-        path,
+        ":memory:",
         config={
+            # Rows are written as they come.
             "memory_limit": f"{LEAST_BYTES}B",
             "threads": threads,
             "default_block_size": block_bytes,

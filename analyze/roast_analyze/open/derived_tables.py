@@ -27,7 +27,7 @@ import duckdb
 
 from roast_analyze.errors import CacheNotUsed, first_paragraph
 from roast_analyze.open.cache import keep_tables, kept_tables, unfinished
-from roast_analyze.open.database import attach_file, connect_file
+from roast_analyze.open.database import attach_file, connect_writer
 from roast_analyze.open.tables import quoted, transaction
 from roast_analyze.open.views import (
     DERIVED,
@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 
 #: Functions of DuckDB whose arguments are names or queries, which can refer to any table.
 INDIRECT: Final = {"query", "query_table"}
+
+#: Name of the file that is written, within the connection that writes it.
+_DRAFT: Final = "draft"
 
 #: Schema of the tables that are filled in memory.
 _IN_MEMORY: Final = f"{VIEWS_NAME}.in_memory"
@@ -91,6 +94,7 @@ class DerivedTables:
         self._progress = progress
         self._stored: dict[str, set[str]] = {name: set() for name in stored}
         self._database = database
+        self._writer: duckdb.DuckDBPyConnection | None = None
         #: Words in the definition of each view of the user.
         self.users_views: dict[str, set[str]] = {}
         self._empty = set(derived_tables())
@@ -241,23 +245,27 @@ class DerivedTables:
         self, cursor: duckdb.DuckDBPyConnection, names: Sequence[str], database: Path
     ) -> None:
         """Write tables in memory to a file beside the database."""
-        [settings] = cursor.execute(
-            "SELECT current_setting('threads'), current_setting('default_block_size')"
-        ).fetchall()
+        writer = self._writer = self._writer or connect_writer(cursor)
         with unfinished(database.parent) as draft:
-            with connect_file(draft, *settings) as writer:
-                for name in names:
-                    rows = cursor.sql(f"FROM {_IN_MEMORY}.{name}")
-                    columns = ", ".join(
-                        f"{quoted(column)} {type_}"
-                        for column, type_ in zip(rows.columns, rows.types, strict=True)
-                    )
-                    writer.register("_rows", rows.to_arrow_reader())
-                    writer.execute(f"CREATE TABLE {name} ({columns})")
-                    writer.execute(f"INSERT INTO {name} FROM _rows")
-                    writer.unregister("_rows")
-                # Closing would write the file too, but without an error on a full disk.
-                writer.execute("CHECKPOINT")
+            attach_file(writer, draft, _DRAFT)
+            try:
+                with transaction(writer):
+                    for name in names:
+                        rows = cursor.sql(f"FROM {_IN_MEMORY}.{name}")
+                        # Arrow lacks some types of DuckDB.
+                        columns = ", ".join(
+                            f"{quoted(column)}::{type_} AS {quoted(column)}"
+                            for column, type_ in zip(rows.columns, rows.types, strict=True)
+                        )
+                        writer.register("_rows", rows.to_arrow_reader())
+                        writer.execute(
+                            f"CREATE TABLE {_DRAFT}.{name} AS SELECT {columns} FROM _rows"  # noqa: S608 - fixed names
+                        )
+                        writer.unregister("_rows")
+                # Detaching would write the file too, but without an error on a full disk.
+                writer.execute(f"CHECKPOINT {_DRAFT}")
+            finally:
+                writer.execute(f"DETACH {_DRAFT}")
             keep_tables(draft, database)
 
     def _attach(self, path: Path, alias: str) -> None:

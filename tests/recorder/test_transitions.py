@@ -135,6 +135,7 @@ def test_a_retried_attempt_keeps_its_error(recorded):
 
 def test_task_runs_has_a_row_for_each_attempt(recorded):
     """It has the worker of every attempt, and the error of failed attempts."""
+    pytest.importorskip("duckdb")
     roast_analyze = pytest.importorskip("roast_analyze")
     begun = [line for line in recorded.records["transition"] if line["finish"] == "processing"]
     lost = len(recorded.ended("handle-worker-cleanup"))

@@ -134,12 +134,11 @@ class WorkerRecorder(WorkerPlugin):
         """
         if self._describing is not None:
             await asyncio.wait([self._describing])
-        scheduler: Any = self._worker.scheduler
         rows = self._take_measured() + self._take_stalls() + self._take_profiles(is_last=True)
         rows += self._take_logs() + self._take_losses()
         if rows:
-            # A remote call, because `Worker.log_event` returns before the message is sent.
-            await scheduler.log_event(topic=self._topic, msg={"rows": rows})
+            # `Worker.log_event` returns before the message is sent.
+            await self._call_with(rows)
 
     def _start(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(coroutine)
@@ -153,14 +152,26 @@ class WorkerRecorder(WorkerPlugin):
             return
         try:
             self._worker.log_event(self._topic, {"rows": rows})
-        except Exception as error:  # noqa: BLE001 - the worker continues
-            # The losses are sent with the last message, which has another way.
+        except Exception:  # noqa: BLE001 - of an unknown version, which may have the other way
+            self._start(self._send_by_call(rows))
+
+    async def _send_by_call(self, rows: list[Row]) -> None:
+        try:
+            await self._call_with(rows)
+        except OSError:  # the scheduler has gone
+            pass
+        except Exception as error:  # noqa: BLE001 - the losses are sent with the next rows
             for kind, records, content in rows:
                 if kind == "loss" and type(content) is dict:
                     lost = content.get("records", 0)
                     self._losses[content["record_kind"], content["reason"]] += lost
                 else:
                     self._tap.failed(kind, error, records)
+
+    async def _call_with(self, rows: list[Row]) -> None:
+        """Send rows, and return when the scheduler has received them."""
+        scheduler: Any = self._worker.scheduler
+        await scheduler.log_event(topic=self._topic, msg={"rows": rows})
 
     def _send_pending(self) -> None:
         """Send what waits for neither a heartbeat nor the interval of profiles."""
@@ -298,11 +309,14 @@ class WorkerRecorder(WorkerPlugin):
     def _send_logs(self) -> None:
         if not self._logs:
             return
-        with self._tap.guard("transfer", 0):
+        try:
             stream: Any = self._worker.batched_stream
-            # Without a connection Dask would drop the message; the log entries stay pending.
-            if stream and stream.comm and not stream.comm.closed():
-                self._send(self._take_logs())
+            is_connected = stream and stream.comm and not stream.comm.closed()
+        except Exception:  # noqa: BLE001 - it is not known
+            is_connected = True
+        # Without a connection Dask would drop the message; the log entries stay pending.
+        if is_connected:
+            self._send(self._take_logs())
 
 
 async def _repeat(

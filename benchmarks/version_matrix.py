@@ -79,9 +79,8 @@ def run_tests(python: str) -> tuple[str, bool]:
     summary = done.stdout.strip().splitlines() or [done.stderr]
     if done.returncode:
         print(done.stdout[-20_000:], done.stderr[-5_000:], file=sys.stderr)
-    return re.sub(r" in .*| warnings?|\d+ deselected,? ?", "", summary[-1]).strip("= ,"), not (
-        done.returncode
-    )
+    unimportant = r",? \d+ (?:deselected|warnings?)| in .*"
+    return re.sub(unimportant, "", summary[-1]).strip("= "), not done.returncode
 
 
 def record(python: str) -> tuple[str, str]:

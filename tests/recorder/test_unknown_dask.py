@@ -65,7 +65,8 @@ def fault_of(case: str, result: dict, whole: dict) -> str | None:
     hidden = case.split(":", 2)[2]
     if not result["trailers"]:
         named = hidden.partition("[")[0].rpartition(".")[2]
-        return None if any(named in line for line in result["logs"]) else "no trace, no warning"
+        is_logged = any(named in line for line in result["logs"])
+        return None if is_logged and hidden in NEEDED else f"no trace: {result['logs']}"
     lost = {loss["record_kind"] for loss in result["losses"]}
     dropped = set().union(*(trailer["dropped_by_kind"] for trailer in result["trailers"]))
     if lost != dropped:

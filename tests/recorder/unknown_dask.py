@@ -7,7 +7,9 @@ process of its own, forked from one that has imported Dask.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import io
 import json
 import logging
 import multiprocessing
@@ -216,7 +218,9 @@ def case(way: str, hidden: str, how: str, folder: str) -> dict[str, Any]:
         config["distributed.client.preload"] = ["roast_recorder.client_preload"]
     left: dict[str, Any] = {}
     options = {"protocol": "tcp://"} if way == "attach" else {}
+    printed = io.StringIO()
     with (
+        contextlib.redirect_stderr(printed),
         dask.config.set(config),
         LocalCluster(
             n_workers=1,
@@ -262,7 +266,7 @@ def case(way: str, hidden: str, how: str, folder: str) -> dict[str, Any]:
     return {
         "left": left,
         "seen": sorted(seen),
-        "logs": logs,
+        "logs": [*logs, printed.getvalue()],
         "counts": Counter(line["kind"] for line in lines),
         "fields": sorted({f"{line['kind']}.{name}" for line in lines for name in line}),
         "losses": [line for line in lines if line["kind"] == "loss"],

@@ -169,7 +169,6 @@ class RecorderPlugin(SchedulerPlugin):
         self._buffer = Buffer(int(limit_bytes * (1 - UNSEALED_SHARE)))
         self._tap = Tap(self._lose)
         self._operations = Tap(self._lose)
-        self._tasks: dict[Any, TaskState] = self._tap.read("task", scheduler, "tasks", {})
         self._erred_message: dict[str, Any] | None = None
         self._removal: dict[str, Any] = {}  # the last event of a worker's removal
         # By address. Unlike `scheduler.workers`, it contains a worker that is being removed.
@@ -179,6 +178,10 @@ class RecorderPlugin(SchedulerPlugin):
         self._submitted_spans: dict[Any, dict[str, Any]] = {}
         self._odd_keys_entered = False
         self._ending = ""  # how recording ended, once it has
+        tasks = {}
+        for kind in ("transition", "task", "span", "chunk"):  # all are read from there
+            tasks = self._tap.read(kind, scheduler, "tasks", {})
+        self._tasks: dict[Any, TaskState] = tasks
         self._closing = False
         self._woken = asyncio.Event()
         self._first_result: float | None = None

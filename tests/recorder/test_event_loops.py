@@ -43,7 +43,7 @@ def compute():
 def test_stalls_of_the_worker_and_of_the_scheduler(client, trace):
     with roast_recorder.record(client, trace):
         client.submit(time.sleep, SECONDS).result()  # not a stall
-        worker = min(client.scheduler_info()["workers"])
+        worker = min(client.has_what())
         future = client.submit(hold_the_interpreter, workers=[worker])
         begins = {worker: future.result(), None: client.run_on_scheduler(block_the_loop)}
 

@@ -174,7 +174,8 @@ def test_no_times_and_invalid_times(events, open_trace, task, run):
     for key, ends in times.items():
         records += [task(key), *run(key, 1.0, 2.0, phases=[("compute", *ends)])]
 
-    assert len(slices(events(open_trace(*records)))) == 4
+    # Impossible times of `c` are read as null: the attempt has no slice.
+    assert len(slices(events(open_trace(*records)))) == 3
 
 
 def test_transfers_have_separate_lanes(events, open_trace, task, run):

@@ -165,6 +165,7 @@ class Places:
         self.outs = [
             *(path.with_name(f"{int(path.stem) + 1:020}.json") for path in logs[-1:]),
             *(path.with_name(f"{path.name}.wal") for path in databases),
+            *(path.with_name("out.json") for path in databases),
         ]
 
     def digests(self) -> dict[str, str]:
@@ -232,12 +233,11 @@ def check(places: Places, ask, cases: list[str]) -> None:
     assert ask("SELECT count(*) > 0 AS a FROM tasks") is not None
 
 
-#: Some forms of the first statement of each type, without those that can refer to any table.
-FEW = [
-    case
-    for case in in_forms([listed[0] for listed in STATEMENTS.values() if listed])
-    if "query(" not in case
-][::7]
+#: COPY in each of the forms, into each kind of place, and some forms of the first statement of
+#: each type, without the forms that can refer to any table.
+COPIES = [case for case in in_forms(STATEMENTS["COPY"][:1]) for _ in range(4)]
+FIRST = list(in_forms([listed[0] for listed in STATEMENTS.values() if listed]))[::11]
+FEW = [case for case in COPIES + FIRST if "query(" not in case]
 
 
 def test_few_statements_on_a_trace(places):
@@ -246,7 +246,7 @@ def test_few_statements_on_a_trace(places):
 
 
 def test_few_statements_on_a_store(places):
-    check(places, Store(places.store).session_for("FROM runs").rows, FEW[::3])
+    check(places, Store(places.store).session_for("FROM runs").rows, FEW)
 
 
 @pytest.mark.exhaustive

@@ -80,6 +80,7 @@ class Recording(TraceOwner):
         super().__init__(path, settings)
         self._client = client
         self._running: asyncio.Task[None] | None = None
+        self._is_preload = False  # the client stops this recording when it closes
         self._loop: asyncio.AbstractEventLoop | None = None
         self._clock_offset_seconds = 0.0
         self._ending = ""
@@ -161,6 +162,8 @@ class Recording(TraceOwner):
     def _on_client_close(self, _: dict[str, Any]) -> None:
         # An exception usually closes the client on its way: in a `with` or `finally` block.
         self._note_exception(sys.exc_info()[0], "the program")
+        if not self._is_preload and not self._is_asynchronous():
+            self.stop()
 
     def _stop_at_exit(self, pid: int) -> None:
         if os.getpid() != pid:
@@ -229,6 +232,7 @@ class Recording(TraceOwner):
             start, teardown = partial(asyncio.sleep, 0), self.stop_on_loop
             ours = SimpleNamespace(name="roast-recorder", start=start, teardown=teardown)
             tap.item(client.preloads._preloads, ours)
+            self._is_preload = True
         self._running = asyncio.create_task(self._run(writer))
         # On the event loop, `asynchronous` is True for every client.
         if not tap.read("trailer", client, "_asynchronous"):

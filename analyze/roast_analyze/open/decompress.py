@@ -3,7 +3,8 @@
 Compressed traces are sequences of independent frames, so the frames around a damaged one can be
 read: :class:`Content` yields them and records what it skipped. It reads a file once, from front
 to back, up to the size that the file had at the beginning, and holds at most one frame in
-memory. A file that is still being written can be read, and continued later.
+memory, or a part of one that is larger than 64 MiB. A file that is still being written can be
+read, and continued later.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ MAGIC: Final = {"zstd": b"\x28\xb5\x2f\xfd", "gzip": b"\x1f\x8b\x08"}
 #: Last suffix of a file name, by compression.
 SUFFIX: Final = {"zstd": ".zst", "gzip": ".gz"}
 
-#: Buffer of a file to decompress. A malicious frame can expand by a factor of ten thousand.
+#: Buffer of a file to decompress.
 _BUFFER_BYTES: Final = 2**17
+
+#: Compressed bytes that are decompressed at once: at most 64 MiB of content, since four bytes
+#: of zstd can be a block of 128 KiB, and deflate expands by a factor of a thousand.
+_STEP_BYTES: Final = {"zstd": 2**11, "gzip": 2**16}
 
 #: Size of a read of plain bytes.
 _PLAIN_BYTES: Final = 2**22
@@ -130,15 +135,20 @@ class Content:
             while not decompressor.eof and (
                 data := self.file.peek()[: self.stop - self.file.tell()]
             ):
-                held.append(decompressor.decompress(data))
-                # The next frame is decompressed from the same buffer.
-                used_bytes = len(data) - len(decompressor.unused_data)
-                self._add_to_digest(self.file.tell(), data[:used_bytes])
-                self.file.seek(used_bytes, os.SEEK_CUR)
-                held_bytes += len(held[-1])
-                if held_bytes > _FRAME_BYTES:
-                    yield Piece(b"".join(held), None)
-                    held, held_bytes = [], 0
+                step = _STEP_BYTES[self.compression]
+                for begin in range(0, len(data), step):
+                    part = data[begin : begin + step]
+                    held.append(decompressor.decompress(part))
+                    # The next frame is decompressed from the same buffer.
+                    used_bytes = len(part) - len(decompressor.unused_data)
+                    self._add_to_digest(self.file.tell(), part[:used_bytes])
+                    self.file.seek(used_bytes, os.SEEK_CUR)
+                    held_bytes += len(held[-1])
+                    if held_bytes > _FRAME_BYTES:
+                        yield Piece(b"".join(held), None)
+                        held, held_bytes = [], 0
+                    if decompressor.eof:
+                        break
         except (zlib.error, zstandard.ZstdError):
             end = "broken"
         else:

@@ -138,3 +138,21 @@ def test_the_digest_is_of_all_bytes_and_missing_if_some_were_not_read(tmp_path, 
     assert digest(one + two, start=len(one)) is None
     assert digest(one[:-1] + b"\xff" + two) is None  # damage is skipped
     assert digest(one, stop=len(one) + 1) is None  # the file was truncated
+
+
+@pytest.mark.parametrize("compression", ["zstd", "gzip"])
+def test_a_frame_that_expands_a_thousandfold_is_read_in_parts(tmp_path, compression):
+    """200 MB of zeros: no piece has more than the content of a frame and of a step."""
+    block = bytes(10_000_000)
+    path = tmp_path / "bomb"
+    opener = gzip.open if compression == "gzip" else zstandard.open
+    with opener(path, "wb") as file:
+        for _ in range(20):
+            file.write(block)
+
+    with open_for_content(path) as file:
+        content = Content(file, compression, 0, path.stat().st_size)
+        sizes = [len(piece.data) for piece in content]
+
+    assert sum(sizes) == 200_000_000
+    assert max(sizes) <= 2 * 64 * 2**20

@@ -147,7 +147,9 @@ def test_malformed_trees_are_excluded_and_counted(ask):
     query = "SELECT prefix, sum(samples)::INT FROM profile_stacks GROUP BY 1"
     assert found(query) == [("load", 5)]
     losses = [("damaged profiles", len(MALFORMED))]
-    assert found("SELECT reason, records FROM loss") == losses
+    # Numbers that cannot be true are a loss of their own.
+    query = "SELECT reason, records FROM loss WHERE reason <> 'impossible values'"
+    assert found(query) == losses
 
 
 def test_unknown_values_are_null(open_trace):

@@ -28,6 +28,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from distributed import Client, Scheduler, SchedulerPlugin, performance_report
 import roast_recorder
 from roast_recorder.scheduler.plugin import RecorderPlugin
 from roast_recorder.settings import Settings
-from simulated import fresh_keys, metrics, run_tasks, simulated_scheduler
+from simulated import CLIENT, fresh_keys, metrics, run_tasks, simulated_scheduler
 
 #: Pairs of schedulers for each plugin.
 SCHEDULERS = 5
@@ -91,7 +92,14 @@ class Recorder(RecorderPlugin):
     async def attach(self, scheduler: Scheduler) -> None:
         await self.start(scheduler)
         await self._snapshot
-        self._ticker.cancel()
+        await self._describing
+        for task in self._running:
+            task.cancel()
+
+    def finish(self) -> None:
+        """Make and encode all rows, also those of later pulls."""
+        while not self._buffer.empty:
+            self.drain()
 
     def drain(self) -> None:
         self._seal_wanted_keys()
@@ -99,11 +107,13 @@ class Recorder(RecorderPlugin):
             del batches
 
 
-def cost_of_a_transition(rounds: int, tasks: int) -> list[tuple[str, float, float]]:
+def cost_of_a_transition(
+    rounds: int, tasks: int, *, tuples: bool = False
+) -> list[tuple[str, float, float]]:
     """Return the name of each plugin, and its time per transition and per task (µs)."""
     # Two schedulers without plugins can differ by 0.3 µs per transition, so several are made.
     measured = [
-        asyncio.run(_extra_seconds(max(1, rounds // SCHEDULERS), tasks))
+        asyncio.run(_extra_seconds(max(1, rounds // SCHEDULERS), tasks, tuples=tuples))
         for _ in range(SCHEDULERS)
     ]
     per_task = measured[0][1] / tasks
@@ -115,7 +125,9 @@ def cost_of_a_transition(rounds: int, tasks: int) -> list[tuple[str, float, floa
     return rows
 
 
-async def _extra_seconds(rounds: int, tasks: int) -> tuple[dict[str, list[float]], int]:
+async def _extra_seconds(
+    rounds: int, tasks: int, *, tuples: bool
+) -> tuple[dict[str, list[float]], int]:
     """Return the additional time of each graph by plugin, and the transitions of a graph."""
     recorder = Recorder()
     names: dict[str, Any] = {
@@ -132,7 +144,9 @@ async def _extra_seconds(rounds: int, tasks: int) -> tuple[dict[str, list[float]
                 await stack.enter_async_context(simulated_scheduler(workers=20))
                 for _ in range(2)
             ]
-        keys = fresh_keys()
+        keys: Iterator[Any] = fresh_keys()
+        if tuples:  # as those of collections
+            keys = ((key, 0, 1) for key in keys)
         with_recorder = pairs["the recorder"][1]
         with_recorder.add_plugin(counting := Counting())
         await run_tasks(with_recorder, list(itertools.islice(keys, tasks)))
@@ -210,6 +224,64 @@ async def cost_of_a_tick(workers: int) -> dict[str, float]:
     return costs
 
 
+async def cost_of_wanted_keys(tuples: bool) -> dict[str, float]:
+    """Return the additional time of a key, from desired to released, by how many at once (µs).
+
+    Rows are made and encoded, as by the next pulls.
+    """
+    number = 20_000
+    costs = {}
+    for at_once in (1, 100, number):
+        extra = []
+        async with simulated_scheduler(workers=1) as scheduler:
+            keys: list[Any] = list(itertools.islice(fresh_keys(), number))
+            if tuples:
+                keys = [(key, 0, 1) for key in keys]
+            for key in keys:
+                scheduler.new_task(key, None, "released")
+            # Otherwise the scheduler would forget them.
+            scheduler.client_desires_keys(keys, "another client")
+            parts = [keys[first : first + at_once] for first in range(0, number, at_once)]
+
+            change = partial(_change_wanted_keys, scheduler, parts)
+            change()
+            for _ in range(7):
+                alone = _seconds(change)
+                recorder = Recorder()
+                await recorder.attach(scheduler)
+                recorder.finish()
+                extra.append(_seconds(change) + _seconds(recorder.finish) - alone)
+                recorder._remove()
+        costs[f"{at_once:,} at once"] = statistics.median(extra) / number * 1e6
+    return costs
+
+
+def _change_wanted_keys(scheduler: Scheduler, parts: list[list[Any]]) -> None:
+    for part in parts:
+        scheduler.client_desires_keys(part, CLIENT)
+    for part in parts:
+        scheduler.client_releases_keys(part, CLIENT, "release")
+
+
+async def cost_of_a_pull() -> float:
+    """Return the time of a pull that finds nothing (µs)."""
+    async with simulated_scheduler(workers=1) as scheduler:
+        recorder = Recorder()
+        await recorder.attach(scheduler)
+        recorder.finish()
+        recorder._woken.set()
+        recorder._closing = True  # so that the next pull does not wait
+        recorder.on_all_left = lambda: None
+        seconds = []
+        for _ in range(2_000):
+            begun = time.thread_time()
+            await recorder.pull(recorder._buffer._last_number)
+            seconds.append(time.thread_time() - begun)
+        recorder._closing = False
+        recorder._remove()
+    return statistics.median(seconds) * 1e6
+
+
 class _Absorbed(dict[str, Any]):
     """Extension data that only the recorder processes: the scheduler iterates over no items."""
 
@@ -218,12 +290,13 @@ class _Absorbed(dict[str, Any]):
 
 
 def _median_seconds(function: Callable[[], None]) -> float:
-    seconds = []
-    for _ in range(15):
-        begun = time.thread_time()
-        function()
-        seconds.append(time.thread_time() - begun)
-    return statistics.median(seconds)
+    return statistics.median(_seconds(function) for _ in range(15))
+
+
+def _seconds(function: Callable[[], Any]) -> float:
+    begun = time.thread_time()
+    function()
+    return time.thread_time() - begun
 
 
 # -- a run -----------------------------------------------------------------------------------
@@ -393,10 +466,23 @@ def main() -> None:
     )
     for name, a_transition, a_task in transitions:
         print(f"| {name} | {a_transition:.2f} | {a_task:.1f} |")
+    tuples = cost_of_a_transition(options.rounds, 250, tuples=True)
+    print(
+        "\n| keys that are tuples: time per task (µs) | text | tuple |\n| --- | ---: | ---: |"
+    )
+    for (name, _, a_task), (_, _, with_tuples) in zip(transitions, tuples, strict=True):
+        print(f"| {name} | {a_task:.1f} | {with_tuples:.1f} |")
     ticks = {workers: asyncio.run(cost_of_a_tick(workers)) for workers in (10, 1_000)}
     print("\n| time per worker (µs) | 10 workers | 1,000 workers |\n| --- | ---: | ---: |")
     for name in ticks[10]:
         print(f"| {name} | {ticks[10][name]:.1f} | {ticks[1_000][name]:.1f} |")
+    wanted = {
+        kind: asyncio.run(cost_of_wanted_keys(kind == "tuple")) for kind in ("text", "tuple")
+    }
+    print("\n| time per wanted key (µs) | text | tuple |\n| --- | ---: | ---: |")
+    for name in wanted["text"]:
+        print(f"| {name} | {wanted['text'][name]:.1f} | {wanted['tuple'][name]:.1f} |")
+    print(f"\nA pull that finds nothing: {asyncio.run(cost_of_a_pull()):.0f} µs")
     runs = cost_of_a_run(options.recorders, options.pairs, options.tasks, options.workers)
     print(
         "\n| recorder | pairs | extra scheduler CPU | quartiles | µs a task | once |\n"

@@ -40,6 +40,9 @@ VALUE_BYTES: Final = 40
 #: Keeps an answer, which is one message of Dask's, to a few megabytes.
 BATCHES_PER_PULL: Final = 8
 
+#: Approximate size of a record of the kinds whose records are all alike.
+SIZED_KINDS: Final = {"fine_metric": 100, "worker_sample": 200}
+
 #: Number of items up to which all are examined; beyond it, the first stands for all.
 MAX_EXAMINED: Final = 20
 
@@ -131,7 +134,9 @@ class Buffer:
         """Append a row."""
         self._lanes[LANES.get(row[0], FACTS)].append(row)
         self._unsealed += row[2]
-        self._unsealed_bytes += estimated_bytes(row[3])
+        # The size of the most frequent rows is known; this saves a third of a heartbeat.
+        nbytes = SIZED_KINDS.get(row[0])
+        self._unsealed_bytes += nbytes * row[2] if nbytes else estimated_bytes(row[3])
         is_large = self._unsealed_bytes >= self._unsealed_limit_bytes
         if is_large or self._unsealed >= RECORDS_PER_BATCH:
             self.seal()

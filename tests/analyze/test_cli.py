@@ -229,6 +229,12 @@ FULL = "roast-analyze: cannot write to stdout: No space left on device\n"
         ("check $TRACE >/dev/full", 2, FULL),
         ("check $TRACE 2>/dev/full >/dev/null", 0, ""),
         ("check $TRACE >&- 2>&-", 0, ""),
+        ("sql $TRACE 'SELECT 1' >&-", 0, ""),
+        exhaustive("sql $TRACE 'SELECT 1 WHERE false' >&-", 0, ""),
+        exhaustive("sql $TRACE 'SELECT 1 WHERE false' <&-", 0, "(0 rows)\n"),
+        exhaustive("sql $TRACE 'SELECT 1' --format csv >&-", 0, ""),
+        exhaustive("view $TRACE run >&-", 0, ""),
+        exhaustive("$TRACE >&-", 0, ""),
     ],
 )
 def test_the_exit_code_does_not_depend_on_a_reader(

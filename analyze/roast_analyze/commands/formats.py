@@ -231,7 +231,8 @@ def _write_table(columns: list[str], rows: Iterator[Row], file: IO[str]) -> None
             lines += (f"{n.ljust(margin)}  {c}" for n, c in zip(names, cells, strict=True))
     for line in lines:
         file.write(line.rstrip() + "\n")
-    if not shown:
+    # Of an output that was closed, no rows were read.
+    if not shown and not getattr(file, "is_discarded", False):
         print("(0 rows)", file=sys.stderr)
 
 

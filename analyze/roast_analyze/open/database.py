@@ -22,6 +22,7 @@ import duckdb
 from roast_analyze.errors import CacheNotUsed, NoRoom, NotATrace, TraceError, first_paragraph
 from roast_analyze.open.account import Progress
 from roast_analyze.open.cache import Entry, Loaded, cache_folder, template_path, unfinished
+from roast_analyze.open.decompress import Breaks
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.foreign import describe
 from roast_analyze.open.memory_limit import LEAST_BYTES, limit_bytes
@@ -389,6 +390,7 @@ def _check_records(accounts: list[tuple[Segment, Account, Progress]]) -> None:
     records: Counter[Path] = Counter()
     first = {segment.name: segment.path for segment, _, _ in reversed(accounts)}
     reasons: dict[Path, str] = {}
+    damaged = {s.name for s, account, _ in accounts if account.breaks != Breaks()}
     for segment, account, _ in accounts:
         nothing_read = not account.records_by_kind and account.lines == account.unreadable <= 1
         undamaged = not account.too_long and not account.breaks.damaged
@@ -402,7 +404,8 @@ def _check_records(accounts: list[tuple[Segment, Account, Progress]]) -> None:
         records[segment.name] += account.complete_records
     for name, count in lines.items():
         if not count:
-            raise NotATrace(f"{str(name)!r} is empty: name a trace recorded by roast")
+            what = "cannot be decompressed" if name in damaged else "is empty"
+            raise NotATrace(f"{str(name)!r} {what}: name a trace recorded by roast")
         if not records[name]:
             what = describe(first[name]) or (
                 f"contains no records{reasons.get(name, '')}: name a trace recorded by roast"

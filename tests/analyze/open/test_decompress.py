@@ -2,6 +2,9 @@
 
 import contextlib
 import gzip
+import os
+import subprocess
+import sys
 
 import pytest
 import xxhash
@@ -156,3 +159,42 @@ def test_a_frame_that_expands_a_thousandfold_is_read_in_parts(tmp_path, compress
 
     assert sum(sizes) == 200_000_000
     assert max(sizes) <= 2 * 64 * 2**20
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("beginning", "end", "code"),
+    [
+        (b"", b"", 2),  # nothing but zeros
+        (b'{"kind":"event","t":1.0,"topic":"', b'"}\n', 2),  # a record of 4 GiB
+    ],
+)
+def test_a_file_that_expands_to_4_gib_is_read_within_2_gib(tmp_path, beginning, end, code):
+    compress = zstandard.ZstdCompressor().compress
+    compressor = zstandard.ZstdCompressor(write_content_size=False).compressobj()
+    parts = [compressor.compress(beginning)]
+    parts += [compressor.compress(b"x" * 2**24) for _ in range(2**8)]
+    parts += [compressor.compress(end), compressor.flush()]
+    path = tmp_path / "trace.jsonl.zst"
+    path.write_bytes(b"".join(parts) + compress(b"\n"))
+    command = [sys.executable, "-m", "roast_analyze", "check", str(path), "--no-cache"]
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        error = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+
+    assert process.returncode == code
+    assert error.count("\n") == 1
+    assert "contains no records" in error
+    assert usage.ru_maxrss < 2**21  # KiB
+
+
+def test_a_file_whose_only_member_is_damaged_is_not_empty(tmp_path, analyze, compress):
+    content = bytearray(compress(b'{"kind":"event","t":1.0,"topic":"x"}\n' * 50))
+    content[12:16] = b"\xff" * 4
+    path = tmp_path / "trace.jsonl.zst"
+    path.write_bytes(content)
+
+    message = "cannot be decompressed: name a trace recorded by roast"
+    assert analyze("check", path) == (2, "", f"roast-analyze: {str(path)!r} {message}\n")

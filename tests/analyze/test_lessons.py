@@ -96,7 +96,10 @@ def test_the_cost_of_the_gil_is_limited_by_the_cores(
         *process_facts("worker", worker="w1", machine=machine),
         {**delta, "activity": "thread-cpu", "delta": 100.0},
         {**delta, "activity": "thread-noncpu", "delta": 300.0},
-        *(sample(t, cpu=100.0, executing=4, nthreads=4) for t in range(0, 100, 10)),
+        *(
+            sample(t, cpu=100.0, executing=4, nthreads=4, event_loop_interval=0.1)
+            for t in range(0, 100, 10)
+        ),
     )
     assert core_seconds == pytest.approx(400.0 * share)
 

@@ -1,26 +1,29 @@
 -- Threads waiting for the GIL or for cores.
--- Threads of one worker that compute in Python take turns holding the GIL: the process uses about one
--- core, however many threads it has. Threads that libraries start themselves compete for cores with
--- those of other workers: the process uses more CPU time than its tasks, whose own threads wait. On a
--- busy machine the CPU use is lower, but the event loop stalls whenever it does not get the lock. A call
--- into a library can hold the lock without using the CPU: then the profiler, which runs in the event
--- loop, misses many of its samples. If stalls of the event loop explain the missing samples, whatever
--- blocks the loop is an equally likely cause (rule blocked-event-loop). The time to open and read chunks
--- is left out. A saving of wall time is limited by the cores of the host, unless such calls hold the
--- lock: with only one core per process, waiting for the GIL cannot be distinguished from waiting for a
--- core, and more processes save nothing, so the finding is a remark.
+-- Threads of one worker that compute in Python take turns holding the GIL, and so does its event loop,
+-- which then skips ticks while several tasks run. The interval of the loop is compared with those of
+-- other processes on its host, which a lack of cores would delay as well. Few samples of the profiler,
+-- which needs the GIL as well, prove nothing: on a busy host they are late, too; if other processes are
+-- punctual and threads hardly use the CPU, they are a sign, with a low confidence. If the stalls of
+-- the loop explain all missing samples, code that blocks the loop is an equally likely cause (rule
+-- blocked-event-loop). Threads that libraries start themselves compete for cores with those of other
+-- workers: the process uses more CPU time than its tasks, whose own threads wait. The time to open and
+-- read chunks, and time in which stacks show that a lock is acquired (rule lock-waits), is left out. A
+-- saving of wall time is limited by the cores of the host, unless calls hold the GIL without using the
+-- CPU: with only one core per process, more processes save nothing, so the finding is a remark.
 -- Records: worker_sample
--- Source: CPU time of task threads (fine metrics) and of processes (samples of workers), number of profile samples
+-- Source: intervals of event loops, CPU time of task threads (fine metrics) and of processes (samples of workers)
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
--- $min_wait_share = 0.35: share of compute time in which threads use no CPU, without opening and reading
--- $min_cores = 0.6: lowest mean CPU use, in cores, of a process whose threads take turns
--- $max_cores = 1.3: highest mean CPU use
--- $min_stall_share = 0.1: stalls of the event loop relative to the time of the run, if CPU use is lower
--- $min_task_cpu_share = 0.05: CPU time of tasks relative to compute time in this case
--- $max_sampled_share = 0.8: sampled relative to compute time, if calls hold the lock without using the CPU
--- $max_stalled_sampled_share = 0.5: the same, if the event loop stalls
--- $max_explained_share = 0.85: sampled share plus stalls, above which stalls explain the missing samples
--- $min_hidden_share = 0.4: share of a process's CPU time outside of its task threads
+-- $min_wait_share = 0.35: share of the compute time without opening, reading and locks in which threads use no CPU
+-- $min_lateness = 1.15: interval of the event loop while several tasks run, relative to that of other processes
+-- $sure_lateness = 1.5: the same, if other processes are late as well or were not recorded
+-- $max_quiet_seconds = 0.0203: interval of the loops of other processes, if too few samples of the profiler are a sign
+-- $max_sampled_share = 0.8: sampled relative to compute time in this case
+-- $max_task_cpu_share = 0.05: CPU time of tasks relative to compute time in this case
+-- $min_samples = 2: samples of a worker with several tasks
+-- $max_cores = 0.6: CPU use of a process, in cores, if calls hold the GIL without using the CPU
+-- $min_stall_share = 0.1: stalls of the event loop relative to the time of the run, if they can explain missing samples
+-- $max_explained_share = 0.85: sampled share of compute time plus stalls, above which stalls explain the missing samples
+-- $min_hidden_share = 0.35: share of a process's CPU time outside of its task threads
 -- $min_core_use = 0.6: CPU use of a process relative to its share of the host's cores, if libraries have threads
 -- $min_cpu_share = 0.1: CPU time of processes relative to compute time, if libraries have threads
 -- $entity_share = 0.6: share of the waiting that makes a prefix the entity
@@ -46,18 +49,13 @@ threads AS (
     WHERE unit = 'seconds' AND context = 'execute'
     GROUP BY trace_id, worker
 ),
--- The prefix whose threads wait.
-prefixes AS (
-    SELECT trace_id, prefix
-    FROM _activity_deltas
-    WHERE unit = 'seconds' AND context = 'execute' AND activity = 'thread-noncpu'
-    GROUP BY trace_id, prefix
-    QUALIFY sum(delta) >= $entity_share * sum(sum(delta)) OVER (PARTITION BY trace_id)
-),
 inputs AS (
     SELECT trace_id, worker, sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)) AS seconds
     FROM _chunks
     GROUP BY ALL
+),
+locks AS (
+    SELECT trace_id, worker, sum(seconds) AS seconds FROM _lock_waits GROUP BY ALL
 ),
 samples AS (
     SELECT
@@ -65,9 +63,30 @@ samples AS (
         worker,
         avg(metrics.cpu) / 100 AS mean_cores,
         avg(metrics.cpu) FILTER (executing > 0) / 100 AS cores,
+        count(*) FILTER (executing > 1) AS shared_samples,
         any_value(nthreads) AS nthreads
     FROM raw.worker_sample
     GROUP BY ALL
+),
+-- The most punctual loop of a host. Threads of a process delay its own loop only.
+hosts AS (
+    SELECT trace_id, host, min(other_interval_seconds) AS interval_seconds
+    FROM _loop_intervals
+    WHERE host IS NOT NULL
+        AND trace_id NOT IN (SELECT trace_id FROM _workers WHERE worker LIKE 'inproc://%')
+    GROUP BY trace_id, host
+),
+loops AS (
+    SELECT
+        loop.trace_id,
+        loop.worker,
+        loop.threads_interval_seconds AS interval_seconds,
+        hosts.interval_seconds AS host_seconds,
+        coalesce(load.is_loaded, false) AS is_loaded
+    FROM _loop_intervals AS loop
+    LEFT JOIN hosts ON loop.trace_id = hosts.trace_id AND loop.host = hosts.host
+    LEFT JOIN _host_load AS load ON loop.trace_id = load.trace_id AND loop.host = load.host
+    WHERE loop.worker IS NOT NULL
 ),
 profiles AS (
     SELECT trace_id, worker, sum(interval_seconds * slice.counts[list_position(slice.nodes, 0)]) AS seconds
@@ -88,7 +107,7 @@ presence AS (
     INNER JOIN _workers AS workers USING (process)
     GROUP BY ALL
 ),
-hosts AS (
+machine_cores AS (
     -- Several processes can have the same address.
     SELECT trace_id, worker, max(host) AS host, max(cores) AS cores
     FROM (
@@ -101,9 +120,9 @@ hosts AS (
 by_host AS (
     -- Of the workers that were there at the same time, on average.
     SELECT
-        hosts.*,
+        machine_cores.*,
         cores * (max(to_t) OVER same - min(from_t) OVER same) / sum(seconds) OVER same AS worker_cores
-    FROM hosts
+    FROM machine_cores
     INNER JOIN presence USING (trace_id, worker)
     WINDOW same AS (PARTITION BY trace_id, host)
 ),
@@ -114,125 +133,144 @@ by_worker AS (
         threads.cpu_seconds,
         threads.seconds,
         threads.profiled_seconds,
-        greatest(threads.seconds - threads.cpu_seconds - coalesce(inputs.seconds, 0), 0)
-            AS wait_seconds,
+        greatest(threads.seconds - coalesce(inputs.seconds, 0) - coalesce(locks.seconds, 0), 0) AS other_seconds,
+        greatest(other_seconds - threads.cpu_seconds, 0) AS wait_seconds,
         samples.cores,
         samples.nthreads,
         profiles.seconds AS sampled_seconds,
         coalesce(stalls.seconds, 0) / presence.seconds AS stall_share,
         greatest(samples.mean_cores - $own_cores, 0) * presence.seconds AS process_cpu_seconds,
-        samples.nthreads * presence.seconds AS thread_seconds,
-        -- Number of processes that could compute at the same time in place of this one.
-        least(coalesce(by_host.worker_cores, samples.nthreads), samples.nthreads) AS processes,
-        by_host.worker_cores
+        by_host.worker_cores,
+        loops.interval_seconds,
+        loops.host_seconds,
+        coalesce(loops.is_loaded, false) AS is_loaded,
+        wait_seconds > 0 AND wait_seconds >= $min_wait_share * other_seconds AS has_waits,
+        has_waits AND samples.nthreads > 1 AND coalesce(shared_samples >= $min_samples, false) AS can_share,
+        can_share AND coalesce(
+            loops.interval_seconds
+            >= CASE WHEN host_seconds IS NULL OR is_loaded THEN $sure_lateness ELSE $min_lateness END
+            * coalesce(host_seconds, 0.02),
+            false
+        ) AS is_late,
+        -- A loop that is delayed for less than 20 ms at a time skips no ticks, but samples of the profiler.
+        can_share AND NOT is_late AND coalesce(
+            host_seconds <= $max_quiet_seconds
+            AND sampled_seconds <= $max_sampled_share * profiled_seconds
+            AND threads.cpu_seconds < $max_task_cpu_share * threads.seconds,
+            false
+        ) AS is_undersampled,
+        is_late OR is_undersampled AS is_gil,
+        coalesce(
+            has_waits
+            AND NOT is_gil
+            AND process_cpu_seconds - threads.cpu_seconds >= $min_hidden_share * process_cpu_seconds
+            AND process_cpu_seconds >= $min_cpu_share * threads.seconds
+            -- Threads wait for a core only if all cores are in use.
+            AND coalesce(samples.cores >= $min_core_use * by_host.worker_cores, true)
+            AND threads.seconds >= $min_busy_share * samples.nthreads * presence.seconds,
+            false
+        ) AS has_other_threads,
+        -- Number of processes that could compute at the same time in place of this one: at most one
+        -- per core, unless calls hold the GIL without using the CPU.
+        CASE
+            WHEN samples.cores < $max_cores AND NOT is_loaded THEN samples.nthreads
+            ELSE least(coalesce(by_host.worker_cores, samples.nthreads), samples.nthreads)
+        END AS processes
     FROM threads
     INNER JOIN samples USING (trace_id, worker)
     INNER JOIN presence USING (trace_id, worker)
     LEFT JOIN inputs USING (trace_id, worker)
+    LEFT JOIN locks USING (trace_id, worker)
     LEFT JOIN stalls USING (trace_id, worker)
     LEFT JOIN profiles USING (trace_id, worker)
     LEFT JOIN by_host USING (trace_id, worker)
+    LEFT JOIN loops USING (trace_id, worker)
+),
+-- The prefix whose threads wait.
+prefixes AS (
+    SELECT delta.trace_id, is_gil, delta.prefix
+    FROM _activity_deltas AS delta
+    INNER JOIN by_worker USING (trace_id, worker)
+    WHERE unit = 'seconds' AND context = 'execute' AND activity = 'thread-noncpu'
+        AND (is_gil OR has_other_threads)
+    GROUP BY delta.trace_id, is_gil, delta.prefix
+    QUALIFY sum(delta) >= $entity_share * sum(sum(delta)) OVER (PARTITION BY delta.trace_id, is_gil)
 ),
 totals AS (
     SELECT
-        trace_id,
-        count(*) AS workers,
-        max(nthreads) AS nthreads,
+        by_worker.trace_id,
+        is_gil,
+        -- A worker and its replacement count once.
+        least(count(*), cluster.peak_workers) AS workers,
+        cluster.peak_workers,
+        cluster.peak_nthreads,
+        cluster.stop_t - cluster.start_t AS wall_seconds,
+        CASE WHEN min(nthreads) = max(nthreads) THEN format('{}', max(nthreads))
+            ELSE format('{} to {}', min(nthreads), max(nthreads)) END AS nthreads,
         sum(seconds) AS seconds,
         sum(cpu_seconds) AS cpu_seconds,
-        sum(wait_seconds) AS wait_seconds,
         sum(process_cpu_seconds) AS process_cpu_seconds,
-        sum(thread_seconds) AS thread_seconds,
         avg(cores) AS cores,
         avg(stall_share) AS stall_share,
-        avg(processes) AS core_processes,
-        avg(worker_cores) AS worker_cores,
+        avg(processes) AS processes,
+        median(interval_seconds) AS interval_seconds,
+        median(host_seconds) AS host_seconds,
+        bool_or(is_loaded) AS is_loaded,
+        bool_or(is_late) AS is_late,
         -- The profiles of a lost worker can be missing.
         sum(sampled_seconds)
             / nullif(sum(profiled_seconds) FILTER (sampled_seconds IS NOT NULL), 0) AS sampled_share,
-        sum(wait_seconds) / nullif(sum(seconds), 0) AS wait_share
+        CASE
+            WHEN NOT is_gil THEN sum(wait_seconds) / cluster.peak_nthreads
+            WHEN avg(processes) > 1.1
+                THEN sum(seconds * (1 - 1 / greatest(processes, 1))) / cluster.peak_nthreads
+        END AS saved_seconds
     FROM by_worker
-    GROUP BY trace_id
+    INNER JOIN _cluster_size AS cluster USING (trace_id)
+    WHERE is_gil OR has_other_threads
+    GROUP BY
+        by_worker.trace_id, is_gil, cluster.peak_workers, cluster.peak_nthreads, cluster.start_t, cluster.stop_t
 ),
 judged AS (
     SELECT
-        totals.* EXCLUDE (workers),
-        -- A worker and its replacement count once.
-        least(totals.workers, cluster.peak_workers) AS workers,
-        cluster.peak_nthreads,
-        cluster.stop_t - cluster.start_t AS wall_seconds,
-        cores BETWEEN $min_cores AND $max_cores AS is_one_core,
-        -- Calls that use no CPU need no cores.
+        *,
         coalesce(
-            nthreads > 1
-            AND cores < $min_cores
-            AND CASE
-                WHEN stall_share >= $min_stall_share THEN sampled_share <= $max_stalled_sampled_share
-                -- On a busy machine, the profiler waits for a core.
-                ELSE sampled_share <= $max_sampled_share AND cpu_seconds < $min_task_cpu_share * seconds
-            END,
-            false
-        ) AS is_held,
-        is_held AND stall_share >= $min_stall_share AND sampled_share + stall_share > $max_explained_share
-            AS is_explained,
-        CASE WHEN is_held THEN nthreads ELSE core_processes END AS processes,
-        nthreads > 1 AND processes > 1.1 AND (
-            is_held OR is_one_core OR (
-                cores < $min_cores
-                AND stall_share >= $min_stall_share
-                AND cpu_seconds >= $min_task_cpu_share * seconds
-            )
-        ) AS is_gil,
-        process_cpu_seconds - cpu_seconds >= $min_hidden_share * process_cpu_seconds
-        AND process_cpu_seconds >= $min_cpu_share * seconds
-        -- Threads wait for a core only if all cores are in use.
-        AND coalesce(cores >= $min_core_use * worker_cores, true)
-        AND seconds >= $min_busy_share * thread_seconds AS has_other_threads,
-        -- At most one process per core computes at a time.
-        CASE
-            WHEN is_gil THEN seconds / cluster.peak_nthreads * (1 - 1 / processes)
-            WHEN has_other_threads THEN wait_seconds / cluster.peak_nthreads
-        END AS saved_seconds
+            is_gil AND stall_share >= $min_stall_share AND sampled_share + stall_share > $max_explained_share, false
+        ) AS is_explained
     FROM totals
-    INNER JOIN _cluster_size AS cluster USING (trace_id)
-    WHERE wait_share >= $min_wait_share
-        AND (is_gil OR has_other_threads OR (is_one_core AND nthreads > 1))
 )
 SELECT
     prefixes.prefix AS entity,
     CASE
-        WHEN is_explained THEN 'low'
-        WHEN is_gil AND is_one_core THEN 'high'
-        WHEN is_gil OR has_other_threads THEN 'medium'
-        ELSE 'low'
+        WHEN is_explained OR saved_seconds IS NULL OR (is_gil AND NOT is_late) THEN 'low'
+        WHEN NOT is_gil OR is_loaded OR host_seconds IS NULL OR cores < $max_cores THEN 'medium'
+        ELSE 'high'
     END AS confidence,
     CASE
-        WHEN is_explained
-            THEN format(
-                'Threads of workers with {} threads wait for {:.0f} % of their time, and the profiler took only'
-                ' {:.0f} % of its samples: calls into a library hold the GIL, or the event loops are blocked.',
-                nthreads, 100 * wait_share, 100 * sampled_share
-            )
-        WHEN is_held
-            THEN format(
-                'Calls into a library hold the GIL: threads of workers with {} threads wait for {:.0f} % of their'
-                ' time. The profiler, which needs the GIL, took only {:.0f} % of its samples.', nthreads,
-                100 * wait_share, 100 * sampled_share
-            )
-        WHEN is_gil
-            THEN format(
-                'Workers with {} threads use {:.1f} cores while they compute: threads spend {:.0f} % of the'
-                ' time waiting for the GIL.', nthreads, cores, 100 * wait_share
-            )
-        WHEN has_other_threads THEN format(
+        WHEN is_gil AND NOT is_late THEN format(
+            'The profiler took only {:.0f} % of its samples of workers with {} threads, although other processes of'
+            ' the host ran on time: calls hold the GIL for short times, or other code delays the event loops. Threads'
+            ' are on the CPU for {:.0f} % of their time; whether they wait for the GIL is not recorded.',
+            100 * sampled_share, nthreads, 100 * cpu_seconds / seconds
+        )
+        WHEN is_gil THEN format(
+            'While workers with {} threads compute, they use {:.1f} cores, and their event loops run every'
+            ' {:.0f} ms ({}): {}. Threads are on the CPU for {:.0f} % of their time.',
+            nthreads, cores, 1000 * interval_seconds,
+            CASE
+                WHEN host_seconds IS NULL THEN '20 ms if nothing delays them'
+                ELSE format('other processes of the host every {:.0f} ms', 1000 * host_seconds)
+            END,
+            CASE
+                WHEN is_explained THEN 'calls hold the GIL, or code blocks the event loops'
+                ELSE 'threads take turns holding the GIL'
+            END || CASE WHEN is_loaded THEN ', and the host lacks cores' ELSE '' END,
+            100 * cpu_seconds / seconds
+        )
+        ELSE format(
             'Task threads use a core for {:.0f} % of their time, while their processes use {:.1f} times as much'
             ' CPU time: libraries have threads of their own, which compete for cores.',
             100 * cpu_seconds / seconds, process_cpu_seconds / cpu_seconds
-        )
-        ELSE format(
-            'Workers with {} threads use {:.1f} cores while they compute, and their hosts have {:.1f} cores for'
-            ' each worker: threads spend {:.0f} % of the time waiting for the GIL or for a core.', nthreads, cores, processes,
-            100 * wait_share
         )
     END AS sentence,
     saved_seconds * peak_nthreads AS core_seconds,
@@ -241,18 +279,25 @@ SELECT
     CASE WHEN saved_seconds IS NOT NULL THEN least(1.6 * saved_seconds, wall_seconds) END
         AS wall_seconds_max,
     CASE
-        WHEN is_gil
-            THEN format(
-                'Use {} workers with 1 thread (now {} with {}), or code that releases the GIL.',
-                round(workers * processes)::BIGINT, workers, nthreads
-            )
-        WHEN has_other_threads THEN 'Set OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and MKL_NUM_THREADS of workers to 1, in'
+        WHEN NOT is_gil THEN 'Set OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and MKL_NUM_THREADS of workers to 1, in'
             ' distributed.nanny.pre-spawn-environ.'
-        ELSE 'Replace loops in Python with array functions, or use more cores: further workers on these hosts'
+        WHEN saved_seconds IS NULL
+            THEN 'Replace loops in Python with array functions, or use more cores: further workers on these hosts'
             ' gain nothing.'
+        ELSE format(
+            'Use {} workers with 1 thread (now {} with {}), or code that releases the GIL.',
+            round(workers * processes)::BIGINT,
+            CASE WHEN workers < peak_workers THEN format('{} of {} workers', workers, peak_workers)
+                ELSE workers::VARCHAR END,
+            nthreads
+        )
     END AS change,
-    'SELECT worker, prefix, seconds, cpu_seconds, noncpu_seconds FROM activities WHERE context = ''execute'''
-        AS evidence,
-    judged.trace_id
+    CASE
+        WHEN is_gil
+            THEN 'SELECT worker, nthreads, executing, median(event_loop_interval_seconds) AS interval_seconds'
+            ' FROM worker_samples GROUP BY ALL ORDER BY worker, executing'
+        ELSE 'SELECT worker, prefix, seconds, cpu_seconds, noncpu_seconds FROM activities WHERE context = ''execute'''
+    END AS evidence,
+    trace_id
 FROM judged
-LEFT JOIN prefixes ON judged.trace_id = prefixes.trace_id;
+LEFT JOIN prefixes USING (trace_id, is_gil);

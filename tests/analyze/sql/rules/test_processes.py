@@ -28,27 +28,80 @@ def stalls(*starts: float, seconds: float = 1.0, **process: str) -> list[dict]:
 MACHINE = {"host": "h", "cores": 8, "usable_cores": 8}
 
 
+def scheduler(interval_seconds: float | None, process_facts) -> list[dict]:
+    """Return samples of a scheduler on the host of the workers, or nothing."""
+    if interval_seconds is None:
+        return []
+    sample = {"kind": "scheduler_sample", "server_id": "s"}
+    return [
+        *process_facts("scheduler", machine=MACHINE),
+        *(
+            {**sample, "t": float(t), "metrics": {"event_loop_interval": interval_seconds}}
+            for t in range(0, 50, 10)
+        ),
+    ]
+
+
+#: CPU use, CPU time and waiting of four threads in 50 s; interval of the event loop of the
+#: worker and of the scheduler.
+GIL = {"cpu": 100.0, "seconds": (50.0, 150.0), "late": 0.1, "others": 0.02}
+MS = 0.001
+
+
 def test_threads_that_wait_for_the_gil(apply_each, worker, process_facts, sample):
     """Four threads use one core for 50 s: four processes need 12.5 s."""
 
-    def trace(cpu_percent, cpu_seconds, noncpu_seconds):
+    def trace(cpu, seconds, late, others, nthreads=4):
         return [
-            worker("w1", nthreads=4),
+            worker("w1", nthreads=nthreads),
             *process_facts("worker", worker="w1", machine=MACHINE),
-            *metrics(cpu_seconds, noncpu_seconds),
-            *(sample(t, cpu=cpu_percent, executing=4, nthreads=4) for t in range(0, 50, 10)),
+            *scheduler(others, process_facts),
+            *metrics(*seconds),
+            *(
+                sample(t, cpu=cpu, executing=4, nthreads=nthreads, event_loop_interval=late)
+                for t in range(0, 50, 10)
+            ),
         ]
 
     change = "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL."
-    expected = {
-        (100.0, 50.0, 150.0): [pytest.approx(("high", 150.0, 0.4 * 37.5, 50.0, change))],
-        (100.0, 50.0, 20.0): [],
-        (200.0, 100.0, 100.0): [],
-        (10.0, 5.0, 195.0): [],
+    sure = [pytest.approx(("high", 150.0, 0.4 * 37.5, 50.0, change))]
+    unsure = [pytest.approx(("medium", 150.0, 0.4 * 37.5, 50.0, change))]
+    cases = {
+        "four threads use one core": (trace(**GIL), sure),
+        "threads are rarely without the CPU": (trace(**{**GIL, "seconds": (50.0, 20.0)}), []),
+        "ticks are on time, as beside threads that sleep or wait for a lock": (
+            trace(**{**GIL, "late": 0.02}),
+            [],
+        ),
+        "ticks are a little late": (trace(**{**GIL, "late": 0.025}), sure),
+        "so are those of the scheduler, since the host lacks cores": (
+            trace(**{**GIL, "late": 0.025, "others": 0.023}),
+            [],
+        ),
+        "ticks are much later than those of a loaded host": (
+            trace(**{**GIL, "others": 0.023}),
+            unsure,
+        ),
+        "no other process of the host was recorded": (trace(**{**GIL, "others": None}), unsure),
+        "a few late ticks without another process prove nothing": (
+            trace(**{**GIL, "late": 0.025, "others": None}),
+            [],
+        ),
+        "a single thread has nobody to wait for": (trace(**GIL, nthreads=1), []),
+        "calls hold the GIL without using the CPU": (
+            trace(**{**GIL, "cpu": 4.0, "seconds": (2.0, 198.0)}),
+            unsure,
+        ),
     }
-    columns = "confidence, core_seconds, wall_seconds_min, wall_seconds_max, change"
-    rows = apply_each("gil", *starmap(trace, expected), columns=columns, stop_t=50.0)
-    assert rows == [*expected.values()]
+    rows = apply_each(
+        "gil",
+        *(records for records, _ in cases.values()),
+        columns="confidence, core_seconds, wall_seconds_min, wall_seconds_max, change",
+        stop_t=50.0,
+    )
+    assert dict(zip(cases, rows, strict=True)) == {
+        case: expected for case, (_, expected) in cases.items()
+    }
 
 
 def test_workers_after_one_another(apply_each, worker, process_facts, sample, gone):
@@ -63,38 +116,27 @@ def test_workers_after_one_another(apply_each, worker, process_facts, sample, go
             records += process_facts("worker", worker=address, machine=machine)
             records += [{**record, **server} for record in metrics(25.0, 75.0)]
             records += [
-                sample(t, address, cpu=100.0, executing=4, nthreads=4)
+                sample(
+                    t, address, cpu=100.0, executing=4, nthreads=4, event_loop_interval=100 * MS
+                )
                 for t in range(start, start + 25, 5)
             ]
         return records
 
-    [(change, _)], [(_, sentence)] = apply_each(
-        "gil", trace(8, name="A"), trace(1), columns="change, sentence", stop_t=50.0
+    [(change, *_)], [(remark, confidence, core_seconds, wall_seconds_max)] = apply_each(
+        "gil",
+        trace(8, name="A"),
+        trace(1),
+        columns="change, confidence, core_seconds, wall_seconds_max",
+        stop_t=50.0,
     )
     # A worker and its replacement count once.
     assert change == (
         "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL."
     )
-    # Each of them has the core of the host.
-    assert "their hosts have 1.0 cores for each worker" in sentence
-
-
-def test_threads_on_a_host_without_a_free_core(apply_each, worker, process_facts, sample):
-    """Waiting for the GIL cannot be distinguished from waiting for a core."""
-
-    def trace(nthreads):
-        return [
-            worker("w1", nthreads=nthreads),
-            *process_facts("worker", worker="w1", machine={**MACHINE, "usable_cores": 1}),
-            *metrics(50.0, 150.0),
-            *(sample(t, cpu=100.0, executing=4, nthreads=nthreads) for t in range(0, 50, 10)),
-        ]
-
-    columns = "entity, confidence, core_seconds, wall_seconds_max"
-    assert apply_each("gil", trace(4), trace(1), columns=columns, stop_t=50.0) == [
-        [("a", "low", None, None)],
-        [],
-    ]
+    # Each of them has the core of the host, so that further processes save nothing.
+    assert remark.startswith("Replace loops in Python")
+    assert (confidence, core_seconds, wall_seconds_max) == ("low", None, None)
 
 
 @pytest.mark.exhaustive
@@ -110,13 +152,11 @@ def test_a_worker_that_is_replaced_at_its_address(
     ):  # fmt: skip
         about = {"worker": address, "server_id": server_id}
         measured = metrics((stop - start) * 0.9, (stop - start) * 2.9)
+        state = {"cpu": 100.0, "executing": 4, "nthreads": 4, "event_loop_interval": 100 * MS}
         records += [
             worker(address, t=float(start), nthreads=4, server_id=server_id),
             *({**fact, **about} for fact in process_facts("worker", machine=MACHINE)),
-            *(
-                sample(t, address, server_id=server_id, cpu=100.0, executing=4, nthreads=4)
-                for t in range(start, stop, 5)
-            ),
+            *(sample(t, address, server_id=server_id, **state) for t in range(start, stop, 5)),
             *({**metric, **about} for metric in measured),
         ]
 
@@ -125,8 +165,39 @@ def test_a_worker_that_is_replaced_at_its_address(
     assert change.startswith("Use 8 workers with 1 thread (now 2 with 4)")
 
 
-def test_calls_that_hold_the_gil_without_using_the_cpu(apply_each, worker, sample):
-    """The profiler samples only some of the 200 s that four threads compute."""
+@pytest.mark.parametrize(
+    ("late", "now"),
+    [
+        ({"A": 4}, "Use 4 workers with 1 thread (now 1 of 3 workers with 4)"),
+        ({"A": 4, "B": 2}, "Use 6 workers with 1 thread (now 2 of 3 workers with 2 to 4)"),
+    ],
+)
+def test_workers_with_different_numbers_of_threads(
+    apply, worker, process_facts, sample, late, now
+):
+    """Only workers with several threads, whose event loops are late, are counted."""
+    records = [*scheduler(0.02, process_facts)]
+    for name, nthreads in {"A": 4, "B": 2, "C": 1}.items():
+        server = {"worker": name, "server_id": f"id-{name}"}
+        interval_seconds = 0.1 if name in late else 0.02
+        records += [
+            worker(name, nthreads=nthreads, server_id=f"id-{name}"),
+            *process_facts("worker", worker=name, machine={**MACHINE, "usable_cores": 32}),
+            *({**metric, **server} for metric in metrics(50.0, 50.0 * (nthreads - 1))),
+            *(
+                sample(
+                    t, name, cpu=100.0, executing=nthreads, nthreads=nthreads,
+                    event_loop_interval=interval_seconds,
+                )
+                for t in range(0, 50, 10)
+            ),
+        ]  # fmt: skip
+    [(change,)] = apply("gil", *records, columns="change", stop_t=50.0)
+    assert change.startswith(now)
+
+
+def test_missing_samples_of_the_profiler(apply_each, worker, process_facts, sample):
+    """They are a sign only if other processes are punctual and threads use no CPU."""
 
     def profile(prefix, seconds, parents):
         count = round(seconds / 0.01)
@@ -145,47 +216,47 @@ def test_calls_that_hold_the_gil_without_using_the_cpu(apply_each, worker, sampl
             "prefix": prefix, "tree": tree,
         }  # fmt: skip
 
-    def trace(profiled_seconds, stall_seconds, cpu_seconds, coroutine_seconds):
+    def trace(sampled, stalled=0.1, cpu=1.0, coroutines=0.0, late=0.02, others=0.02):
         return [
             worker("w1", nthreads=4),
-            *metrics(cpu_seconds, 200.0 - cpu_seconds),
-            *metrics(0.0, coroutine_seconds, prefix="b"),
-            *(sample(t, cpu=4.0, executing=4, nthreads=4) for t in range(0, 50, 10)),
-            *stalls(2.0, 22.0, seconds=stall_seconds),
-            profile("a", profiled_seconds, parents=[None, 0]),
+            *process_facts("worker", worker="w1", machine=MACHINE),
+            *scheduler(others, process_facts),
+            *metrics(cpu, 200.0 - cpu),
+            *metrics(0.0, coroutines, prefix="b"),
+            *(
+                sample(t, cpu=4.0, executing=4, nthreads=4, event_loop_interval=late)
+                for t in range(0, 50, 10)
+            ),
+            *stalls(2.0, 22.0, seconds=stalled),
+            profile("a", sampled, parents=[None, 0]),
             # This one is damaged.
-            profile("b", profiled_seconds, parents=[None, 7]),
+            profile("b", sampled, parents=[None, 7]),
         ]
 
     change = "Use 4 workers with 1 thread (now 1 with 4), or code that releases the GIL."
-    expected = {
-        (20.0, 5.0, 1.0, 0.0): [("medium", change)],
-        # Stalls explain all missing samples.
-        (60.0, 18.0, 1.0, 0.0): [("low", change)],
-        # Stalls also stop the profiler.
-        (130.0, 5.0, 1.0, 0.0): [],
-        (130.0, 0.1, 1.0, 0.0): [("medium", change)],
-        (180.0, 0.1, 1.0, 0.0): [],
-        # On a busy machine, the profiler waits for a core.
-        (130.0, 0.1, 20.0, 0.0): [],
+    cases = {
+        "few samples beside a punctual scheduler": (trace(130.0), [("low", change)]),
+        "on a host without free cores": (trace(130.0, others=0.022, late=0.022), []),
+        "without another process of the host": (trace(130.0, others=None), []),
+        "threads use the CPU": (trace(130.0, cpu=20.0), []),
+        "most samples": (trace(180.0), []),
         # Coroutines are not sampled, nor is a prefix whose profile is damaged.
-        (180.0, 0.1, 1.0, 100.0): [],
+        "coroutines": (trace(180.0, coroutines=100.0), []),
+        "the event loop is late": (trace(20.0, stalled=5.0, late=0.1), [("medium", change)]),
+        "stalls explain all missing samples": (
+            trace(60.0, stalled=18.0, late=0.1),
+            [("low", change)],
+        ),
     }
-    traces = starmap(trace, expected)
-    rows = apply_each("gil", *traces, columns="confidence, change", stop_t=50.0)
-    assert rows == [*expected.values()]
-
-
-def test_event_loop_that_waits_for_the_gil_on_a_busy_machine(apply, worker, sample):
-    assert apply(
+    rows = apply_each(
         "gil",
-        worker("w1", nthreads=2),
-        *metrics(20.0, 80.0),
-        *(sample(t, cpu=40.0, executing=2, nthreads=2) for t in range(0, 50, 10)),
-        *stalls(2.0, seconds=6.0),
+        *(records for records, _ in cases.values()),
+        columns="confidence, change",
         stop_t=50.0,
-        columns="confidence, core_seconds",
-    ) == [("medium", pytest.approx(50.0))]
+    )
+    assert dict(zip(cases, rows, strict=True)) == {
+        case: expected for case, (_, expected) in cases.items()
+    }
 
 
 def test_libraries_with_threads_of_their_own(apply_each, worker, process_facts, sample):
@@ -223,7 +294,10 @@ def test_reading_is_not_waiting_for_other_threads(apply, worker, process, sample
             worker("w1", nthreads=4),
             *process(*chunks),
             *metrics(50.0, 50.0),
-            *(sample(t, cpu=100.0, executing=4, nthreads=4) for t in range(0, 50, 10)),
+            *(
+                sample(t, cpu=100.0, executing=4, nthreads=4, event_loop_interval=0.1)
+                for t in range(0, 50, 10)
+            ),
         )
         == []
     )

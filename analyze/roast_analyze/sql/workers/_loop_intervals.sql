@@ -1,0 +1,60 @@
+-- Needs: _processes, _task_runs, _workers
+-- Median interval of the event loop of each process while tasks were in progress. A tick runs every
+-- 20 ms; Dask skips ticks whose time has passed, so that the interval grows only if a loop waits for
+-- longer: for a core, for the GIL, or for a callback. The thread of the loop rarely needs a core, so
+-- that two computing programs on two cores do not delay it.
+CREATE VIEW _loop_intervals AS
+WITH work AS (
+    SELECT trace_id, min(processing_t) AS start_t, max(coalesce(end_t, processing_t)) AS stop_t
+    FROM _task_runs
+    GROUP BY trace_id
+),
+machines AS (
+    SELECT
+        trace_id,
+        role,
+        worker,
+        max(process.machine.host) AS host,
+        max(least(cgroup_cores, process.machine.usable_cores)) AS cores
+    FROM _processes
+    WHERE role IN ('scheduler', 'worker')
+    GROUP BY ALL
+),
+addresses AS (
+    SELECT trace_id, worker, max(host) AS host
+    FROM _workers
+    GROUP BY trace_id, worker
+),
+samples AS (
+    SELECT
+        trace_id,
+        t,
+        worker,
+        -- Threads of a process can delay each other and its loop.
+        coalesce(executing, 0) > 1 AS has_threads,
+        metrics.event_loop_interval AS interval_seconds,
+        metrics.cpu / 100 AS used_cores
+    FROM raw.worker_sample
+    UNION ALL
+    SELECT trace_id, t, NULL, false, metrics.event_loop_interval, metrics.cpu / 100
+    FROM raw.scheduler_sample
+)
+SELECT
+    samples.trace_id,
+    samples.worker,
+    coalesce(any_value(machines.host), any_value(addresses.host)) AS host,
+    any_value(machines.cores) AS cores,
+    count(*) AS samples,
+    median(interval_seconds) AS interval_seconds,
+    median(interval_seconds) FILTER (has_threads) AS threads_interval_seconds,
+    median(interval_seconds) FILTER (NOT has_threads) AS other_interval_seconds,
+    avg(used_cores) AS used_cores
+FROM samples
+LEFT JOIN work ON samples.trace_id = work.trace_id
+LEFT JOIN machines
+    ON samples.trace_id = machines.trace_id
+    AND samples.worker IS NOT DISTINCT FROM machines.worker
+    AND (samples.worker IS NULL) = (machines.role = 'scheduler')
+LEFT JOIN addresses ON samples.trace_id = addresses.trace_id AND samples.worker = addresses.worker
+WHERE interval_seconds > 0 AND coalesce(samples.t BETWEEN work.start_t AND work.stop_t, true)
+GROUP BY samples.trace_id, samples.worker;

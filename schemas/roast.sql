@@ -249,7 +249,7 @@ SET VARIABLE roast_refusal = (
         UNION ALL
         SELECT
             'schema version ' || schema_version || ' is newer than '
-            || '2.5, the version of this file: use the file of a newer roast'
+            || '2.6, the version of this file: use the file of a newer roast'
         FROM _segments
         WHERE try_cast(regexp_extract(schema_version, '^([0-9]+)\.[0-9]+$', 1) AS HUGEINT) > 2
         UNION ALL
@@ -1123,7 +1123,7 @@ damage AS (
         0,
         'older schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.5: renamed fields are missing'
+        'version ' || schema_version || ' read as 2.6: renamed fields are missing'
     FROM versions
     WHERE version[1] < 2
     UNION ALL
@@ -1133,9 +1133,9 @@ damage AS (
         0,
         'newer schema version',
         NULL,
-        'version ' || schema_version || ' read as 2.5; upgrade: pip install -U ''.[analyze]'' in a clone of roast'
+        'version ' || schema_version || ' read as 2.6; upgrade: pip install -U ''.[analyze]'' in a clone of roast'
     FROM versions
-    WHERE version[1] = 2 AND version[2] > 5
+    WHERE version[1] = 2 AND version[2] > 6
     UNION ALL
     SELECT
         file,
@@ -1199,7 +1199,7 @@ GROUP BY trace_id;
 -- would turn null into 0.
 CREATE OR REPLACE MACRO _clip_negative(seconds) AS CASE WHEN seconds < 0 THEN 0 ELSE seconds END;
 
--- Failed outcomes of chunk attempts; cancelled and rescheduled attempts are not failures.
+-- Return whether an attempt at a task or chunk failed; cancelled and rescheduled ones did not.
 CREATE OR REPLACE MACRO _is_failed(outcome) AS outcome IN ('erred', 'retried', 'lost', 'skipped');
 
 -- Return whether an attempt computed a result that was kept, given its row of _discarded_results, if any.
@@ -1667,6 +1667,9 @@ CREATE OR REPLACE MACRO _exception_type(exception) AS CASE
     WHEN regexp_matches(exception, '^\s*error\(["''](un)?pack') THEN 'struct.error'
     ELSE nullif(regexp_extract(exception, '^\s*([\w.]*\w)', 1), '')
 END;
+
+-- Return whether an attempt ended with an exception that was not suppressed.
+CREATE OR REPLACE MACRO _has_raised(outcome) AS outcome IN ('erred', 'retried');
 
 -- File that a coffea task reads, its number of entries included. Tasks that read several files
 -- (dask-awkward) have none.
@@ -4493,13 +4496,15 @@ SELECT
         WHEN ending.finish IN ('memory', 'erred') THEN ending.finish
         -- A failed task reports its worker or exception. Tasks that the client releases because
         -- of another failure end with the same stimulus, but without either.
-        WHEN starts_with(ending.stimulus_id, 'task-erred')
-            AND (ending.worker IS NOT NULL OR ending.exception IS NOT NULL) THEN 'retried'
+        WHEN ending.exception IS NOT NULL
+            OR (starts_with(ending.stimulus_id, 'task-erred') AND ending.worker IS NOT NULL) THEN 'retried'
         WHEN starts_with(ending.stimulus_id, 'reschedule') THEN 'rescheduled'
         WHEN departure.worker IS NOT NULL
             OR regexp_matches(
                 ending.stimulus_id,
-                '^(handle-worker-cleanup|retire-workers?|remove-worker|worker-|close-|check-worker-ttl)'
+                '^(handle-worker-cleanup|retire-workers?|remove-worker|worker-|close-|check-worker-ttl'
+                -- A client restarts the workers, after it has released all keys.
+                '|client-restart|cancelled-by-worker-close|send-all-comm-fail)'
             ) THEN 'lost'
         ELSE 'cancelled'
     END AS outcome,
@@ -5202,7 +5207,7 @@ done AS (
         trace_id,
         role,
         count(*) AS task_runs,
-        count(*) FILTER (outcome IN ('erred', 'retried', 'lost')) AS failed_attempts,
+        count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
         sum(compute_seconds) AS compute_seconds,
         avg(whole_seconds) AS mean_compute_seconds,
         max(whole_seconds) AS max_compute_seconds,
@@ -5276,7 +5281,7 @@ WITH RECURSIVE parts AS (
         trace_id,
         span_id,
         count(*) AS task_runs,
-        count(*) FILTER (outcome IN ('erred', 'retried', 'lost')) AS failed_attempts,
+        count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
         sum(compute_seconds) AS compute_seconds,
         sum(transfer_seconds) AS transfer_seconds,
         sum(nbytes) AS output_bytes,
@@ -5421,7 +5426,7 @@ COMMENT ON COLUMN task_runs.end_t IS 'End recorded by the scheduler, in seconds 
 COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
 COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that was kept: the last one of its key, or one that a dependent used before it was lost. False for a result that was lost with its worker and computed again, and for all attempts without a result.';
 COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chunk, or for its number of entries. Null for all other tasks, and for those that read several files.';
-COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, and before trace format 2.4.';
+COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, cancelled or rescheduled, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, of attempts lost before trace format 2.4, and of others before 2.6.';
 COMMENT ON COLUMN task_runs.stolen_from IS 'Address of the worker that the task was sent to at processing_t, if work stealing moved it to another one. Null for all other attempts.';
 COMMENT ON COLUMN task_runs.trace_id IS 'ID of the trace.';
 
@@ -6315,7 +6320,7 @@ FROM (
         ON run.trace_id = removal.trace_id
         AND run.worker = removal.worker
         AND ending.stimulus_id = removal.stimulus_id
-    WHERE run.outcome IN ('erred', 'retried', 'lost')
+    WHERE _is_failed(run.outcome)
     UNION ALL
     -- Failures without a failed task: the exception was suppressed, or there was no task.
     SELECT
@@ -6341,7 +6346,7 @@ FROM (
     FROM _chunks AS chunk
     LEFT JOIN _task_runs AS run USING (seq)
     WHERE chunk.outcome = 'skipped'
-        OR (NOT chunk.has_task AND chunk.outcome IN ('erred', 'retried'))
+        OR (NOT chunk.has_task AND _has_raised(chunk.outcome))
     UNION ALL
     SELECT
         t,

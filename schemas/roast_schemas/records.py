@@ -38,6 +38,7 @@ meaning or a removed field the major one):
   ``cluster_size`` are written. ``start_t`` of a ``transition``. ``decompress_seconds`` and
   ``compression`` of a ``chunk``.
 * 2.5: ``records_by_kind`` and ``dropped_by_kind`` of a ``header``.
+* 2.6: ``start_t`` of a ``transition`` that cancels or reschedules an attempt.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from typing import Annotated, Final, NewType, TypedDict
 
 from roast_schemas.units import LARGEST, Content, Field, Unit
 
-SCHEMA_VERSION: Final = "2.5"
+SCHEMA_VERSION: Final = "2.6"
 
 #: Names that all kinds together may have at the top level. DuckDB infers a column of JSON
 #: instead of columns with names if lines have fewer than a tenth of the names that occur
@@ -351,8 +352,8 @@ class Transition(Record, total=False):
     start_t: Annotated[
         float,
         Field(
-            "of an attempt without startstops, because it was lost: when its worker began to "
-            "execute it, as of the worker's last heartbeat",
+            "of an attempt without startstops, because it was lost, cancelled or rescheduled: "
+            "when its worker began to execute it, as of the worker's last heartbeat",
             Unit.EPOCH_SECONDS,
         ),
     ]

@@ -19,7 +19,8 @@ from nightly.workers import statuses
 #: Use of the compute time of an attempt, by its outcome.
 USES = {
     "erred": "failed attempt", "retried": "failed attempt", "lost": "lost attempt",
-    "unfinished": "unfinished attempt",
+    "unfinished": "unfinished attempt", "rescheduled": "rescheduled attempt",
+    "cancelled": "cancelled attempt",
 }  # fmt: skip
 
 #: Statuses of a worker that explain free threads.
@@ -106,16 +107,16 @@ def _uses(cluster: Cluster, start: float, stop: float, when: str) -> Iterator[tu
         if not worker.nthreads:
             continue
         idle = worker.nthreads
-        order = ["busy", "transfer", "unreported", "dispatch"]
+        order = ["busy", "transfer", "unreported", "doubtful", "dispatch"]
         if worker.conditions["leaving"]:
-            order.remove("unreported")
+            order = ["busy", "transfer", "dispatch"]
         if worker.conditions["silent"] or worker.conditions["paused"]:
             order = ["busy"]
         for kind in order:
             parts = worker.parts[kind]
             threads = min(idle, len(parts))
             for part in parts:
-                category = "busy" if kind in ("busy", "unreported") else "assigned"
+                category = "assigned" if kind in ("transfer", "dispatch") else "busy"
                 yield number, category, part.use, part.of_task, threads / len(parts)
             idle -= threads
         backlog += len(worker.parts["dispatch"])
@@ -237,7 +238,8 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         for number, condition, begin, _ in _conditions(recording)
         if condition == "silent"
     }
-    cancelled = _ends_of_cancelled(recording)
+    released = _released(recording)
+    unknown: list[tuple] = []
     datasets = {}
     for row in chunk_attempts(recording):
         datasets.setdefault((row["key"], row["attempt"]), row["dataset"])
@@ -248,8 +250,7 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         dataset = datasets.get((run["key"], run["attempt"]))
         of_task = (run["prefix"], dataset, run["span_id"])
         result = "kept result" if run["kept"] else "recomputed result"
-        use = USES.get(run["outcome"], "cancelled attempt")
-        use = result if run["outcome"] == "memory" else use
+        use = result if run["outcome"] == "memory" else USES[run["outcome"]]
         sent = -math.inf if run["processing_t"] is None else run["processing_t"]
         # Until its first phase, a stolen attempt waits on the worker it was sent to.
         first = process_of(recording, run["stolen_from"], run["processing_t"])
@@ -261,10 +262,12 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         busy = [phase for phase in phases if phase["action"] != "transfer"]
         if not busy:
             end = math.inf if run["end_t"] is None else run["end_t"]
-            end = max(end, cancelled.get(id(run), end))
-            begin = run["execute_start_t"]
+            begin, finish = released.get(id(run), (None, None))
+            begin = run["execute_start_t"] if begin is None else begin
+            end = end if finish is None else max(end, finish)
             if begin is None:
-                yield number, sent, end, "unreported", use, of_task
+                is_known = run["outcome"] != "cancelled" or finish is not None
+                unknown.append((number, sent, end, is_known, use, of_task))
             else:
                 yield number, sent, begin, "dispatch", "dispatch", of_task
                 yield number, begin, min(end, silent_t.get(number, end)), "busy", use, of_task
@@ -287,6 +290,19 @@ def _parts(recording: Recording) -> Iterator[tuple]:
         yield number, begin, end, "transfer", "transfer", of_task
         yield number, end, computes, "dispatch", "dispatch", of_task
 
+    # Each holds a thread to its end; the others wait.
+    holders: dict[tuple[int, bool], list[float]] = defaultdict(list)
+    for number, sent, end, is_known, use, of_task in sorted(unknown, key=lambda row: row[1]):
+        ends = holders[number, is_known]
+        nthreads = presence(recording)[number][2] or 1
+        begin = sent if len(ends) < nthreads else max(sent, min(ends))
+        if begin < end:
+            if len(ends) == nthreads:
+                ends.remove(min(ends))
+            ends.append(end)
+            kind = "unreported" if is_known else "doubtful"
+            yield number, begin, end, kind, use, of_task
+
     for chunk in _alone(recording):
         number = chunk["process"]
         if number is not None:
@@ -295,10 +311,11 @@ def _parts(recording: Recording) -> Iterator[tuple]:
             yield number, chunk["start_t"], end, "busy", use, (None, chunk["dataset"], None)
 
 
-def _ends_of_cancelled(recording: Recording) -> dict[int, float]:
-    """Return the time at which workers finished cancelled attempts, by the id of the row.
+def _released(recording: Recording) -> dict[int, tuple[float | None, float | None]]:
+    """Return when cancelled and rescheduled attempts began and finished, by the id of the row.
 
-    The time that a worker reports is divided among as many attempts as it has threads.
+    Workers report a sum. Attempts that ended within a second of each other share what is
+    reported from then until the next ones end: of the cancelled ones no more than threads.
     """
     reported = grouped(
         (
@@ -313,22 +330,57 @@ def _ends_of_cancelled(recording: Recording) -> dict[int, float]:
         (
             run
             for run in task_runs(recording)
-            if run["outcome"] == "cancelled" and run["processing_t"] is not None
+            if run["outcome"] in ("cancelled", "rescheduled")
+            and run["processing_t"] is not None
+            and process_of(recording, run["worker"], run["processing_t"]) is not None
         ),
         lambda run: (run["worker"], run["prefix"], run["span_id"]),
-    )
-    ends = {}
-    for name, lines in reported.items():
-        seconds = sum(line["delta"] for line in lines)
-        latest = max(line["t"] for line in lines)
-        of_name = sorted(runs.get(name, ()), key=lambda run: run["processing_t"])
-        for number, run in enumerate(of_name):
-            process = process_of(recording, run["worker"], run["processing_t"])
-            nthreads = None if process is None else presence(recording)[process][2]
-            if nthreads is not None and number < nthreads:
-                share = seconds / min(len(of_name), nthreads)
-                ends[id(run)] = min(run["processing_t"] + share, latest)
-    return ends
+    )  # fmt: skip
+    found: dict[int, tuple[float | None, float | None]] = {}
+    for name, of_name in runs.items():
+        waves: list[list[Row]] = []
+        for run in sorted(of_name, key=lambda run: run["end_t"]):
+            if not waves or run["end_t"] - waves[-1][-1]["end_t"] > 1:
+                waves.append([])
+            waves[-1].append(run)
+        begins = [wave[0]["end_t"] for wave in waves]
+        for number, wave in enumerate(waves):
+            lines = [
+                line
+                for line in reported.get(name, ())
+                if bisect_right(begins, line["t"]) - 1 == number
+            ]
+            _divide(recording, wave, lines, found)
+    return found
+
+
+def _divide(
+    recording: Recording,
+    wave: list[Row],
+    lines: list[Row],
+    found: dict[int, tuple[float | None, float | None]],
+) -> None:
+    """Divide the reported seconds among attempts that ended together."""
+    process = process_of(recording, wave[0]["worker"], wave[0]["processing_t"])
+    nthreads = presence(recording)[process][2] or 0
+    cancelled = sorted(
+        (run for run in wave if run["outcome"] == "cancelled"),
+        key=lambda run: (run["execute_start_t"] is None, run["processing_t"]),
+    )[:nthreads]
+    others = [run for run in wave if run["outcome"] == "rescheduled"]
+    seconds = None
+    if lines:
+        seconds = sum(line["delta"] for line in lines) / len(cancelled + others)
+    for run in others:
+        begin = None if seconds is None else max(run["end_t"] - seconds, run["processing_t"])
+        found[id(run)] = begin, run["end_t"]
+    for run in cancelled:
+        begin = run["execute_start_t"]
+        finish = None
+        if seconds is not None:
+            since = run["processing_t"] if begin is None else begin
+            finish = min(since + seconds, max(line["t"] for line in lines))
+        found[id(run)] = begin, finish
 
 
 def _alone(recording: Recording) -> list[Row]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import dask
+import distributed
 import pytest
 from distributed import SchedulerPlugin, get_worker, wait
 
@@ -152,6 +153,47 @@ def test_task_runs_has_a_row_for_each_attempt(recorded):
     assert by_outcome["erred"][:3] == [1, 1, 1]
     retried, with_worker, with_exception, _ = by_outcome["retried"]
     assert retried == with_worker == with_exception >= 10
+
+
+def test_a_released_attempt_has_the_time_at_which_it_began(
+    own_cluster, tmp_path, trace, by_kind
+):
+    """One that is rescheduled, one that is cancelled, and one that a restart ends."""
+
+    def note_the_time_and_wait(path, again):
+        with Path(path).open("a") as file:
+            file.write(f"{time.time()}\n")
+            is_again = file.tell() > 20
+        time.sleep(60 if is_again or not again else 1.2)
+        raise distributed.Reschedule
+
+    with own_cluster(1) as (_, client), roast_recorder.record(client, trace):
+        for key in ("rescheduled", "restarted"):
+            begins = tmp_path / key
+            begins.touch()
+            is_first = key == "rescheduled"
+            running = client.submit(note_the_time_and_wait, str(begins), is_first, key=key)
+            queued = client.submit(abs, 1, key=f"behind {key}")
+            while len(begins.read_text().splitlines()) < 1 + is_first:
+                time.sleep(0.05)
+            time.sleep(1.2)  # some heartbeats
+            if is_first:
+                client.cancel([running, queued])
+                del running, queued
+                time.sleep(1.0)
+        client.restart()
+
+    ended = [line for line in by_kind(trace)["transition"] if line["start"] == "processing"]
+    noted = [
+        float(line)
+        for key in ("rescheduled", "restarted")
+        for line in (tmp_path / key).read_text().splitlines()
+    ]
+    found = [line["start_t"] for line in ended if "start_t" in line]
+    assert found == pytest.approx(noted[: len(found)], abs=0.3)
+    assert {line["key"] for line in ended if "start_t" not in line} <= {
+        "behind rescheduled", "behind restarted",
+    }  # fmt: skip
 
 
 def test_a_lost_attempt_has_the_time_at_which_it_began(own_cluster, tmp_path, trace, by_kind):

@@ -3,17 +3,23 @@
 The intervals of an attempt do not overlap. An attempt with phases was `busy` while it computed,
 deserialized or used the disk, and in `transfer` while it fetched its inputs before; the rest is
 `dispatch`. Before its first phase, an attempt that was stolen is on the worker that it was sent
-to. An attempt without phases that began to execute before its worker was lost is `busy` until
-the worker was last seen. Of other attempts without phases, only the outcome is known: their
-interval is `unreported`.
+to. An attempt without phases whose execution began at a known time is `busy` from then to its
+end, or until its worker was last seen. Of other attempts without phases, only the outcome is
+known. They can have computed all the time (`unreported`), or have waited on the worker until
+they were cancelled (`doubtful`). Such an attempt holds its thread to the end, so of each of
+these two kinds no more than the worker has threads are there at a time: those that were
+dispatched first.
 """
 
 from __future__ import annotations
 
+from heapq import heappush, heapreplace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
+
+from roast_analyze.algorithms.outcomes import OUTCOMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,21 +28,15 @@ if TYPE_CHECKING:
     Ints = NDArray[Any]
 
 #: Kinds of intervals, in the order in which they claim threads.
-KINDS: Final = ("busy", "transfer", "unreported", "dispatch")
+KINDS: Final = ("busy", "transfer", "unreported", "doubtful", "dispatch")
+
+#: Uses of the threads that compute.
+COMPUTING: Final = tuple(
+    dict.fromkeys([*(meaning.use for meaning in OUTCOMES.values()), "recomputed result"])
+)
 
 #: Uses of an interval: the outcome of the computation, or else the activity of the attempt.
-USES: Final = (
-    "kept result",
-    "recomputed result",
-    "failed attempt",
-    "lost attempt",
-    "unfinished attempt",
-    "cancelled attempt",
-    "deserialize",
-    "disk",
-    "transfer",
-    "dispatch",
-)
+USES: Final = (*COMPUTING, "deserialize", "disk", "transfer", "dispatch")
 
 #: Columns of the attempts, in any order of rows. Instants are relative to any origin.
 ATTEMPTS: Final = pl.Schema(
@@ -44,7 +44,9 @@ ATTEMPTS: Final = pl.Schema(
         "end_seq": pl.Int64(),  # identity of the attempt in the phases
         "process": pl.Int32(),
         "sent_process": pl.Int32(),  # another one if the attempt was stolen from there
+        "nthreads": pl.Int64(),  # of the process
         "use": pl.UInt8(),  # of the computation: position in USES
+        "is_doubtful": pl.Boolean(),  # nothing shows that it began to execute
         "work": pl.Int32(),  # any integer from 0
         "processing_t": pl.Float64(),  # -inf if the time of dispatch is unknown
         "execute_start_t": pl.Float64(),
@@ -95,7 +97,9 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
         end_seq,
         process,
         sent_process,
+        nthreads,
         own_use,
+        is_doubtful,
         work,
         processing_t,
         execute_start_t,
@@ -123,7 +127,13 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
     [reported] = np.nonzero(busy_t < np.inf)
     is_unreported = busy_t == np.inf
     [begun] = np.nonzero(is_unreported & ~np.isnan(execute_start_t))
-    [unreported] = np.nonzero(is_unreported & np.isnan(execute_start_t))
+    is_unknown = is_unreported & np.isnan(execute_start_t)
+    [unreported] = np.nonzero(is_unknown & ~is_doubtful)
+    [doubtful] = np.nonzero(is_unknown & is_doubtful)
+    unreported_t, doubtful_t = (
+        _first_turns(process[some], nthreads[some], processing_t[some], end_t[some])
+        for some in (unreported, doubtful)
+    )
     waiting, gap_start, gap_stop = _gaps(busy, busy_start, busy_stop)
 
     transfer, dispatch = USES.index("transfer"), USES.index("dispatch")
@@ -138,8 +148,9 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
         ("dispatch", process, begun, dispatch, processing_t[begun], execute_start_t[begun]),
         ("busy", process, begun, own_use[begun], execute_start_t[begun],
          np.fmin(end_t[begun], silent_t[begun])),
-        ("unreported", process, unreported, own_use[unreported], processing_t[unreported],
+        ("unreported", process, unreported, own_use[unreported], unreported_t,
          end_t[unreported]),
+        ("doubtful", process, doubtful, own_use[doubtful], doubtful_t, end_t[doubtful]),
     )  # fmt: skip
     return pl.concat(
         pl.DataFrame(
@@ -154,6 +165,25 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
         ).filter(pl.col("start") < pl.col("stop"))
         for kind, places, attempt, use, start, stop in parts
     )
+
+
+def _first_turns(process: Ints, nthreads: Ints, start: Floats, stop: Floats) -> Floats:
+    """Return when each attempt gets a thread that it holds to its end, in order of the starts.
+
+    It is the stop of an earlier attempt, and can be later than its own.
+    """
+    turns = start.copy()
+    #: By process, when its threads become free.
+    free: dict[int, list[float]] = {}
+    for row in np.argsort(start, kind="stable"):
+        threads = free.setdefault(int(process[row]), [])
+        if len(threads) < nthreads[row]:
+            heappush(threads, stop[row])
+            continue
+        turns[row] = max(start[row], threads[0] if threads else np.inf)
+        if turns[row] < stop[row]:
+            heapreplace(threads, stop[row])
+    return turns
 
 
 def _gaps(attempt: Ints, start: Floats, stop: Floats) -> tuple[Ints, Floats, Floats]:

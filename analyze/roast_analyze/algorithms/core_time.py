@@ -6,8 +6,8 @@ use, which these rules determine.
 1. On each worker, threads compute first, or prepare to (`busy`).
 2. Of the other threads, each waits for one attempt that was assigned to the worker: none if the
    worker is silent or paused; then one that fetches its inputs (`transfer`), one of which only
-   the end is known (`unreported`; none if the worker is leaving, since it starts no task), and
-   one that is being dispatched (`dispatch`).
+   the end is known (`unreported`, then `doubtful`; none if the worker is leaving, since it
+   starts no task), and one that is being dispatched (`dispatch`).
 3. The remaining threads have no assigned task. Counts of the whole cluster decide why, again
    one thread each: tasks that are ready and wait for the scheduler, then tasks that wait on
    other workers.
@@ -337,7 +337,7 @@ class _Sweep:
             used = np.minimum(idle, attempts)
             if name != "busy":
                 used[silent | paused] = 0
-            if name == "unreported":
+            if name in ("unreported", "doubtful"):
                 used[leaving] = 0
             idle = idle - used
             share = np.divide(used, attempts, out=np.zeros(len(used)), where=attempts > 0)

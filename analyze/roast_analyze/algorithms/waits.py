@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import polars as pl
 
+from roast_analyze.algorithms.outcomes import OUTCOMES
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -29,8 +31,9 @@ if TYPE_CHECKING:
     _Ints = NDArray[np.int64]
     _Bools = NDArray[np.bool_]
 
-#: Outcomes of attempts that are followed by another one.
-_FAILURES: Final = ["retried", "rescheduled", "lost"]
+#: Outcomes of attempts that are followed by another one, and of all without a result or error.
+_REPEATED: Final = [name for name, meaning in OUTCOMES.items() if meaning.is_repeated]
+_NO_END: Final = [*_REPEATED, "cancelled", "unfinished"]
 
 #: The departure of a worker can be recorded this much after the transitions that it causes.
 _REMOVAL_SECONDS: Final = 1.0
@@ -115,8 +118,8 @@ def find_waits(
     attempts = (
         attempts.sort("id")
         .with_columns(
-            is_failure=outcome.is_in(_FAILURES),
-            is_result=~outcome.is_in([*_FAILURES, "cancelled", "unfinished"]),
+            is_failure=outcome.is_in(_REPEATED),
+            is_result=~outcome.is_in(_NO_END),
             has_ended=pl.col("end_t").is_not_null(),
             end_t=pl.max_horizontal(pl.col("end_t").fill_null(stop_t), "processing_t"),
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 from rich.text import Text
 
+from roast_analyze.algorithms.outcomes import OUTCOMES
 from roast_analyze.commands.explain import finding_lines
 from roast_analyze.commands.terminal import cell, table
 from roast_analyze.open.concurrent_queries import run_concurrently
@@ -40,11 +41,6 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.concurrent_queries import Submit
     from roast_analyze.open.session import ColumnsAndRows, Session
-
-#: Columns of `run` in the order in which they are shown.
-_OUTCOMES: Final = (
-    "memory", "erred", "retried", "lost", "rescheduled", "cancelled", "unfinished",
-)  # fmt: skip
 
 
 def _per_second(value: float | None) -> str:
@@ -323,7 +319,7 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         yield "Compute", f"{seconds(computed)} in {core_time}: {part}{kept}"
     # A run without a cluster has chunks and no tasks.
     if run["task_runs"] or not run["chunk_attempts"]:
-        outcomes = ", ".join(f"{count(run[name])} {name}" for name in _OUTCOMES if run[name])
+        outcomes = ", ".join(f"{count(run[name])} {name}" for name in OUTCOMES if run[name])
         attempts = counted(run["task_runs"], "attempt") + (f": {outcomes}" if outcomes else "")
         yield "Tasks", f"{count(run['tasks'])}, {attempts}"
         if unattempted := query_unattempted(trace):

@@ -21,6 +21,7 @@ USES: Final = {
     "failed attempt": Use("computing, attempt failed", palette.FAILURE),
     "recomputed result": Use("computing, result lost and computed again", "#E07B39"),
     "lost attempt": Use("computing, attempt lost with its worker", "#B5432A"),
+    "rescheduled attempt": Use("computing, attempt rescheduled", "#C98A5E"),
     "cancelled attempt": Use("computing, attempt cancelled", "#EDA27C"),
     "deserialize": Use("deserialization", palette.ACTIVITY["deserialize"]),
     "disk": Use("disk", palette.ACTIVITY["disk"]),
@@ -38,13 +39,3 @@ USES: Final = {
     "after last result": Use("after the last result", "#D2D5DA"),
     "silent worker": Use("unknown: worker was silent", "#4C515A"),
 }
-
-#: Uses of the threads that computed.
-COMPUTING: Final = (
-    "kept result",
-    "unfinished attempt",
-    "failed attempt",
-    "recomputed result",
-    "lost attempt",
-    "cancelled attempt",
-)

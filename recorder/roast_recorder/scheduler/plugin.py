@@ -171,6 +171,8 @@ class RecorderPlugin(SchedulerPlugin):
         self._operations = Tap(self._lose)
         self._erred_message: dict[str, Any] | None = None
         self._removal: dict[str, Any] = {}  # the last event of a worker's removal
+        #: What workers executed at the last stimulus that released tasks, and since when.
+        self._executing: tuple[str | None, dict[Any, float]] = (None, {})
         # By address. Unlike `scheduler.workers`, it contains a worker that is being removed.
         self._workers: dict[str, WorkerState] = {}
         self._seen_spans: set[str] = set()
@@ -448,6 +450,7 @@ class RecorderPlugin(SchedulerPlugin):
         )
         now = time
         unreported = self._unreported_end
+        begun_at = self._begun_at
         workers = self._workers
         check_keys = self._check_keys
         has_result = False
@@ -488,8 +491,12 @@ class RecorderPlugin(SchedulerPlugin):
                             failure = _error_of(others)
                         elif end := unreported(key, run_id, stimulus_id):
                             worker, thread, startstops, failure = end
-                        if worker and not startstops and (state := workers.get(worker)):
-                            # The start of the task, as of the worker's last heartbeat.
+                        # The start of the task, as of the worker's last heartbeat.
+                        if startstops:
+                            pass
+                        elif worker is None and finish == "released":
+                            start_t = begun_at(tasks[key], stimulus_id)
+                        elif worker and (state := workers.get(worker)):
                             seconds = state.executing.get(tasks[key])
                             start_t = None if seconds is None else state.last_seen - seconds
                     extend(
@@ -545,6 +552,8 @@ class RecorderPlugin(SchedulerPlugin):
                     executing, last_seen = read(state, "executing"), read(state, "last_seen")
                     if not startstops and executing and last_seen and task in executing:
                         start_t = last_seen - executing[task]
+                    elif worker is None and finish == "released":
+                        start_t = self._begun_at(task, stimulus_id)
             row += [worker, run_id, thread, nbytes, typename, startstops, failure, start_t]
         self._buffer.transitions.extend(row)
         if type(key) is not str:
@@ -723,6 +732,21 @@ class RecorderPlugin(SchedulerPlugin):
             # from that of ``→ processing``.
             return removal["worker"], None, None, None
         return None
+
+    def _begun_at(self, task: Any, stimulus_id: str | None) -> float | None:
+        """Return when a task that is no longer assigned began to execute, if that is known.
+
+        The worker is not known either. One stimulus can release many tasks, so that what all
+        workers execute is only collected once.
+        """
+        if stimulus_id is None or stimulus_id != self._executing[0]:
+            started = {
+                executed: worker.last_seen - seconds
+                for worker in self._workers.values()
+                for executed, seconds in worker.executing.items()
+            }
+            self._executing = stimulus_id, started
+        return self._executing[1].get(task)
 
     def _on_update_graph(self, message: dict[str, Any]) -> None:
         """Note the size of a client's graph, which :meth:`update_graph` records."""

@@ -45,6 +45,12 @@ _STEALS: Final = (
     "AS too_late FROM (SELECT t, payload ->> '$[0]' AS what FROM events "
     "WHERE topic = 'stealing') GROUP BY bucket"
 )
+#: Workers report no phases of attempts that were lost, cancelled or rescheduled, or did not
+#: end: view ``concurrency`` does not contain them.
+_BUSY: Final = (
+    "SELECT t AS busy_t, coalesce(sum(seconds) FILTER (category = 'busy'), 0) / sum(seconds) "
+    "AS busy_share FROM core_time GROUP BY t ORDER BY t"
+)
 _SETTINGS: Final = (
     "SELECT EXISTS (FROM events), (SELECT any_value(value) FROM environment "
     "WHERE section = 'dask configuration' AND name = 'distributed.scheduler.work-stealing')"
@@ -56,8 +62,8 @@ class SchedulerLoad:
     """Load of the scheduler over time."""
 
     #: One row per bucket of view ``concurrency``: t, seconds, ready (tasks that are not
-    #: computed yet), waiting (for dependencies), executing, nthreads, transitions,
-    #: transitions_per_second,
+    #: computed yet), waiting (for dependencies), nthreads, busy_share (of the threads),
+    #: transitions, transitions_per_second,
     #: slowest_loop_seconds (longest interval of a worker's event loop), batches, tasks,
     #: stolen.
     load: pl.DataFrame
@@ -82,11 +88,17 @@ def query(trace: Session, context: Context) -> SchedulerLoad:
         for text in (_TRANSITIONS, _LOOPS, _BATCHES, _STEALS)
     )
     has_events, stealing = trace.rows(_SETTINGS)[0]
-    columns = ("t", "seconds", "ready", "waiting", "executing", "nthreads")
+    columns = ("t", "seconds", "ready", "waiting", "nthreads")
     load = context.load.select(columns).with_row_index("bucket")
     for found in (transitions, loops, batches, steals):
         load = load.join(found, on="bucket", how="left", maintain_order="left")
-    load = load.with_columns(pl.col("transitions", "batches", "tasks", "stolen").fill_null(0))
+    # Buckets of view core_time can be wider.
+    load = load.with_columns(middle_t=pl.col("t") + pl.col("seconds") / 2).join_asof(
+        trace.sql(_BUSY).pl(), left_on="middle_t", right_on="busy_t"
+    )
+    load = load.with_columns(
+        pl.col("transitions", "batches", "tasks", "stolen", "busy_share").fill_null(0)
+    )
     # The last bucket can be much shorter than the others, and contains what happened at the
     # very end.
     per_second = pl.col("transitions") / context.buckets["width"]
@@ -158,11 +170,9 @@ def _sentences(found: SchedulerLoad) -> list[str]:
     if ready := round(q.as_float(load["ready"].max()) or 0.0):
         # Right after a submission, no thread computes yet: all times with ready tasks count.
         waited = load.filter(pl.col("ready") > 0)
-        executing, nthreads = (
-            float((waited[name] * waited["seconds"]).sum())
-            for name in ("executing", "nthreads")
-        )
-        idle = 1 - executing / nthreads if nthreads else 0.0
+        threads = waited["nthreads"] * waited["seconds"]
+        available = float(threads.sum())
+        idle = 1 - float((threads * waited["busy_share"]).sum()) / available if available else 0
         text += f" On average over {over}, up to {q.counted(ready, 'ready task')} waited"
         if idle >= IDLE_SHARE:
             text += (

@@ -1,4 +1,4 @@
--- Needs: _coffea_roles, _task_runs, _tasks
+-- Needs: _coffea_roles, _is_failed, _task_runs, _tasks
 CREATE VIEW task_roles AS
 WITH submitted AS (
     SELECT
@@ -16,7 +16,7 @@ done AS (
         trace_id,
         role,
         count(*) AS task_runs,
-        count(*) FILTER (outcome IN ('erred', 'retried', 'lost')) AS failed_attempts,
+        count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
         sum(compute_seconds) AS compute_seconds,
         avg(whole_seconds) AS mean_compute_seconds,
         max(whole_seconds) AS max_compute_seconds,

@@ -1,6 +1,7 @@
 -- Workers killed, lost or restarted.
 -- The compute time of a killed worker is lost: its running attempts, and results that no task had
--- used before they were computed again; results that were used before are not part of the cost.
+-- used before they were computed again; results that were used before are not part of the cost, and
+-- neither are results that a restart of the cluster dropped, which the client may have fetched.
 -- Until the nanny has started another worker, its threads are missing, and other workers wait. A kill
 -- by a nanny is recorded, and a worker that closes, as after a signal, reports the reason. A worker
 -- that the kernel or the batch system killed, or that crashed, is lost for an unknown reason; if the end
@@ -127,6 +128,23 @@ lost AS (
     FROM _core_time
     GROUP BY trace_id
 ),
+-- A client that restarts the cluster drops all results. Whether it had fetched them is not recorded.
+dropped AS (
+    SELECT
+        ending.trace_id,
+        count(*) AS dropped_results,
+        coalesce(sum(attempt.compute_seconds), 0) AS dropped_seconds
+    FROM (
+        SELECT trace_id, key, rowid AS seq
+        FROM raw.transition
+        WHERE "start" = 'memory' AND regexp_matches(stimulus_id, '^client-restart-[0-9]')
+    ) AS ending
+    ASOF INNER JOIN (SELECT * FROM _task_runs WHERE outcome = 'memory') AS attempt
+        ON ending.trace_id = attempt.trace_id
+        AND ending.key = attempt.key
+        AND ending.seq > attempt.end_seq
+    GROUP BY ending.trace_id
+),
 -- From the first loss until all workers are back and no task is left.
 affected AS (
     SELECT
@@ -190,9 +208,24 @@ SELECT
     concat(
         upper(text[1]), text[2:],
         format(
-            ': {:.1f} s of running attempts were lost, {:.1f} s of results that no task had used were lost and'
-            ' computed again, and missing threads cost {:,.1f} core-seconds.',
-            lost_seconds, recomputed_seconds, missing_seconds
+            ': {:.1f} s of running attempts were lost, {}, and missing threads cost {:,.1f} core-seconds.',
+            lost_seconds,
+            concat_ws(
+                ', ',
+                CASE WHEN dropped_results > 0 THEN format(
+                    '{} {:.1f} s to compute {} dropped',
+                    CASE dropped_results
+                        WHEN 1 THEN 'a result that had taken'
+                        ELSE dropped_results || ' results that had taken'
+                    END,
+                    dropped_seconds,
+                    CASE dropped_results WHEN 1 THEN 'was' ELSE 'were' END
+                ) END,
+                CASE WHEN dropped_results IS NULL OR recomputed_seconds > 0 THEN format(
+                    '{:.1f} s of results that no task had used were lost and computed again', recomputed_seconds
+                ) END
+            ),
+            missing_seconds
         ),
         CASE
             WHEN given_up.tasks = 1
@@ -291,6 +324,7 @@ SELECT
 FROM costs
 INNER JOIN what_happened USING (trace_id)
 INNER JOIN _cluster_size AS cluster USING (trace_id)
+LEFT JOIN dropped USING (trace_id)
 LEFT JOIN waited USING (trace_id)
 LEFT JOIN given_up USING (trace_id)
 LEFT JOIN _fatal_chunks AS fatal USING (trace_id);

@@ -52,7 +52,7 @@ attempts AS (
         FROM _task_runs AS attempt
         LEFT JOIN _task_files AS file USING (trace_id, key)
         LEFT JOIN chunks_of_attempts AS chunk USING (seq)
-        WHERE attempt.outcome IN ('retried', 'erred')
+        WHERE _has_raised(attempt.outcome)
             AND NOT starts_with(coalesce(attempt.exception, ''), 'KilledWorker')
         UNION ALL BY NAME
         -- Without a cluster there are no tasks.
@@ -60,7 +60,7 @@ attempts AS (
             trace_id, key, attempt, outcome, compute_seconds, end_t, exception, filename, dataset,
             treename, entry_start, entry_stop, 'chunk' AS noun
         FROM _chunks
-        WHERE NOT has_task AND outcome IN ('retried', 'erred')
+        WHERE NOT has_task AND _has_raised(outcome)
         UNION ALL BY NAME
         SELECT
             trace_id, key, 'erred' AS outcome, t AS end_t, exception, filename, dataset, treename,
@@ -164,9 +164,9 @@ tried AS (
         trace_id,
         dataset,
         filename,
-        bool_or(outcome IN ('erred', 'retried', 'skipped')) AS has_failed
+        bool_or(_has_raised(outcome) OR outcome = 'skipped') AS has_failed
     FROM _chunks
-    WHERE outcome IN ('memory', 'erred', 'retried', 'skipped')
+    WHERE outcome IN ('memory', 'skipped') OR _has_raised(outcome)
     GROUP BY trace_id, dataset, filename, treename, entry_start
 ),
 elsewhere AS (

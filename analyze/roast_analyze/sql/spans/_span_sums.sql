@@ -1,4 +1,4 @@
--- Needs: _span_nodes, _task_runs, _tasks, _trace_range, activities, spans
+-- Needs: _is_failed, _span_nodes, _task_runs, _tasks, _trace_range, activities, spans
 -- Tasks and their metrics belong to one span. Totals of a span add up all spans below it, each
 -- once. In each step, a node receives what the nodes at the other end of their doubled pointers
 -- have added up so far.
@@ -17,7 +17,7 @@ WITH RECURSIVE parts AS (
         trace_id,
         span_id,
         count(*) AS task_runs,
-        count(*) FILTER (outcome IN ('erred', 'retried', 'lost')) AS failed_attempts,
+        count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
         sum(compute_seconds) AS compute_seconds,
         sum(transfer_seconds) AS transfer_seconds,
         sum(nbytes) AS output_bytes,

@@ -111,13 +111,15 @@ SELECT
         WHEN ending.finish IN ('memory', 'erred') THEN ending.finish
         -- A failed task reports its worker or exception. Tasks that the client releases because
         -- of another failure end with the same stimulus, but without either.
-        WHEN starts_with(ending.stimulus_id, 'task-erred')
-            AND (ending.worker IS NOT NULL OR ending.exception IS NOT NULL) THEN 'retried'
+        WHEN ending.exception IS NOT NULL
+            OR (starts_with(ending.stimulus_id, 'task-erred') AND ending.worker IS NOT NULL) THEN 'retried'
         WHEN starts_with(ending.stimulus_id, 'reschedule') THEN 'rescheduled'
         WHEN departure.worker IS NOT NULL
             OR regexp_matches(
                 ending.stimulus_id,
-                '^(handle-worker-cleanup|retire-workers?|remove-worker|worker-|close-|check-worker-ttl)'
+                '^(handle-worker-cleanup|retire-workers?|remove-worker|worker-|close-|check-worker-ttl'
+                -- A client restarts the workers, after it has released all keys.
+                '|client-restart|cancelled-by-worker-close|send-all-comm-fail)'
             ) THEN 'lost'
         ELSE 'cancelled'
     END AS outcome,

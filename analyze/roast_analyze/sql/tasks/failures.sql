@@ -1,4 +1,4 @@
--- Needs: _chunks, _error_cause, _exception_type, _task_runs, _unread_files, _worker_removals
+-- Needs: _chunks, _error_cause, _exception_type, _has_raised, _is_failed, _task_runs, _unread_files, _worker_removals
 CREATE VIEW failures AS
 SELECT
     * EXCLUDE (trace_id),
@@ -32,7 +32,7 @@ FROM (
         ON run.trace_id = removal.trace_id
         AND run.worker = removal.worker
         AND ending.stimulus_id = removal.stimulus_id
-    WHERE run.outcome IN ('erred', 'retried', 'lost')
+    WHERE _is_failed(run.outcome)
     UNION ALL
     -- Failures without a failed task: the exception was suppressed, or there was no task.
     SELECT
@@ -58,7 +58,7 @@ FROM (
     FROM _chunks AS chunk
     LEFT JOIN _task_runs AS run USING (seq)
     WHERE chunk.outcome = 'skipped'
-        OR (NOT chunk.has_task AND chunk.outcome IN ('erred', 'retried'))
+        OR (NOT chunk.has_task AND _has_raised(chunk.outcome))
     UNION ALL
     SELECT
         t,

@@ -5,11 +5,14 @@ import pytest
 
 from analyze.report.contexts import context_of
 from analyze.report.reading import plain
+from roast_analyze.algorithms.outcomes import OUTCOMES
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.report.topics import scheduler
 from roast_analyze.report.topics.scheduler import SchedulerLoad, figure, submission_figure
 
 AXIS = TimeAxis(100.0, 104.0)
+#: Outcomes of attempts without phases.
+NO_PHASES = ("lost", "cancelled", "rescheduled", "unfinished")
 
 
 @pytest.fixture
@@ -77,6 +80,24 @@ def test_ready_tasks_wait_for_a_free_thread(sentences, worker, task, move, run):
     assert "ready" not in sentences("scheduler", worker("w1"), *shortly, stop_t=20.0)
 
 
+@pytest.mark.parametrize("outcome", [*OUTCOMES])
+def test_threads_that_compute_do_not_lack_tasks(sentences, worker, task, move, run, outcome):
+    """Workers report no phases of attempts that were lost, cancelled or rescheduled."""
+    waits = [(task(f"a-{n}"), move(2.0, f"a-{n}", "waiting>queued")) for n in range(3)]
+    ends = {} if outcome in NO_PHASES else {"phases": [("compute", 1.0, 19.0)]}
+    stop = None if outcome == "unfinished" else 19.0
+
+    text = sentences(
+        "scheduler",
+        worker("w1"),
+        *run("b", 1.0, stop, outcome=outcome, **ends),
+        *sum(waits, ()),
+        stop_t=20.0,
+    )
+
+    assert "3 ready tasks waited for a free thread." in text
+
+
 def test_a_short_last_bucket_is_no_peak(sentences, task, move):
     early = [move(1.0, f"a-{n}", "released>waiting") for n in range(3)]
     late = [move(10.001, f"b-{n}", "released>waiting") for n in range(2)]
@@ -100,7 +121,7 @@ def test_sentences(sentences, worker, task, move):
 
     assert sentences("scheduler", worker("w1"), *moves, tick(3.0, 0.5), stop_t=20.0) == (
         "The scheduler made 12 transitions, with a peak of 80 transitions/s over 50 ms. On "
-        "average over 50 ms, up to 4 ready tasks waited. While tasks were ready, 100 % of the "
+        "average over 50 ms, up to 4 ready tasks waited. While tasks were ready, 40 % of the "
         "threads computed nothing: a lack of threads does not explain the wait. The slowest "
         "event loop of a worker took 500 ms per iteration (20 ms when idle). 4 tasks "
         "were submitted in one batch."
@@ -128,7 +149,7 @@ def test_sentences(sentences, worker, task, move):
     ],
 )
 def test_submitted_and_stolen_tasks(changes, text):
-    columns = ("ready", "waiting", "executing", "nthreads", "slowest_loop_seconds", "stolen")
+    columns = ("ready", "waiting", "busy_share", "nthreads", "slowest_loop_seconds", "stolen")
     load = pl.DataFrame({"t": [0.0], "seconds": [0.1], "transitions": [1], "tasks": [1]})
     load = load.with_columns(transitions_per_second=10.0, **dict.fromkeys(columns, 0.0))
     counts = {"batches": 1, "tasks": 1, "largest": 1, "stolen": 0, "too_late": 0}

@@ -146,6 +146,38 @@ def kill(t: float, address: str) -> dict:
     }
 
 
+def test_a_restart_of_the_cluster(apply, worker, task, run, gone, move):
+    """A task runs, one waits behind it, and two of three results are still in memory."""
+    closing = {"action": "closing-worker", "reason": "client-restart-20.0"}
+    stimulus = {"stimulus_id": "client-restart-20.0"}
+    tasks = ("a-1", "a-2", "a-3", "b-1", "b-2", "c-1")
+    [(sentence, core_seconds, change)] = apply(
+        "killed-workers",
+        worker("w1", name="A"),
+        *(task(key) for key in tasks),
+        *run("a-1", 0.0, 2.0),
+        *run("a-2", 2.0, 5.0),
+        *run("a-3", 5.0, 9.0),
+        move(9.5, "a-1", "memory>forgotten"),
+        *run("b-1", 10.0),
+        *run("b-2", 11.0),
+        *(move(20.0, key, "processing>released", **stimulus) for key in ("b-1", "b-2")),
+        *(move(20.0, key, "memory>forgotten", **stimulus) for key in ("a-2", "a-3")),
+        {"kind": "event", "t": 20.5, "topic": "w1", "worker": "w1", "payload": closing},
+        gone("w1", 21.0, "handle-worker-cleanup-21.0"),
+        worker("w2", 31.0, name="A"),
+        *run("c-1", 31.0, 50.0, worker="w2"),
+        columns="sentence, core_seconds, change",
+    )
+    assert sentence == (
+        "One worker was restarted on request: 10.0 s of running attempts were lost, 2 results "
+        "that had taken 7.0 s to compute were dropped, and missing threads cost 10.0 "
+        "core-seconds."
+    )
+    assert core_seconds == 20.0
+    assert change == "Restart workers between runs rather than during one."
+
+
 def test_worker_killed_for_its_memory(apply_each, worker, task, run, gone):
     limit = {"memory_limit": 1000 * MB, "name": "A"}
     killed = [

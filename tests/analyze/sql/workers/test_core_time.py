@@ -78,6 +78,86 @@ def test_cancelled_attempts_that_went_on(rows, worker, task, run):
     ]
 
 
+def test_attempts_that_were_queued_on_a_worker_and_cancelled(rows, worker, task, run):
+    """The thread is in a task that never ends; no heartbeat reports the queued ones."""
+    assert rows(
+        QUERY,
+        worker("w1"),
+        *(task(key) for key in ("stuck", "a", "b")),
+        *run("a", 1.0, 20.0, outcome="cancelled"),
+        *run("b", 2.0, 30.0, outcome="cancelled"),
+        *run("stuck", 5.0),
+    ) == [
+        # Until the other one begins, one of them can have computed.
+        ("w1", "busy: cancelled attempt", "a", 4.0),
+        ("w1", "busy: unfinished attempt", "stuck", 95.0),
+        ("w1", "idle: before first graph", "", 1.0),
+    ]
+
+
+def test_released_attempts_that_had_begun(rows, worker, task, run):
+    """The cancelled one goes on for 5 s; a heartbeat before its end reported its start."""
+    metric = {"worker": "w1", "prefix": "a", "context": "execute", "activity": "cancelled"}
+    assert rows(
+        QUERY,
+        worker("w1"),
+        *(task(key) for key in ("a", "b", "c")),
+        *run("b", 0.0, 30.0, outcome="cancelled"),
+        *run("a", 0.0, 30.0, outcome="cancelled", start_t=10.0),
+        *run("c", 36.0, 50.0, outcome="rescheduled", start_t=40.0),
+        {"kind": "fine_metric", "t": 35.5, **metric, "unit": "seconds", "delta": 25.0},
+        stop_t=50.0,
+    ) == [
+        ("w1", "assigned: dispatch", "c", 4.0),
+        ("w1", "busy: cancelled attempt", "a", 25.0),
+        ("w1", "busy: cancelled attempt", "b", 10.0),
+        ("w1", "busy: rescheduled attempt", "c", 10.0),
+        ("w1", "idle: between graphs", "", 1.0),
+    ]
+
+
+def test_rescheduled_attempts_of_which_only_the_sum_is_reported(rows, worker, task, run):
+    """As those of a shuffle, which wait on the worker and then raise at once."""
+    metric = {"worker": "w1", "prefix": "a", "context": "execute", "activity": "cancelled"}
+    attempts = [
+        step
+        for n in range(4)
+        for step in run(f"a-{n}", 0.0, 20.0 + n / 2, outcome="rescheduled")
+    ]
+    assert rows(
+        QUERY,
+        worker("w1", nthreads=2),
+        *(task(f"a-{n}") for n in range(4)),
+        *attempts,
+        {"kind": "fine_metric", "t": 22.0, **metric, "unit": "seconds", "delta": 2.0},
+        stop_t=22.0,
+    ) == [
+        ("w1", "assigned: dispatch", "a", pytest.approx(40.5)),
+        ("w1", "busy: rescheduled attempt", "a", pytest.approx(2.0)),
+        ("w1", "idle: after last result", "", 1.0),
+        ("w1", "idle: tail", "", 0.5),
+    ]
+
+
+def test_each_wave_of_cancelled_attempts_has_its_own_time(rows, worker, task, run):
+    metric = {"worker": "w1", "prefix": "a", "context": "execute", "activity": "cancelled"}
+    waves = [(0.0, 5.0, 12.0), (20.0, 25.0, 36.0)]
+    assert rows(
+        "SELECT sum(seconds) FROM core_time WHERE use = 'cancelled attempt'",
+        worker("w1"),
+        *(task(f"a-{n}") for n in range(2)),
+        *(
+            step
+            for n, (start, stop, _) in enumerate(waves)
+            for step in run(f"a-{n}", start, stop, outcome="cancelled")
+        ),
+        *(
+            {"kind": "fine_metric", "t": t, **metric, "unit": "seconds", "delta": t - start}
+            for start, _, t in waves
+        ),
+    ) == [(12.0 + 16.0,)]
+
+
 def test_chunks_without_a_cluster(rows, worker, chunk):
     """A second attempt at b succeeds; the last two chunks run in parallel."""
     on_w1 = {"worker": "w1", "dataset": "B"}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from roast_analyze.algorithms.outcomes import OUTCOMES, SKIPPED
 from roast_analyze.figures import palette
 from roast_analyze.figures.labels import worker_name
 from roast_analyze.report.packed import deltas, pack
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
     from roast_analyze.report.topics.timeline.task_stream import TaskStream
 
 #: Outcomes of computations by number. The scripts of the page use the same numbers.
-OUTCOMES: Final = (
-    "memory", "erred", "retried", "lost", "rescheduled", "cancelled", "unfinished", "skipped",
-)  # fmt: skip
+NUMBERED_OUTCOMES: Final = (*OUTCOMES, SKIPPED)
 #: Resolution of the share of a bucket that a thread computed.
 STEPS: Final = 1000
 #: Maximum number of characters of a key, a name and a file.
@@ -170,7 +169,7 @@ def build(
             ).iter_rows()
         ],
         "others": palette.OTHER,
-        "outcomes": OUTCOMES,
+        "outcomes": NUMBERED_OUTCOMES,
         "stretch": stream.bucket_seconds,
         "steps": STEPS,
         "cellsALane": cells_per_lane,
@@ -276,7 +275,7 @@ def _bars(bars: pl.DataFrame, path: pl.DataFrame, begin_t: float) -> dict[str, A
 
 def _attempts(frame: pl.DataFrame) -> dict[str, list[Any]]:
     """Encode kind, outcome, attempt and key of bars or marks."""
-    codes = {name: number for number, name in enumerate(OUTCOMES)}
+    codes = {name: number for number, name in enumerate(NUMBERED_OUTCOMES)}
     return {
         "kinds": frame["kind"].to_list(),
         "outcomes": [codes.get(outcome, len(codes)) for outcome in frame["outcome"]],

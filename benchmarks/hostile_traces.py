@@ -1,9 +1,13 @@
 """Traces of valid JSON with impossible, malicious or contradictory values, by seed.
 
-Records are those of the sample traces, with changed values, and others whose values follow
-from the declarations in :mod:`roast_schemas`, so that a new kind or field adds cases. Then the
-trace as a whole is changed: records are repeated, reordered or removed, headers and workers
-contradict each other.
+Records are those of the sample traces, and others whose values follow from the declarations in
+:mod:`roast_schemas`, so that a new kind or field adds cases. A trace has some of them:
+
+* three of the :func:`cases`, which are all combinations of a kind, a field and an impossible
+  value of its type, each in a trace in turn;
+* values that are replaced at random, at a rate of 0 to 40 % of all values;
+* changes of the trace as a whole: records are repeated, reordered or removed, headers and
+  workers contradict each other.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
@@ -24,7 +28,7 @@ from typing import Any, Final, get_args, get_origin, is_typeddict
 import zstandard
 
 from roast_schemas import SCHEMA_VERSION
-from roast_schemas.describe import FieldDescription, fields_of, kinds
+from roast_schemas.describe import FieldDescription, fields_of, kinds, without_null
 from roast_schemas.records import Json
 from roast_schemas.units import Content, Unit
 
@@ -97,6 +101,24 @@ NAMES: Final[dict[Content, tuple[str, ...]]] = {
     Content.BRANCHES: ("Events", "pt", "eta"),
 }
 
+#: Impossible values by the type of a field. Any field can also be absent.
+ABSENT: Final = "absent"
+_OF_ANY_TYPE: Final = (ABSENT, None, True, "", MARKUP, [], {}, [None], "nested 2000 list")
+IMPOSSIBLE: Final[dict[type, tuple[Any, ...]]] = {
+    str: (*_OF_ANY_TYPE, 0, 1e308, "\ud800", "a\x00\x1b[31mb", "x" * 3000,
+          "99999999999999999999"),
+    int: (*_OF_ANY_TYPE, "1", -1, 0, 0.5, 2**53, 2**63 - 1, -(2**63), 2**64, 1e308,
+          float("nan")),
+    float: (*_OF_ANY_TYPE, "1", -1, 0, 2**53, 2**63, -1e308, 1e308, 5e-324, float("nan"),
+            float("inf")),
+    list: (*_OF_ANY_TYPE, 2**63 - 1, [[[]]], [{}], [2**64, "x", None], {"a": 1}),
+    dict: (*_OF_ANY_TYPE, 2**63 - 1, {"": None}, {"a": {"b": [1]}}, {"a": -1}, {"a": 2**63 - 1},
+           {"a": float("nan")}),
+}  # fmt: skip
+
+#: Cases of a trace.
+CASES_PER_TRACE: Final = 3
+
 BEGIN_T: Final = 1.7e9
 
 
@@ -122,8 +144,14 @@ def hostile_trace(seed: int) -> HostileTrace:
     """Generate the trace of a seed."""
     rng = random.Random(seed)
     make = rng.choice((_from_sample, _from_sample, _from_declarations, _from_both))
-    rate = rng.choice((0.0, 0.003, 0.02, 0.1, 0.4))
-    records = [_changed(record, rate, rng) for record in make(rng)]
+    rate = rng.choice((0.0, 0.0, 0.003, 0.02, 0.1, 0.4))
+    records = make(rng)
+    for record in records:
+        if record["kind"] == "header":
+            record["trace_id"] = f"T{seed}"  # so that traces can be opened together
+    for number in range(seed * CASES_PER_TRACE, (seed + 1) * CASES_PER_TRACE):
+        _apply(cases()[number % len(cases())], records, rng)
+    records = [_changed(record, rate, rng) for record in records]
     for change in rng.choices(CHANGES, k=rng.choice((0, 1, 1, 2, 4))):
         records = change(records, rng)
     made = HostileTrace([], Counter(), Counter())
@@ -167,26 +195,34 @@ def samples() -> list[list[Record]]:
     return traces
 
 
+#: Kinds that most of the views are about.
+_MAIN_KINDS: Final = ("header", "trailer", "task", "transition", "chunk", "worker_added")
+
+
 def _from_sample(rng: random.Random) -> list[Record]:
     """Return the records of some keys of a sample trace, and others between them."""
     trace = rng.choice(samples())
+    if rng.random() < 0.7:  # a trace of few kinds is opened several times as fast
+        names = {record["kind"] for record in trace}
+        some = {*rng.sample(sorted(names), 3), *_MAIN_KINDS}
+        trace = [record for record in trace if record["kind"] in some]
     keys = [record["key"] for record in trace if record["kind"] in ("task", "chunk")]
     chosen = set(rng.sample(keys, min(len(keys), rng.randrange(1, 12))))
-    others = rng.choice((0.0, 20 / len(trace), 80 / len(trace)))
-    kept = ("header", "trailer", "worker_added", "span")
+    others = rng.choice((0.0, 10 / len(trace), 40 / len(trace)))
+    kept = ("header", "trailer", "worker_added")
     records = [
         record
         for record in trace
         if record.get("key") in chosen or record["kind"] in kept or rng.random() < others
     ]
-    return copy.deepcopy(records[:200])
+    return copy.deepcopy(records[:100])
 
 
 def _from_declarations(rng: random.Random) -> list[Record]:
     """Return records with plausible values of the declared types."""
     names = list(kinds())
-    some = rng.sample(names, rng.randrange(1, len(names)))
-    records = [_declared(rng.choice(some), rng) for _ in range(rng.randrange(1, 80))]
+    some = rng.sample(names, rng.choice((1, 3, 6, 6, len(names))))
+    records = [_declared(rng.choice(some), rng) for _ in range(rng.randrange(1, 40))]
     records.sort(key=lambda record: record["t"])
     header = _declared("header", rng) | {"schema_version": SCHEMA_VERSION, "trace_id": "T"}
     return [header, *records] if rng.random() < 0.9 else records
@@ -249,6 +285,71 @@ def _json_value(field: FieldDescription, rng: random.Random) -> Any:
 
 
 # -- values --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """An impossible value of a field of a kind; the path leads into structures and lists."""
+
+    kind: str
+    path: tuple[str, ...]
+    value: Any
+
+
+@functools.cache
+def cases() -> tuple[Case, ...]:
+    """Return all combinations of a kind, a field and an impossible value, in a fixed order."""
+    made = [
+        Case(kind.name, path, value)
+        for kind in kinds().values()
+        for path, type_ in _paths(kind.fields)
+        for value in IMPOSSIBLE[type_]
+    ]
+    random.Random(0).shuffle(made)
+    return tuple(made)
+
+
+def _paths(fields: Iterable[FieldDescription]) -> Iterator[tuple[tuple[str, ...], type]]:
+    """Yield the paths of fields, also of those in structures, and the types of their values."""
+    for field in fields:
+        python_type = _value_type(field.type)
+        origin = get_origin(python_type)
+        if is_typeddict(python_type) or python_type is Json or origin is dict:
+            yield (field.name,), dict
+        elif origin is list:
+            yield (field.name,), list
+        else:
+            yield (field.name,), int if python_type is bool else python_type
+        inner = _value_type(get_args(python_type)[0]) if origin is list else python_type
+        if is_typeddict(inner):
+            for path, type_ in _paths(fields_of(inner)):
+                yield (field.name, *path), type_
+
+
+def _value_type(python_type: Any) -> Any:
+    return without_null(python_type) if get_origin(python_type) is UnionType else python_type
+
+
+def _apply(case: Case, records: list[Record], rng: random.Random) -> None:
+    """Set the value of a case in a record of its kind, which is added if there is none."""
+    found = [record for record in records if record.get("kind") == case.kind]
+    if not found:
+        found = [_declared(case.kind, rng)]
+        records.append(found[0])
+    place: Any = rng.choice(found)
+    *outer, name = case.path
+    for part in outer:
+        if not isinstance(place.get(part), list | dict):
+            place[part] = {}
+        place = place[part]
+        if isinstance(place, list):
+            if not place or not isinstance(place[0], dict):
+                place.insert(0, {})
+            place = place[0]
+    if case.value == ABSENT:
+        place.pop(name, None)
+    else:
+        place[name] = copy.deepcopy(case.value)
 
 
 def _changed(value: Any, rate: float, rng: random.Random, name: str = "") -> Any:

@@ -18,7 +18,7 @@ from roast_analyze.report.run import query_obstacle, query_uses
 from roast_analyze.safe_text import shortened, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from roast_analyze.open.session import Session
     from roast_analyze.report.findings import Finding
@@ -62,6 +62,13 @@ WHERE outcome = 'unfinished'
 ORDER BY seconds DESC, run.key
 LIMIT 1
 """
+#: Hosts whose cores were in use, with the CPU use of the processes that were sampled.
+_LOADED_HOSTS: Final = """
+SELECT host, 1000 * interval_seconds, used_cores, cores
+FROM _host_load
+WHERE is_loaded
+ORDER BY interval_seconds DESC, host
+"""
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,9 @@ class Unexplained:
         Attempts that had not ended when the recording did.
     unfinished_key, unfinished_worker, unfinished_seconds
         The one of them that had been assigned for the longest time.
+    loaded_hosts : sequence of tuple
+        Hosts on which the event loops of all processes were late: name, interval of the most
+        punctual one in ms, cores that the processes used, and cores of the host if known.
     obstacle : str
         Why nothing can be concluded from this trace; empty if it can.
     """
@@ -96,14 +106,16 @@ class Unexplained:
     unfinished_key: str = ""
     unfinished_worker: str = ""
     unfinished_seconds: float = 0.0
+    loaded_hosts: Sequence[tuple[str, float, float, float | None]] = ()
     obstacle: str = ""
 
     @property
     def is_little(self) -> bool:
-        """Whether hardly any time is unexplained and all attempts ended."""
+        """Whether hardly any time is unexplained, all attempts ended and no host was loaded."""
         return (
             not self.obstacle
             and not self.unfinished_attempts
+            and not self.loaded_hosts
             and self.seconds < _MENTIONED_SHARE * max(self.core_seconds, 1e-9)
         )
 
@@ -131,6 +143,7 @@ def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
         unfinished_key=visible(key),
         unfinished_worker=visible(worker or ""),
         unfinished_seconds=assigned_seconds,
+        loaded_hosts=trace.rows(_LOADED_HOSTS),
         obstacle=query_obstacle(trace),
     )
 
@@ -189,4 +202,18 @@ def describe(time: Unexplained, *, has_findings: bool) -> str:
         where = f"{key} on worker {time.unfinished_worker}"
         begun = f"assigned {q.seconds(time.unfinished_seconds)} before the end"
         texts.append(f"{many} not ended{which or ': '}{where}, {begun} of the recording.")
+    if time.loaded_hosts:
+        texts.append(_describe_load(time.loaded_hosts))
     return " ".join(texts)
+
+
+def _describe_load(hosts: Sequence[tuple[str, float, float, float | None]]) -> str:
+    """Describe hosts without free cores by the one whose event loops were latest."""
+    (host, milliseconds, used_cores, cores), *others = hosts
+    more = f" and {q.counted(len(others), 'other host')}" if others else ""
+    of = f" of {cores:g}" if cores else ""
+    return (
+        f"The cores of {visible(host)}{more} were in use: event loops of all its processes ran "
+        f"every {milliseconds:.0f} ms or less often (20 ms with free cores), while those of "
+        f"this run used {used_cores:.1f}{of} cores. Durations would be shorter with free cores."
+    )

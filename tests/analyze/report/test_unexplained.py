@@ -118,3 +118,22 @@ def described(open_trace, worker, gone, times):
     ]
     trace = open_trace(*records, stop_t=10.0)
     return plain(describe_without_workers(query_without_workers(trace)))
+
+
+def test_a_host_without_free_cores(rest, worker, task, run, process_facts, sample):
+    machine = {"host": "node7", "cores": 2, "usable_cores": 2}
+    about = {"cpu": 15.0, "nthreads": 1, "event_loop_interval": 0.024}
+    text = rest(
+        *(worker("w1"), worker("w2"), task("a"), *run("a", 0.0, 9.9), task("b")),
+        *run("b", 0.0, 9.9, worker="w2"),
+        *process_facts("worker", worker="w1", machine=machine),
+        *process_facts("worker", worker="w2", machine=machine),
+        *(sample(t, "w1", executing=1, **about) for t in range(1, 9)),
+        *(sample(t, "w2", executing=0, **about) for t in range(1, 9)),
+    )
+
+    assert text.endswith(
+        "The cores of node7 were in use: event loops of all its processes ran every 24 ms or "
+        "less often (20 ms with free cores), while those of this run used 0.3 of 2 cores. "
+        "Durations would be shorter with free cores."
+    )

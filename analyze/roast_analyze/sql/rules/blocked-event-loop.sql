@@ -4,8 +4,8 @@
 -- were free while tasks of the worker waited to begin, or their results waited to be reported. Stalls
 -- that overlap with stalls of the scheduler count only in the upper end of the saving: the machine was
 -- overloaded, or the scheduler was busy with work that such stalls had delayed. The CPU use of a host is
--- not recorded: if all processes are on one host, the scheduler is blocked as well, and threads are rarely
--- on the CPU, a lack of free cores is possible. Stalls of a worker that writes results to disk belong to
+-- not recorded: if the loops of all processes on a host are late, or if all processes are on one host, the
+-- scheduler is blocked as well, and threads are rarely on the CPU, a lack of free cores is possible. Stalls of a worker that writes results to disk belong to
 -- rule spilling.
 -- Records: stall
 -- Explains: dispatch, dependencies, tail, imbalance, scheduler
@@ -111,6 +111,12 @@ shortages AS (
     INNER JOIN scheduler_stalls USING (trace_id)
     WHERE cpu_share < $min_cpu_share
 ),
+loads AS (
+    SELECT trace_id, any_value(host) AS host, max(interval_seconds) AS interval_seconds
+    FROM _loaded_workers
+    WHERE worker IN (SELECT worker FROM stalls)
+    GROUP BY trace_id
+),
 totals AS (
     SELECT
         trace_id,
@@ -131,7 +137,8 @@ SELECT
     CASE WHEN worst_seconds >= $entity_share * seconds THEN worst END AS entity,
     -- Tasks that compute may hold the GIL: see rule gil.
     CASE
-        WHEN cpu_share IS NULL AND computing_seconds < $max_computing_share * stalled_seconds THEN 'high'
+        WHEN cpu_share IS NULL AND loads.host IS NULL
+            AND computing_seconds < $max_computing_share * stalled_seconds THEN 'high'
         ELSE 'low'
     END AS confidence,
     CASE
@@ -143,6 +150,11 @@ SELECT
         stalled_seconds, seconds
     ) || coalesce(
         format(
+            ' The event loops of all processes on host {} ran late, every {:.0f} ms or less often (20 ms if idle): its'
+            ' cores were in use.',
+            loads.host, 1000 * loads.interval_seconds
+        ),
+        format(
             ' Task threads were on the CPU for {:.0f} % of the compute time, and the event loop of the scheduler,'
             ' on the same host, was blocked for {:.1f} s: a lack of free cores is a possible cause.',
             100 * cpu_share, scheduler_seconds
@@ -153,7 +165,14 @@ SELECT
     0.6 * seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
     -- The last results can depend on one worker, and other workers on its results.
     least(longest_seconds, 1.5 * worst_seconds, cluster.stop_t - cluster.start_t) AS wall_seconds_max,
-    CASE WHEN cpu_share IS NULL THEN 'Look' ELSE 'Check which other programs use the host. Otherwise, look' END
+    CASE WHEN cpu_share IS NOT NULL OR loads.host IS NOT NULL THEN 'Check which other programs use the host. ' ELSE '' END
+    || CASE
+        WHEN computing_seconds >= $max_computing_share * stalled_seconds
+            THEN 'Check whether tasks hold the GIL: tasks ran during the stalls, and the loop needs it as well. Otherwise,'
+            ' look'
+        WHEN cpu_share IS NOT NULL OR loads.host IS NOT NULL THEN 'Otherwise, look'
+        ELSE 'Look'
+    END
     || ' for plugins, async tasks and callbacks on workers that compute or wait synchronously: move that'
     ' work to tasks or threads.' AS change,
     'SELECT worker, start_t, seconds FROM stalls WHERE process = ''worker'' ORDER BY seconds DESC' AS evidence,
@@ -161,4 +180,5 @@ SELECT
 FROM totals
 INNER JOIN _cluster_size AS cluster USING (trace_id)
 LEFT JOIN shortages USING (trace_id)
+LEFT JOIN loads USING (trace_id)
 WHERE seconds > 0;

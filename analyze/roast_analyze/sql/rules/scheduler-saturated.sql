@@ -3,7 +3,8 @@
 -- busy for four fifths of the time. The cost is the time in core_time in which threads waited for
 -- tasks that were ready. Without samples of the scheduler, workers may be the cause as well. Long
 -- stalls that cover this time are its cause, whatever else the scheduler does: a function that
--- waits blocks the event loop without using CPU.
+-- waits blocks the event loop without using CPU. If the loops of all processes on its host are late and
+-- its own is not on the CPU, the host lacks cores.
 -- Records: transition
 -- Explains: scheduler, dispatch, dependencies, tail
 -- Source: distributed's event_loop_interval; Dask, "Where is the bottleneck of the scheduler"
@@ -76,17 +77,24 @@ waiting AS (
         *,
         coalesce(
             stalled.long_seconds * mean_nthreads >= $min_stall_share * waited.seconds, false
-        ) AS is_blocked
+        ) AS is_blocked,
+        -- A thread that is on the CPU does not wait for a core.
+        host IS NOT NULL AND coalesce(cpu_percent < $min_cpu_percent, true) AS lacks_cores
     FROM waited
     INNER JOIN work USING (trace_id)
     INNER JOIN _run_size USING (trace_id)
     LEFT JOIN loops USING (trace_id)
     LEFT JOIN stalled USING (trace_id)
+    LEFT JOIN (
+        SELECT trace_id, host, interval_seconds AS host_seconds
+        FROM _host_load
+        WHERE has_scheduler AND is_loaded
+    ) USING (trace_id)
 )
 SELECT
     NULL::VARCHAR AS entity,
     CASE
-        WHEN samples IS NULL AND NOT is_blocked OR EXISTS (
+        WHEN samples IS NULL AND NOT is_blocked OR lacks_cores OR EXISTS (
             FROM graph_updates AS update
             WHERE update.trace_id = waiting.trace_id AND update.graph_bytes >= $large_graph_bytes
         ) THEN 'low'
@@ -108,11 +116,21 @@ SELECT
                 1000 * interval_seconds
             )
         )
+    END || CASE
+        WHEN lacks_cores THEN format(
+            ' The event loops of all processes on its host ({}) were late, every {:.0f} ms or less often, and its own was'
+            ' on the CPU for {:.0f} % of the time: the cores of the host were in use.',
+            host, 1000 * host_seconds, coalesce(cpu_percent, 0)
+        )
+        ELSE ''
     END AS sentence,
     seconds AS core_seconds,
     0.4 * seconds / mean_nthreads AS wall_seconds_min,
     1.1 * seconds / mean_nthreads AS wall_seconds_max,
     CASE
+        WHEN lacks_cores
+            THEN 'Check which programs use the cores of host ' || host || ', and give the scheduler its own. Judge the'
+            ' scheduler by a run on a host with free cores.'
         WHEN is_blocked
             THEN 'Look for functions that wait or compute on the scheduler: client.run_on_scheduler, plugins and'
             ' callbacks. Move their work to a task, a thread or the client.'

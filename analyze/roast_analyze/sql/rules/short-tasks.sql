@@ -64,12 +64,17 @@ found AS (
 )
 SELECT
     prefix AS entity,
-    'high' AS confidence,
+    CASE WHEN loads.host IS NULL THEN 'high' ELSE 'medium' END AS confidence,
     format(
         '{:,} tasks{} {}{} compute for {:.2g} ms each; the overhead is {} ms of thread time per task.',
         short_tasks, CASE prefixes WHEN 1 THEN ' of' ELSE ', mostly' END, prefix,
         CASE prefixes WHEN 1 THEN '' ELSE ',' END, 1000 * mean_seconds,
         _three_digits(1000 * overhead_seconds / short_tasks)
+    ) || coalesce(
+        format(
+            ' The event loops of all processes on host {} were late, since its cores were in use: with free cores, the'
+            ' overhead is lower.', loads.host
+        ), ''
     ) AS sentence,
     overhead_seconds AS core_seconds,
     0.6 * overhead_seconds / mean_nthreads AS wall_seconds_min,
@@ -87,4 +92,7 @@ SELECT
         AS evidence,
     trace_id
 FROM found
-INNER JOIN _run_size USING (trace_id);
+INNER JOIN _run_size USING (trace_id)
+LEFT JOIN (
+    SELECT trace_id, any_value(host) AS host FROM _host_load WHERE is_loaded GROUP BY trace_id
+) AS loads USING (trace_id);

@@ -9,13 +9,15 @@
 WITH slow AS (
     SELECT
         trace_id,
-        host,
+        _slow_workers.host,
+        bool_or(load.is_loaded) AS is_loaded,
         count(DISTINCT process) AS slow_workers,
         sum(seconds) / sum(seconds / relative_duration) AS relative_duration,
         sum(seconds * (1 - 1 / relative_duration)) AS excess_seconds
     FROM _slow_workers
+    LEFT JOIN _loaded_workers AS load USING (trace_id, worker)
     WHERE is_of_slow_host AND relative_duration >= $min_relative_duration
-    GROUP BY trace_id, host
+    GROUP BY trace_id, _slow_workers.host
 ),
 idle AS (
     SELECT trace_id, sum(tail_seconds + imbalance_seconds) AS seconds
@@ -28,12 +30,17 @@ SELECT
     format(
         '{} workers on host {} take {:.1f} times as long as others for the same work.',
         slow_workers, host, relative_duration
-    ) AS sentence,
+    ) || CASE
+        WHEN is_loaded THEN ' The event loops of all its processes were late: its cores were in use.'
+        ELSE ''
+    END AS sentence,
     excess_seconds AS core_seconds,
     0.8 * excess_seconds / mean_nthreads AS wall_seconds_min,
     1.4 * (excess_seconds + coalesce(idle.seconds, 0)) / mean_nthreads AS wall_seconds_max,
-    format('Exclude host {}, or look for other load, throttled CPUs and slow disks there.', host)
-        AS change,
+    CASE
+        WHEN is_loaded THEN format('Check which programs use the cores of host {}, or exclude it.', host)
+        ELSE format('Exclude host {}, or look for other load, throttled CPUs and slow disks there.', host)
+    END AS change,
     'SELECT host, prefix, count(*) AS tasks, median(task_runs.compute_seconds) AS seconds'
     ' FROM task_runs INNER JOIN (SELECT DISTINCT trace_id, worker, host FROM workers)'
     ' USING (trace_id, worker) WHERE outcome = ''memory'''

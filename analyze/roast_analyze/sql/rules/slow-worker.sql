@@ -13,11 +13,13 @@ WITH slow AS (
         any_value(name) AS name,
         any_value(worker) AS worker,
         any_value(nthreads) AS nthreads,
+        any_value(load.host) AS loaded_host,
         max_by(prefix, seconds) AS prefix,
         sum(seconds) / sum(seconds / relative_duration) AS relative_duration,
         sum(tasks) AS compared,
         sum(seconds * (1 - 1 / relative_duration)) AS excess_seconds
     FROM _slow_workers
+    LEFT JOIN _loaded_workers AS load USING (trace_id, worker)
     WHERE NOT is_of_slow_host AND relative_duration >= $min_relative_duration
     GROUP BY trace_id, process
 ),
@@ -43,6 +45,8 @@ found AS (
     SELECT
         trace_id,
         count(*) AS slow_workers,
+        -- Only if it explains all of them.
+        CASE WHEN bool_and(loaded_host IS NOT NULL) THEN any_value(loaded_host) END AS loaded_host,
         string_agg(name, ', ' ORDER BY excess_seconds DESC, name) AS names,
         string_agg('''' || replace(worker, '''', '''''') || '''', ', ' ORDER BY worker) AS quoted,
         max_by(prefix, excess_seconds) AS prefix,
@@ -56,7 +60,7 @@ found AS (
 )
 SELECT
     CASE WHEN slow_workers <= 5 THEN names END AS entity,
-    'high' AS confidence,
+    CASE WHEN loaded_host IS NULL THEN 'high' ELSE 'low' END AS confidence,
     CASE
         WHEN slow_workers = 1 THEN format(
             'Worker {} takes {:.1f} times as long as others for the same work ({} tasks, mostly of prefix {}).',
@@ -66,21 +70,27 @@ SELECT
             '{} workers take {:.1f} to {:.1f} times as long as others for the same work.',
             slow_workers, least_duration, most_duration
         )
-    END AS sentence,
+    END || coalesce(
+        format(
+            ' The event loops of all processes on host {} were late: its cores were in use, which can delay one'
+            ' worker more than another.', loaded_host
+        ), ''
+    ) AS sentence,
     excess_seconds AS core_seconds,
     least(excess_seconds / slow_nthreads, 0.8 * excess_seconds / mean_nthreads) AS wall_seconds_min,
     least(
         excess_seconds / slow_nthreads,
         1.4 * (excess_seconds + coalesce(idle.seconds, 0)) / mean_nthreads
     ) AS wall_seconds_max,
-    format(
+    CASE WHEN loaded_host IS NOT NULL THEN format('Check which programs use the cores of host {}.', loaded_host)
+    ELSE format(
         'Exclude {}, or look for other load, throttled CPUs and slow disks there.',
         CASE
             WHEN slow_workers = 1 THEN 'worker ' || names
             WHEN slow_workers <= 5 THEN 'workers ' || names
             ELSE 'them'
         END
-    ) AS change,
+    ) END AS change,
     format(
         'SELECT name, prefix, count(*) AS tasks, median(task_runs.compute_seconds) AS seconds'
         ' FROM task_runs INNER JOIN (SELECT DISTINCT trace_id, worker, name FROM workers)'

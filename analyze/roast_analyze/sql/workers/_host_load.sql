@@ -1,9 +1,9 @@
 -- Needs: _loop_intervals, _workers
--- Hosts on which even the most punctual event loop is late while tasks run: their cores are taken, by
--- this run or by other programs. Beside two computing programs on two cores, loops are still punctual,
--- so that a host that is not found to be loaded can lack cores as well. One row per host with at least
--- two processes that were sampled: a single late loop can have its own cause. Workers in the process of
--- the scheduler are no processes of their own.
+-- Load of hosts while tasks ran: one row per host with at least two processes that were sampled. A host
+-- is loaded if the event loops of all of them are late, also those of the scheduler or of a worker that
+-- has no task: a single late loop can have its own cause. Beside as many computing programs as there are
+-- cores, loops are still punctual, so that a host that is not found to be loaded can lack cores as well.
+-- Workers in the process of the scheduler are no processes of their own.
 CREATE VIEW _host_load AS
 SELECT
     trace_id,
@@ -13,8 +13,7 @@ SELECT
     min(interval_seconds) AS interval_seconds,
     max(cores) AS cores,
     sum(used_cores) AS used_cores,
-    min(interval_seconds) >= 0.021 AS is_loaded,
-    coalesce(sum(used_cores) < 0.8 * max(cores), false) AS is_used_by_others
+    coalesce(min(interval_seconds) >= 0.021 AND min(idle_interval_seconds) >= 0.021, false) AS is_loaded
 FROM _loop_intervals
 WHERE host IS NOT NULL
     AND samples >= 3

@@ -31,12 +31,12 @@ samples AS (
         t,
         worker,
         -- Threads of a process can delay each other and its loop.
-        coalesce(executing, 0) > 1 AS has_threads,
+        coalesce(executing, 0) AS tasks,
         metrics.event_loop_interval AS interval_seconds,
         metrics.cpu / 100 AS used_cores
     FROM raw.worker_sample
     UNION ALL
-    SELECT trace_id, t, NULL, false, metrics.event_loop_interval, metrics.cpu / 100
+    SELECT trace_id, t, NULL, 0, metrics.event_loop_interval, metrics.cpu / 100
     FROM raw.scheduler_sample
 )
 SELECT
@@ -46,8 +46,9 @@ SELECT
     any_value(machines.cores) AS cores,
     count(*) AS samples,
     median(interval_seconds) AS interval_seconds,
-    median(interval_seconds) FILTER (has_threads) AS threads_interval_seconds,
-    median(interval_seconds) FILTER (NOT has_threads) AS other_interval_seconds,
+    median(interval_seconds) FILTER (tasks > 1) AS threads_interval_seconds,
+    median(interval_seconds) FILTER (tasks <= 1) AS other_interval_seconds,
+    median(interval_seconds) FILTER (tasks = 0) AS idle_interval_seconds,
     avg(used_cores) AS used_cores
 FROM samples
 LEFT JOIN work ON samples.trace_id = work.trace_id

@@ -78,7 +78,9 @@ totals AS (
         any_value(wall_seconds) AS wall_seconds,
         arg_max(events, idle_seconds)::BIGINT AS events,
         arg_max(all_events, idle_seconds) AS all_events,
-        max(median_seconds) AS median_seconds,
+        count(*) AS parts,
+        min(median_seconds) AS least_seconds,
+        max(median_seconds) AS most_seconds,
         -- With fewer events, opening files would take too large a part of the time.
         arg_max(events * $min_open_ratio * open_seconds / median_seconds, idle_seconds)
             AS smallest_events,
@@ -97,8 +99,15 @@ SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        '{} of about {} s for {} threads: threads were idle for {:,.1f} core-seconds while the last'
-        ' chunks were processed.', _counted(chunks, 'chunk'), _three_digits(median_seconds), nthreads, idle_seconds
+        '{} {} for {} threads: threads were idle for {:,.1f} core-seconds while the last chunks were processed.',
+        _counted(chunks, 'chunk'),
+        CASE
+            WHEN parts = 1 THEN format('of about {} s', _three_digits(most_seconds))
+            ELSE format(
+                'in {} runs, of about {} to {} s,', parts, _three_digits(least_seconds), _three_digits(most_seconds)
+            )
+        END,
+        nthreads, idle_seconds
     ) AS sentence,
     idle_seconds AS core_seconds,
     0.6 * (idle_seconds - left_seconds) / nthreads AS wall_seconds_min,

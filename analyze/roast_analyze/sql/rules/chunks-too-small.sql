@@ -10,6 +10,7 @@
 -- Source: cost model of view chunk_costs; Dask's advice against tasks of less than a second
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
 -- $min_ratio = 1.5: recommended relative to present chunk size
+-- $same_ratio = 1.25: ratio of sizes that are about the same
 -- $short_seconds = 0.4: median time of chunks that are short, if the model is not known
 -- $few_events = 2000: largest size of such chunks, in events: calls of numpy and awkward cost more than data
 -- $min_share = 0.05: known fixed time relative to the time of a chunk, if the model is not known
@@ -56,13 +57,7 @@ sizes AS (
                 _round_two_digits($events_factor * cost.median_events, 0), cost.largest_file_events
             )
         END::BIGINT AS better_events,
-        fixed.chunks * (1 - cost.median_events / better_events) AS saved_chunks,
-        saved_chunks * CASE WHEN cost.is_known THEN cost.fixed_seconds ELSE outside_seconds END
-            AS known_seconds,
-        CASE
-            WHEN cost.is_known THEN known_seconds
-            ELSE known_seconds + saved_chunks * processor_seconds
-        END AS possible_seconds
+        CASE WHEN cost.is_known THEN cost.fixed_seconds ELSE outside_seconds END AS known_fixed_seconds
     FROM fixed
     INNER JOIN chunk_costs AS cost
         ON fixed.trace_id = cost.trace_id AND fixed.dataset IS NOT DISTINCT FROM cost.dataset
@@ -80,18 +75,52 @@ sizes AS (
             )
         )
 ),
+-- Chunks of a dataset can have several sizes, not all of which are too small.
+small AS (
+    SELECT
+        sizes.trace_id,
+        sizes.is_known,
+        sizes.better_events,
+        chunk.events,
+        chunk.compute_seconds,
+        1 - chunk.events / sizes.better_events AS saved_chunks,
+        saved_chunks * known_fixed_seconds AS known_seconds,
+        known_seconds + CASE WHEN sizes.is_known THEN 0 ELSE saved_chunks * processor_seconds END
+            AS possible_seconds
+    FROM sizes
+    INNER JOIN _chunks AS chunk
+        ON sizes.trace_id = chunk.trace_id AND sizes.dataset IS NOT DISTINCT FROM chunk.dataset
+    WHERE chunk.is_first_result
+        AND chunk.events > 0
+        AND chunk.chunks_in_task = 1
+        AND sizes.better_events >= $min_ratio * chunk.events
+),
 totals AS (
     SELECT
         trace_id,
         bool_and(is_known) AS is_known,
-        sum(chunks) AS chunks,
-        sum(seconds) AS seconds,
-        arg_max(median_events, seconds)::BIGINT AS median_events,
-        arg_max(better_events, seconds) AS recommended_events,
-        arg_max(chunk_seconds, seconds) AS chunk_seconds,
+        count(*) AS chunks,
+        sum(compute_seconds) AS seconds,
+        quantile_disc(events, 0.1) AS least_events,
+        median(events)::BIGINT AS median_events,
+        quantile_disc(events, 0.9) AS most_events,
+        CASE
+            WHEN least_events * $same_ratio >= median_events AND most_events <= $same_ratio * median_events
+                THEN format('about {:,}', median_events)
+            ELSE format('{:,} to {:,}', min(events), max(events))
+        END AS sizes,
+        min(better_events) AS least_better_events,
+        max(better_events) AS most_better_events,
+        median(compute_seconds) AS chunk_seconds,
         sum(known_seconds) AS known_seconds,
         sum(possible_seconds) AS possible_seconds
-    FROM sizes
+    FROM small
+    GROUP BY trace_id
+),
+counted AS (
+    SELECT trace_id, count(*) AS all_chunks
+    FROM _chunks
+    WHERE is_first_result AND events > 0
     GROUP BY trace_id
 )
 SELECT
@@ -102,8 +131,8 @@ SELECT
         ELSE 'low'
     END AS confidence,
     format(
-        '{:,} chunks of about {:,} events take {} s each. ', chunks, median_events,
-        _three_digits(chunk_seconds)
+        '{}{:,} chunks of {} events take {} s each. ', CASE WHEN chunks < all_chunks THEN format('{:,} of ', chunks) ELSE '' END,
+        all_chunks, sizes, _three_digits(chunk_seconds)
     ) || CASE
         WHEN is_known
             THEN format('{:.1f} core-seconds are fixed cost that larger chunks avoid.', known_seconds)
@@ -116,9 +145,17 @@ SELECT
     0.7 * known_seconds / cluster.nthreads AS wall_seconds_min,
     -- Each chunk also costs scheduling.
     least(1.3 * possible_seconds / cluster.mean_nthreads, cluster.wall_seconds) AS wall_seconds_max,
-    format('Use chunks of about {:,} events (now {:,}).', recommended_events, median_events) AS change,
+    format(
+        'Use chunks of about {} events (now {}).',
+        CASE
+            WHEN least_better_events = most_better_events THEN format('{:,}', most_better_events)
+            ELSE format('{:,} to {:,}, depending on the dataset,', least_better_events, most_better_events)
+        END,
+        replace(sizes, 'about ', '')
+    ) AS change,
     'SELECT dataset, chunks, median_events, fixed_seconds, seconds_per_event, recommended_events, note'
     ' FROM chunk_costs' AS evidence,
     totals.trace_id
 FROM totals
+INNER JOIN counted USING (trace_id)
 INNER JOIN _chunk_threads AS cluster USING (trace_id);

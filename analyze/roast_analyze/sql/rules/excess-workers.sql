@@ -31,7 +31,7 @@ sizes AS (
     SELECT
         trace_id,
         peak_nthreads,
-        greatest(1, peak_nthreads // peak_workers) AS worker_threads,
+        greatest(1, peak_nthreads / peak_workers) AS worker_threads,
         unnest(
             list_distinct(list_transform(
                 range(1, 41), lambda part: greatest(1, ceil(peak_workers * part / 40))::BIGINT
@@ -63,17 +63,29 @@ SELECT
     NULL::VARCHAR AS entity,
     'medium' AS confidence,
     format(
-        'The work used {:.1f} of {} threads on average; with {} of the {} workers the run would hardly take longer.',
-        used_threads, peak_nthreads, enough.n_workers, peak_workers
+        'The work used {:.1f} of {} threads on average; with {} the run would hardly take longer.', used_threads, peak_nthreads,
+        CASE
+            WHEN threads.least = threads.most THEN format('{} of the {} workers', enough.n_workers, peak_workers)
+            ELSE format('{:.0f} of them', share * peak_nthreads)
+        END
     ) AS sentence,
     (1 - share) * core_seconds AS core_seconds,
     0.0::DOUBLE AS wall_seconds_min,
     0.0::DOUBLE AS wall_seconds_max,
-    format('Use n_workers={} (now {}), or have more independent tasks in flight at a time.', enough.n_workers, peak_workers) AS change,
+    CASE
+        WHEN threads.least = threads.most THEN format('Use n_workers={} (now {})', enough.n_workers, peak_workers)
+        ELSE format(
+            'Use workers with {:.0f} threads in all (now {}, on {} workers with {} to {} each)', share * peak_nthreads,
+            peak_nthreads, peak_workers, threads.least, threads.most
+        )
+    END || ', or have more independent tasks in flight at a time.' AS change,
     'SELECT t, category, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL' AS evidence,
     trace_id
 FROM enough
 INNER JOIN _cluster_size USING (trace_id)
+INNER JOIN (
+    SELECT trace_id, min(nthreads) AS least, max(nthreads) AS most FROM _worker_presence GROUP BY trace_id
+) AS threads USING (trace_id)
 WHERE trace_id NOT IN (
     SELECT trace_id
     FROM _restricted_work

@@ -1,7 +1,7 @@
 -- Workers that joined late or left early.
 -- The time of an absence counts in proportion to how busy the other workers were, according to
--- core_time. Other rules cover workers that were killed and replaced, and workers without
--- heartbeats.
+-- core_time. A worker whose name belonged to another one that had left as asked is a worker of its own.
+-- Other rules cover workers that were killed and replaced, and workers without heartbeats.
 -- Explains: joining worker, leaving worker
 -- Source: dask-jobqueue and adaptive clusters, where workers wait in a queue; early ends of jobs
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
@@ -17,9 +17,19 @@ submitted AS (
 neighbors AS (
     SELECT
         process,
-        lag(process) OVER same_name AS predecessor,
+        lag(is_departure) OVER same_name AS predecessor_departed,
+        lag(removed_t) OVER same_name AS predecessor_left_t,
         lead(process) OVER same_name AS successor
-    FROM _workers
+    FROM (
+        SELECT
+            worker.*,
+            removal.kill IS NULL
+            AND coalesce(removal.expected, true)
+            AND NOT regexp_matches(coalesce(removal.reason, ''), 'restart')
+            AND NOT starts_with(coalesce(removal.stimulus_id, ''), 'check-worker-ttl') AS is_departure
+        FROM _workers AS worker
+        LEFT JOIN _worker_removals AS removal USING (process)
+    )
     WINDOW same_name AS (
         PARTITION BY trace_id, coalesce(name, process::VARCHAR) ORDER BY added_t NULLS FIRST, process
     )
@@ -39,11 +49,17 @@ presence AS (
     LEFT JOIN _worker_removals AS removal USING (process)
 ),
 absences AS (
-    SELECT trace_id, nthreads, 'late' AS kind, start_t, least(from_t, stop_t) AS stop_t
+    SELECT
+        trace_id,
+        nthreads,
+        'late' AS kind,
+        greatest(start_t, coalesce(predecessor_left_t, start_t)) AS start_t,
+        least(from_t, stop_t) AS stop_t,
+        least(from_t, stop_t) - start_t AS seconds
     FROM presence
-    WHERE from_t > start_t AND predecessor IS NULL
+    WHERE from_t > start_t AND coalesce(predecessor_departed, true)
     UNION ALL
-    SELECT trace_id, nthreads, 'early', greatest(to_t, start_t), stop_t
+    SELECT trace_id, nthreads, 'early', greatest(to_t, start_t), stop_t, stop_t - greatest(to_t, start_t)
     FROM presence
     WHERE to_t < stop_t AND successor IS NULL AND is_departure
 ),
@@ -128,8 +144,8 @@ counts AS (
         trace_id,
         count(*) FILTER (kind = 'late') AS late,
         count(*) FILTER (kind = 'early') AS early,
-        max(stop_t - start_t) FILTER (kind = 'late') AS late_seconds,
-        max(stop_t - start_t) FILTER (kind = 'early') AS early_seconds
+        max(seconds) FILTER (kind = 'late') AS late_seconds,
+        max(seconds) FILTER (kind = 'early') AS early_seconds
     FROM absences
     GROUP BY trace_id
 )

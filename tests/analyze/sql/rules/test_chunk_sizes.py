@@ -15,9 +15,57 @@ def test_fixed_time_of_the_cost_model(apply_each, process, worker):
         return [worker("w1"), *process(*chunks)]
 
     assert apply_each("chunks-too-small", trace(0.5), trace(0.0), columns="change") == [
-        [("Use chunks of about 1,100 events (now 100).",)],
+        [("Use chunks of about 1,100 events (now 100 to 400).",)],
         [],
     ]
+
+
+@pytest.mark.parametrize(
+    ("larger_events", "sentence", "now"),
+    [
+        (400, "16 chunks of 100 to 400 events take 0.6 s each.", "100 to 400"),
+        # These are large enough, and do not count.
+        (4000, "11 of 16 chunks of about 100 events take 0.6 s each.", "100"),
+    ],
+)
+def test_chunks_of_two_sizes(apply, process, worker, larger_events, sentence, now):
+    """Eleven chunks have 100 events, and five have more."""
+    events = [*[100] * 11, *[larger_events] * 5]
+    chunks = [{"events": n, "seconds": 0.5 + n * 1e-3} for n in events]
+    [(text, change)] = apply(
+        "chunks-too-small", worker("w1"), *process(*chunks), columns="sentence, change"
+    )
+    assert text.startswith(sentence)
+    assert change.endswith(f"(now {now}).")
+
+
+def test_large_chunks_of_two_runs(apply, process, worker):
+    """Two threads process three chunks of 10 s, and later three of 20 s."""
+    workers = ("w1", "w2", "w1")
+    first = process(*({"seconds": 10.0, "worker": name} for name in workers))
+    second = process(
+        *(
+            {"seconds": 20.0, "worker": name, "file": "2.root", "events": 2000}
+            for name in workers
+        )
+    )
+    for record in second:
+        for name in ("t", "start_t", "stop_t"):
+            if record.get(name):
+                record[name] += 100.0
+        for phase in record.get("startstops", ()):
+            phase["start"] += 100.0
+            phase["stop"] += 100.0
+        record["key"] = f"later-{record['key']}"
+        if "run_id" in record:
+            record["run_id"] += 10
+    [(sentence,)] = apply(
+        "chunks-too-large",
+        *(worker("w1"), worker("w2"), *first, *second),
+        columns="sentence",
+        stop_t=150.0,
+    )
+    assert sentence.startswith("6 chunks in 2 runs, of about 10 to 20 s, for 2 threads: ")
 
 
 def test_short_chunks_of_the_same_size(apply_each, process, worker):

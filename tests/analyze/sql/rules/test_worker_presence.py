@@ -43,6 +43,29 @@ def test_a_worker_that_joined_late_or_left_early(apply_each, worker, naps, gone)
     assert of_replaced == []
 
 
+@pytest.mark.parametrize(
+    ("stimulus_id", "sentence"),
+    [
+        # The other worker had left as asked: its name is used for a new one.
+        ("retire-workers-1.0", "2 workers joined late, up to 30.0 s"),
+        # These are replaced, and other rules report them.
+        ("handle-worker-cleanup-1.0", "A worker joined late, 20.0 s"),
+        ("restart-workers-1.0", "A worker joined late, 20.0 s"),
+    ],
+)
+def test_a_name_that_is_used_again(apply, worker, naps, gone, stimulus_id, sentence):
+    """Worker w2 is there until 10 s, w3 from 20 s, and w4, with the name of w2, from 30 s."""
+    [(text,)] = apply(
+        "late-workers",
+        *(worker("w1"), *naps("w1", 0, 60)),
+        *(worker("w2", name="b"), *naps("w2", 0, 10), gone("w2", 10.0, stimulus_id)),
+        *(worker("w3", t=20.0), *naps("w3", 20, 60)),
+        *(worker("w4", t=30.0, name="b"), *naps("w4", 30, 60)),
+        columns="sentence",
+    )
+    assert text == f"{sentence} after the first task was submitted."
+
+
 def test_late_workers_of_a_large_cluster(apply, worker, naps):
     """With 150 workers a time bucket of core_time is 1 s long."""
     records = []
@@ -111,6 +134,23 @@ def test_workers_that_the_work_cannot_use(apply_each, worker, naps):
         ],
         [],
     ]
+
+
+def test_workers_with_different_numbers_of_threads(apply, worker, naps):
+    """Two of eight threads are used; the number of workers to leave out depends on which."""
+    [(sentence, change)] = apply(
+        "excess-workers",
+        *(worker("w1", nthreads=1), worker("w2", nthreads=1), worker("w3", nthreads=6)),
+        *(*naps("w1", 0, 100), *naps("w2", 0, 100)),
+        columns="sentence, change",
+    )
+    assert sentence == (
+        "The work used 2.0 of 8 threads on average; with 3 of them the run would hardly take"
+        " longer."
+    )
+    assert change.startswith(
+        "Use workers with 3 threads in all (now 8, on 3 workers with 1 to 6 each), or have"
+    )
 
 
 @pytest.fixture

@@ -755,7 +755,7 @@ WHERE "t" IS NOT NULL
     AND "name" IS NOT NULL
     AND isfinite(t);
 
--- A state transition of a task on a worker (opt-in).
+-- A state transition of a task on a worker (opt-in, but for tasks that secede).
 CREATE OR REPLACE TABLE raw.worker_transition (
     "t" DOUBLE,
     "worker" VARCHAR,
@@ -1534,6 +1534,40 @@ SELECT trace_id, section, name, min_by(value, rowid) AS value
 FROM raw.environment
 WHERE section IN ('packages', 'configuration', 'config_sources', 'defaults')
 GROUP BY trace_id, section, name;
+
+-- Divide the computation of an attempt that seceded: from then on it held no thread of the worker, and
+-- computed or waited.
+CREATE OR REPLACE MACRO _secede_phases(startstops, seceded_t) AS list_concat(
+    list_transform(
+        startstops,
+        lambda part: if(
+            part.action = 'compute',
+            struct_update(part, stop := greatest(least(part.stop, seceded_t), part.start)),
+            part
+        )
+    ),
+    list_transform(
+        list_filter(startstops, lambda part: part.action = 'compute' AND part.stop > seceded_t),
+        lambda part: struct_update(
+            part, action := 'seceded', start := greatest(part.start, seceded_t)
+        )
+    )
+);
+
+-- Records: worker_transition
+-- Times at which tasks left the threads of their worker (secede, worker_client), by the rowid of the
+-- transition that ended the attempt.
+CREATE OR REPLACE TABLE _secessions AS
+SELECT ending.rowid AS end_seq, min(secession.t) AS t
+FROM (
+    SELECT trace_id, worker, key, t FROM raw.worker_transition WHERE finish = 'long-running'
+) AS secession
+ASOF INNER JOIN (FROM raw.transition SELECT rowid, * WHERE "start" = 'processing') AS ending
+    ON secession.trace_id = ending.trace_id
+    AND secession.key = ending.key
+    AND secession.t <= ending.t
+WHERE secession.worker = ending.worker
+GROUP BY ending.rowid;
 
 -- Graphs as submitted by the recording client. A graph is matched on the scheduler by one of
 -- its keys: the first task of that key submitted then or up to 0.1 s before, since clocks
@@ -4064,9 +4098,15 @@ COMMENT ON COLUMN yappi_calls.trace_id IS 'ID of the trace.';
 CREATE OR REPLACE VIEW _attempt_ends AS
 SELECT
     ending.rowid AS seq,
-    ending.* REPLACE (coalesce(own.startstops, ending.startstops) AS startstops)
+    ending.* REPLACE (
+        CASE
+            WHEN secession.t IS NULL THEN coalesce(own.startstops, ending.startstops)
+            ELSE _secede_phases(coalesce(own.startstops, ending.startstops), secession.t)
+        END AS startstops
+    )
 FROM raw.transition AS ending
 LEFT JOIN _repeated_phases AS own ON ending.rowid = own.end_seq
+LEFT JOIN _secessions AS secession ON ending.rowid = secession.end_seq
 WHERE ending."start" = 'processing';
 
 -- Records: chunk
@@ -4513,7 +4553,8 @@ SELECT
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.start
     )) AS compute_start_t,
     list_max(list_transform(
-        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
+        list_filter(ending.startstops, lambda part: part.action IN ('compute', 'seceded')),
+        lambda part: part.stop
     )) AS compute_stop_t,
     -- Tasks that were processing when recording began can have computed for hours before.
     CASE
@@ -4522,8 +4563,10 @@ SELECT
             _clip_phases(ending.startstops, recording.start_t, recording.stop_t), 'compute'
         )
     END AS compute_seconds,
-    -- Equal to compute_seconds, except for attempts cut off by the recording or a time range.
-    _phase_seconds(ending.startstops, 'compute') AS whole_seconds,
+    -- Equal to compute_seconds, except for attempts that seceded or that the recording or a time range
+    -- cuts off.
+    _phase_seconds(ending.startstops, 'compute')
+        + coalesce(_phase_seconds(ending.startstops, 'seceded'), 0) AS whole_seconds,
     _phase_seconds(ending.startstops, 'transfer') AS transfer_seconds,
     _phase_seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
     _phase_seconds(ending.startstops, 'disk-') AS disk_seconds,

@@ -38,7 +38,8 @@ meaning or a removed field the major one):
   ``cluster_size`` are written. ``start_t`` of a ``transition``. ``decompress_seconds`` and
   ``compression`` of a ``chunk``.
 * 2.5: ``records_by_kind`` and ``dropped_by_kind`` of a ``header``.
-* 2.6: ``start_t`` of a ``transition`` that cancels or reschedules an attempt.
+* 2.6: ``start_t`` of a ``transition`` that cancels or reschedules an attempt. The
+  ``worker_transition`` of a task that secedes is always written.
 """
 
 from __future__ import annotations
@@ -762,7 +763,7 @@ class Section(Record, total=False):
 
 
 class WorkerTransition(Record, total=False):
-    """A state transition of a task on a worker (opt-in)."""
+    """A state transition of a task on a worker (opt-in, but for tasks that secede)."""
 
     worker: Worker
     server_id: ServerId

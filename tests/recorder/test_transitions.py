@@ -196,6 +196,27 @@ def test_a_released_attempt_has_the_time_at_which_it_began(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("worker_transitions", [False, True])
+def test_a_task_that_secedes(own_cluster, trace, by_kind, worker_transitions):
+    def wait_outside():
+        time.sleep(0.5)
+        distributed.secede()
+        time.sleep(1.0)
+
+    options = {"worker_transitions": worker_transitions}
+    with own_cluster(1) as (_, client), roast_recorder.record(client, trace, **options):
+        client.submit(wait_outside, key=("outside", 1)).result()
+    records = by_kind(trace)
+    [secession] = [
+        line for line in records["worker_transition"] if line["finish"] == "long-running"
+    ]
+    [end] = [line for line in records["transition"] if line["finish"] == "memory"]
+    [compute] = [part for part in end["startstops"] if part["action"] == "compute"]
+    assert secession["key"] == end["key"] == "('outside', 1)"
+    assert secession["worker"] == end["worker"]
+    assert secession["t"] - compute["start"] == pytest.approx(0.5, abs=0.3)
+
+
 def test_a_lost_attempt_has_the_time_at_which_it_began(own_cluster, tmp_path, trace, by_kind):
     def note_the_time_and_wait(path):
         with Path(path).open("a") as file:

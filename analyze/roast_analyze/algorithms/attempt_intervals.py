@@ -2,13 +2,13 @@
 
 The intervals of an attempt do not overlap. An attempt with phases was `busy` while it computed,
 deserialized or used the disk, and in `transfer` while it fetched its inputs before; the rest is
-`dispatch`. Before its first phase, an attempt that was stolen is on the worker that it was sent
-to. An attempt without phases whose execution began at a known time is `busy` from then to its
-end, or until its worker was last seen. Of other attempts without phases, only the outcome is
-known. They can have computed all the time (`unreported`), or have waited on the worker until
-they were cancelled (`doubtful`). Such an attempt holds its thread to the end, so of each of
-these two kinds no more than the worker has threads are there at a time: those that were
-dispatched first.
+`dispatch`. After it left the threads of its worker, it was `seceded`: it computed or waited.
+Before its first phase, an attempt that was stolen is on the worker that it was sent to. An
+attempt without phases whose execution began at a known time is `busy` from then to its end, or
+until its worker was last seen. Of other attempts without phases, only the outcome is known. They
+can have computed all the time (`unreported`), or have waited on the worker until they were
+cancelled (`doubtful`). Such an attempt holds its thread to the end, so of each of these two kinds
+no more than the worker has threads are there at a time: those that were dispatched first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Ints = NDArray[Any]
 
 #: Kinds of intervals, in the order in which they claim threads.
-KINDS: Final = ("busy", "transfer", "unreported", "doubtful", "dispatch")
+KINDS: Final = ("busy", "transfer", "unreported", "doubtful", "dispatch", "seceded")
 
 #: Uses of the threads that compute.
 COMPUTING: Final = tuple(
@@ -36,7 +36,7 @@ COMPUTING: Final = tuple(
 )
 
 #: Uses of an interval: the outcome of the computation, or else the activity of the attempt.
-USES: Final = (*COMPUTING, "deserialize", "disk", "transfer", "dispatch")
+USES: Final = (*COMPUTING, "deserialize", "disk", "transfer", "dispatch", "seceded task")
 
 #: Columns of the attempts, in any order of rows. Instants are relative to any origin.
 ATTEMPTS: Final = pl.Schema(
@@ -111,14 +111,15 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
     [some] = np.nonzero((start < stop) & (np.append(end_seq, -1)[attempt] == of_seq))
     attempt, use, start, stop = attempt[some], use[some], start[some], stop[some]
 
-    is_busy = use != USES.index("transfer")
+    is_transfer, is_seceded = (use == USES.index(name) for name in ("transfer", "seceded task"))
+    is_busy = ~is_transfer & ~is_seceded
     busy, busy_start, busy_stop = attempt[is_busy], start[is_busy], stop[is_busy]
     busy_use = np.where(use[is_busy] == 0, own_use[busy], use[is_busy])
     busy_t, transfer_t = np.full((2, len(end_seq)), np.inf)
     np.minimum.at(busy_t, busy, busy_start)
-    np.minimum.at(transfer_t, attempt[~is_busy], start[~is_busy])
+    np.minimum.at(transfer_t, attempt[is_transfer], start[is_transfer])
     transferred_t = np.full(len(end_seq), -np.inf)
-    np.maximum.at(transferred_t, attempt[~is_busy], stop[~is_busy])
+    np.maximum.at(transferred_t, attempt[is_transfer], stop[is_transfer])
     # Without a transfer, both times are the start of the computation.
     has_moved = transferred_t > -np.inf
     transfer_t = np.fmin(np.fmax(transfer_t, processing_t), busy_t)
@@ -126,6 +127,7 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
 
     [reported] = np.nonzero(busy_t < np.inf)
     is_unreported = busy_t == np.inf
+    is_unreported[attempt[is_seceded]] = False
     [begun] = np.nonzero(is_unreported & ~np.isnan(execute_start_t))
     is_unknown = is_unreported & np.isnan(execute_start_t)
     [unreported] = np.nonzero(is_unknown & ~is_doubtful)
@@ -151,6 +153,8 @@ def attempt_intervals(attempts: pl.DataFrame, phases: pl.DataFrame) -> pl.DataFr
         ("unreported", process, unreported, own_use[unreported], unreported_t,
          end_t[unreported]),
         ("doubtful", process, doubtful, own_use[doubtful], doubtful_t, end_t[doubtful]),
+        ("seceded", process, attempt[is_seceded], USES.index("seceded task"), start[is_seceded],
+         stop[is_seceded]),
     )  # fmt: skip
     return pl.concat(
         pl.DataFrame(

@@ -8,10 +8,12 @@ use, which these rules determine.
    worker is silent or paused; then one that fetches its inputs (`transfer`), one of which only
    the end is known (`unreported`, then `doubtful`; none if the worker is leaving, since it
    starts no task), and one that is being dispatched (`dispatch`).
-3. The remaining threads have no assigned task. Counts of the whole cluster decide why, again
+3. If a task of the worker has seceded, a free thread counts as its: whether such a task
+   computes or waits is not known.
+4. The remaining threads have no assigned task. Counts of the whole cluster decide why, again
    one thread each: tasks that are ready and wait for the scheduler, then tasks that wait on
    other workers.
-4. All others lack tasks: dependencies are unfinished, or the run is near its end. Both are true
+5. All others lack tasks: dependencies are unfinished, or the run is near its end. Both are true
    at once when a final merge waits for the last tasks, so these threads are divided like the
    work: seconds of waiting tasks against seconds that running tasks still need.
 
@@ -339,11 +341,12 @@ class _Sweep:
                 used[silent | paused] = 0
             if name in ("unreported", "doubtful"):
                 used[leaving] = 0
+            if name == "dispatch":
+                #: Attempts that wait for a thread of their worker.
+                self.backlog = attempts - used
             idle = idle - used
             share = np.divide(used, attempts, out=np.zeros(len(used)), where=attempts > 0)
             received.append(_sum_before(share * self.seconds))
-        #: Attempts that wait for a thread of their worker.
-        self.backlog = attempts - used
         paused &= ~silent
         leaving &= ~(silent | paused)
         self.explained = [

@@ -182,7 +182,7 @@ def _layers(
     # The clock of the worker was ahead if a phase ends after the scheduler received the result.
     end_t = inf if place["end_t"] is None else place["end_t"]
     ahead = 0.0 if done_t == inf else max(done_t - end_t, 0.0)
-    actions = ("compute", "deserialize", "disk", "transfer")
+    actions = ("compute", "seceded", "deserialize", "disk", "transfer")
     for action in actions:
         latest_t = begun_t
         for begin_t, stop_t in sorted(
@@ -191,8 +191,9 @@ def _layers(
             if (part["action"] if part["action"] in actions else "disk") == action
         ):
             if stop_t > max(begin_t, latest_t):
-                detail = about if action == "compute" else None
-                yield _Layer(max(begin_t, latest_t), stop_t, action, detail)
+                cause = "compute" if action == "seceded" else action
+                detail = {"compute": about, "seceded": "seceded"}.get(action)
+                yield _Layer(max(begin_t, latest_t), stop_t, cause, detail)
                 latest_t = stop_t
     if done_t == inf:
         yield _Layer(begun_t, inf, "compute", about)

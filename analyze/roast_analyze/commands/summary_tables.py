@@ -90,7 +90,8 @@ _TABLES: Final = (
         # Only what ran in a task took time of a thread.
         "Activities",
         "SELECT activity, context, sum(delta) AS time, "
-        "time / (SELECT sum(core_seconds) FROM _cluster_size WHERE context = 'execute') "
+        "time / (SELECT sum(threads.seconds) FROM _task_threads AS threads "
+        "WHERE context = 'execute') "
         'AS "share of thread time" '
         "FROM _activity_deltas WHERE unit = 'seconds' GROUP BY activity, context "
         "ORDER BY time DESC, context, activity",

@@ -100,6 +100,7 @@ SELECT
     end_seq,
     CASE action
         WHEN 'compute' THEN 0
+        WHEN 'seceded' THEN list_position($uses, 'seceded task') - 1
         ELSE coalesce(list_position($uses, action), list_position($uses, 'disk')) - 1
     END::UTINYINT AS use,
     start_t - $start_t AS start,

@@ -37,5 +37,6 @@ USES: Final = {
     "before first graph": Use("before the first graph", "#B9BDC5"),
     "between graphs": Use("between graphs", "#5F6672"),
     "after last result": Use("after the last result", "#D2D5DA"),
+    "seceded task": Use("unknown: a seceded task computed or waited", "#7A8290"),
     "silent worker": Use("unknown: worker was silent", "#4C515A"),
 }

@@ -38,6 +38,7 @@ from roast_recorder.scheduler.wire_format import (
     Row,
     needs_text,
     pack,
+    pack_log,
     plain,
     plain_in_steps,
     scheduler_metrics,
@@ -260,6 +261,10 @@ class RecorderPlugin(SchedulerPlugin):
                 tap.message(
                     "transition", streams, "task-erred", remember, lambda _: remember(None)
                 )
+        if "transition" in kinds and "worker_transition" not in kinds:
+            with tap.source("worker_transition"):
+                streams = scheduler.stream_handlers
+                tap.message("worker_transition", streams, "long-running", self._on_secession)
         if "graph_update" in kinds:
             with tap.source("graph_update"):
                 streams = scheduler.stream_handlers
@@ -747,6 +752,16 @@ class RecorderPlugin(SchedulerPlugin):
             }
             self._executing = stimulus_id, started
         return self._executing[1].get(task)
+
+    def _on_secession(self, message: dict[str, Any]) -> None:
+        """Record that a task has left the threads of its worker, which no phase contains."""
+        kind, worker, t = "worker_transition", message["worker"], time()
+        key, stimulus_id = str(message["key"]), message["stimulus_id"]
+        entry = [key, "executing", "long-running", "long-running", stimulus_id, t]
+        packed = pack_log(worker, self._server_id(kind, worker) or "", 0.0, entry)
+        # Unlike the other transitions on workers, always.
+        if not self._ending:
+            self._buffer.append((kind, t, 1, packed))
 
     def _on_update_graph(self, message: dict[str, Any]) -> None:
         """Note the size of a client's graph, which :meth:`update_graph` records."""

@@ -128,7 +128,8 @@ SELECT
         list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.start
     )) AS compute_start_t,
     list_max(list_transform(
-        list_filter(ending.startstops, lambda part: part.action = 'compute'), lambda part: part.stop
+        list_filter(ending.startstops, lambda part: part.action IN ('compute', 'seceded')),
+        lambda part: part.stop
     )) AS compute_stop_t,
     -- Tasks that were processing when recording began can have computed for hours before.
     CASE
@@ -137,8 +138,10 @@ SELECT
             _clip_phases(ending.startstops, recording.start_t, recording.stop_t), 'compute'
         )
     END AS compute_seconds,
-    -- Equal to compute_seconds, except for attempts cut off by the recording or a time range.
-    _phase_seconds(ending.startstops, 'compute') AS whole_seconds,
+    -- Equal to compute_seconds, except for attempts that seceded or that the recording or a time range
+    -- cuts off.
+    _phase_seconds(ending.startstops, 'compute')
+        + coalesce(_phase_seconds(ending.startstops, 'seceded'), 0) AS whole_seconds,
     _phase_seconds(ending.startstops, 'transfer') AS transfer_seconds,
     _phase_seconds(ending.startstops, 'deserialize') AS deserialize_seconds,
     _phase_seconds(ending.startstops, 'disk-') AS disk_seconds,

@@ -158,6 +158,50 @@ def test_each_wave_of_cancelled_attempts_has_its_own_time(rows, worker, task, ru
     ) == [(12.0 + 16.0,)]
 
 
+def secession(t, key, address="w1"):
+    states = {"start": "executing", "finish": "long-running"}
+    return {"kind": "worker_transition", "t": t, "key": key, "worker": address, **states}
+
+
+def test_seceded_tasks(ask, worker, task, run):
+    """A task submits two others and waits for them, on the only thread of its worker."""
+    query = ask(
+        worker("w1"),
+        *(task(key) for key in ("outer", "a", "b")),
+        *run("outer", 0.0, 60.0),
+        secession(10.0, "outer"),
+        *run("a", 10.0, 30.0),
+        *run("b", 40.0, 50.0),
+        # Another worker has a task of this key later.
+        secession(70.0, "outer", "w2"),
+    )
+    assert query(QUERY) == [
+        ("w1", "busy: kept result", "a", 20.0),
+        ("w1", "busy: kept result", "b", 10.0),
+        ("w1", "busy: kept result", "outer", 10.0),
+        ("w1", "idle: after last result", "", 40.0),
+        ("w1", "unknown: seceded task", "outer", 20.0),
+    ]
+    assert query("SELECT compute_seconds, speedup, core_efficiency FROM run") == [
+        (40.0, pytest.approx(40 / 60), 0.4)
+    ]
+    assert query("SELECT max(utilization) FROM utilization") == [(1.0,)]
+    assert query("SELECT action, seconds FROM task_phases WHERE key = 'outer'") == [
+        ("compute", 10.0),
+        ("seceded", 50.0),
+    ]
+    assert query(
+        "SELECT compute_seconds, compute_start_t, compute_stop_t FROM task_runs WHERE key = 'outer'"
+    ) == [(10.0, 0.0, 60.0)]
+    assert query(
+        "SELECT cause, detail, sum(seconds) FROM critical_path GROUP BY ALL ORDER BY ALL"
+    ) == [
+        ("client", "after the last result", 40.0),
+        ("compute", "seceded", 50.0),
+        ("compute", None, 10.0),
+    ]
+
+
 def test_chunks_without_a_cluster(rows, worker, chunk):
     """A second attempt at b succeeds; the last two chunks run in parallel."""
     on_w1 = {"worker": "w1", "dataset": "B"}

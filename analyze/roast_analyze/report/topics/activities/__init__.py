@@ -38,7 +38,8 @@ LEAST_NAMED_SHARE: Final = 0.01
 
 _TOTALS: Final = (
     "SELECT context, activity, sum(delta) FILTER (unit = 'seconds') AS seconds, "
-    "seconds / (SELECT sum(core_seconds) FROM _cluster_size WHERE context = 'execute') "
+    "seconds / (SELECT sum(threads.seconds) FROM _task_threads AS threads "
+    "WHERE context = 'execute') "
     "AS thread_share, "
     "try_cast(sum(delta) FILTER (unit = 'bytes') AS BIGINT) AS bytes, "
     "try_cast(sum(delta) FILTER (unit = 'count') AS BIGINT) AS count "
@@ -82,7 +83,8 @@ _TOTALS_COLUMNS: Final = columns(
     "context activity seconds thread_share bytes count",
     descriptions={
         "seconds": "Time of all workers.",
-        "thread_share": "Share of the thread time of all workers. Empty for work outside of "
+        "thread_share": "Share of the thread time of all workers and of seceded tasks. "
+        "Empty for work outside of "
         "tasks.",
         "bytes": "Sum of the metrics in bytes.",
         "count": "Sum of the metrics that are counts.",

@@ -73,16 +73,22 @@ SELECT
     0.0::DOUBLE AS wall_seconds_min,
     0.0::DOUBLE AS wall_seconds_max,
     CASE
+        WHEN NOT settings.has_scheduler
+            THEN format('Use {} workers of the executor (now {})', enough.n_workers, peak_workers)
         WHEN threads.least = threads.most THEN format('Use n_workers={} (now {})', enough.n_workers, peak_workers)
         ELSE format(
             'Use workers with {:.0f} threads in all (now {}, on {} workers with {} to {} each)', share * peak_nthreads,
             peak_nthreads, peak_workers, threads.least, threads.most
         )
-    END || ', or have more independent tasks in flight at a time.' AS change,
+    END || CASE
+        WHEN settings.has_scheduler THEN ', or have more independent tasks in flight at a time.'
+        ELSE ', or process more chunks at a time.'
+    END AS change,
     'SELECT t, category, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY ALL' AS evidence,
     trace_id
 FROM enough
 INNER JOIN _cluster_size USING (trace_id)
+INNER JOIN _run_settings AS settings USING (trace_id)
 INNER JOIN (
     SELECT trace_id, min(nthreads) AS least, max(nthreads) AS most FROM _worker_presence GROUP BY trace_id
 ) AS threads USING (trace_id)

@@ -16,6 +16,7 @@ WITH chunk AS (
         count(DISTINCT filename) AS files,
         sum(events) AS events,
         sum(compute_seconds) AS seconds,
+        coalesce(bool_and(source IN ('TTree', 'RNTuple')), true) AS is_root,
         avg(open_seconds) FILTER (NOT is_warming_up) AS open_seconds
     FROM _chunks
     WHERE is_first_result AND from_checkpoint IS NOT TRUE
@@ -59,7 +60,8 @@ SELECT
     CASE
         WHEN is_small_files
             THEN format(
-                'Merge the files, with hadd for example, into about {} of {:,} events (now {} of {:,}).',
+                'Merge the files{} into about {} of {:,} events (now {} of {:,}).',
+                CASE WHEN is_root THEN ', with hadd for example,' ELSE '' END,
                 greatest(round(files / factor), 1)::BIGINT,
                 _round_two_digits(events / greatest(round(files / factor), 1), 0)::BIGINT,
                 files, (events / files)::BIGINT

@@ -268,8 +268,13 @@ SELECT
                             'Find out why events of {} need so much memory, or use smaller chunks. ',
                             fatal.filename
                         )
-                    WHEN nthreads > 1 THEN 'Use smaller chunks, or fewer threads per worker. '
-                    ELSE 'Use smaller chunks. '
+                    ELSE concat(
+                        CASE
+                            WHEN settings.has_chunks THEN 'Use smaller chunks'
+                            ELSE 'Let a task need less memory (smaller partitions or arrays)'
+                        END,
+                        CASE WHEN nthreads > 1 THEN ', or use fewer threads per worker. ' ELSE '. ' END
+                    )
                 END,
                 coalesce(
                     format(
@@ -324,6 +329,7 @@ SELECT
 FROM costs
 INNER JOIN what_happened USING (trace_id)
 INNER JOIN _cluster_size AS cluster USING (trace_id)
+INNER JOIN _run_settings AS settings USING (trace_id)
 LEFT JOIN dropped USING (trace_id)
 LEFT JOIN waited USING (trace_id)
 LEFT JOIN given_up USING (trace_id)

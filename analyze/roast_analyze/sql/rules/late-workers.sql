@@ -41,7 +41,10 @@ presence AS (
         submitted.t AS start_t,
         work.stop_t,
         removal.kill IS NULL
-            AND NOT starts_with(coalesce(removal.stimulus_id, ''), 'check-worker-ttl') AS is_departure
+            AND NOT starts_with(coalesce(removal.stimulus_id, ''), 'check-worker-ttl') AS is_departure,
+        starts_with(coalesce(removal.stimulus_id, ''), 'retire-workers') AS is_retired,
+        starts_with(coalesce(removal.stimulus_id, ''), 'worker-close-gracefully')
+            OR coalesce(removal.reason = 'worker-lifetime-reached', false) AS has_lifetime
     FROM _worker_presence AS worker
     INNER JOIN neighbors USING (process)
     INNER JOIN work USING (trace_id)
@@ -55,11 +58,15 @@ absences AS (
         'late' AS kind,
         greatest(start_t, coalesce(predecessor_left_t, start_t)) AS start_t,
         least(from_t, stop_t) AS stop_t,
-        least(from_t, stop_t) - start_t AS seconds
+        least(from_t, stop_t) - start_t AS seconds,
+        false AS is_retired,
+        false AS has_lifetime
     FROM presence
     WHERE from_t > start_t AND coalesce(predecessor_departed, true)
     UNION ALL
-    SELECT trace_id, nthreads, 'early', greatest(to_t, start_t), stop_t, stop_t - greatest(to_t, start_t)
+    SELECT
+        trace_id, nthreads, 'early', greatest(to_t, start_t), stop_t, stop_t - greatest(to_t, start_t), is_retired,
+        has_lifetime
     FROM presence
     WHERE to_t < stop_t AND successor IS NULL AND is_departure
 ),
@@ -145,7 +152,9 @@ counts AS (
         count(*) FILTER (kind = 'late') AS late,
         count(*) FILTER (kind = 'early') AS early,
         max(seconds) FILTER (kind = 'late') AS late_seconds,
-        max(seconds) FILTER (kind = 'early') AS early_seconds
+        max(seconds) FILTER (kind = 'early') AS early_seconds,
+        count(*) FILTER (kind = 'early' AND is_retired) AS retired,
+        count(*) FILTER (kind = 'early' AND has_lifetime) AS expired
     FROM absences
     GROUP BY trace_id
 )
@@ -163,20 +172,41 @@ SELECT
             '{} {:.1f} s before the last task ended.',
             CASE early WHEN 1 THEN 'A worker left early,' ELSE early || ' workers left early, up to' END,
             early_seconds
-        ) END
+        ) END,
+        CASE
+            WHEN retired = 0 THEN NULL
+            WHEN retired = early AND early = 1 THEN 'It was retired on request.'
+            WHEN retired = early THEN 'They were retired on request.'
+            ELSE format('{} of them {} retired on request.', retired, CASE retired WHEN 1 THEN 'was' ELSE 'were' END)
+        END
     ) AS sentence,
     thread_seconds AS core_seconds,
     0.75 * thread_seconds / _run_size.peak_nthreads AS wall_seconds_min,
     1.4 * thread_seconds / _run_size.peak_nthreads AS wall_seconds_max,
     CASE
-        WHEN late_share >= 0.5 THEN 'Start the workers before the work: request them earlier, in smaller'
-            ' jobs, or with cluster.adapt(minimum=' || peak_workers || ').'
-        ELSE 'Keep the workers until the end: request longer jobs, raise --lifetime, or use'
-            || ' cluster.adapt(minimum=' || peak_workers || ').'
+        WHEN late_share >= 0.5 THEN concat(
+            'Start the workers before the work: request them earlier',
+            CASE
+                WHEN settings.has_jobs THEN ', in smaller jobs, or with cluster.adapt(minimum='
+                WHEN settings.is_adaptive THEN ', with cluster.adapt(minimum='
+                ELSE ', or wait for them (client.wait_for_workers('
+            END,
+            peak_workers, CASE WHEN settings.has_jobs OR settings.is_adaptive THEN ').' ELSE ')).' END
+        )
+        WHEN retired > early / 2 AND settings.is_adaptive
+            THEN format('Keep the workers until the end: cluster.adapt(minimum={}), or a longer wait_count.', peak_workers)
+        WHEN retired > early / 2
+            THEN 'Retire workers after the work (client.retire_workers, cluster.scale), unless their cores are needed'
+            ' elsewhere.'
+        WHEN expired > early / 2 THEN 'Raise the --lifetime of the workers, so that it exceeds the run.'
+        WHEN settings.has_jobs
+            THEN format('Keep the workers until the end: request longer jobs, or use cluster.adapt(minimum={}).', peak_workers)
+        ELSE 'Keep the workers until the end. Why they left is in view workers, column removal_reason.'
     END AS change,
     'SELECT name, worker, added_t, removed_t, removal_reason FROM workers ORDER BY added_t' AS evidence,
     trace_id
 FROM lost
 INNER JOIN counts USING (trace_id)
+INNER JOIN _run_settings AS settings USING (trace_id)
 INNER JOIN _run_size USING (trace_id)
 INNER JOIN _cluster_size USING (trace_id);

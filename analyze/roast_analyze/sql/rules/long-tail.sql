@@ -114,6 +114,13 @@ SELECT
     CASE WHEN is_late THEN 0.6 ELSE 0.4 END * saved_seconds AS wall_seconds_min,
     CASE WHEN is_late THEN 1.4 ELSE 1.1 END * saved_seconds AS wall_seconds_max,
     CASE
+        WHEN _is_shuffle(prefix)
+            THEN format(
+                '{} is a part of a shuffle, join or rechunking: check whether keys or partitions are of unequal size, and'
+                ' use a key or a number of partitions that divides the data evenly.', name
+            )
+        WHEN is_late AND is_dataset AND NOT has_scheduler
+            THEN format('Place dataset {} first in the fileset, or use smaller chunks.', name)
         WHEN NOT is_late AND is_dataset
             THEN format('Use smaller chunks for dataset {}, or for all, so that several threads share it.', name)
         WHEN NOT is_late THEN format(
@@ -147,5 +154,6 @@ FROM (
         least(idle_seconds / mean_nthreads, CASE WHEN is_late THEN ready_seconds END) AS saved_seconds
     FROM found
     INNER JOIN _run_size USING (trace_id)
+    INNER JOIN _run_settings USING (trace_id)
 )
 WHERE idle_seconds >= $min_tail * (peak_nthreads - 1) * longest_seconds;

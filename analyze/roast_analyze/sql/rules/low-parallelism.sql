@@ -142,6 +142,11 @@ SELECT
     CASE
         WHEN is_merge AND role = 'merge' THEN
             format('Merge fewer results at once: treereduction={} (now {}).', fan_in, inputs)
+        WHEN _is_shuffle(prefix) THEN
+            format(
+                '{} is a part of a shuffle, join or rechunking, which exchanges all data: select rows and columns'
+                ' before it, use partitions or chunks that later steps need, or avoid it.', prefix
+            )
         WHEN is_merge THEN
             format(
                 'Merge in a tree with a fan-in of {} instead of {} (split_every={}), if {} can combine partial'

@@ -82,11 +82,14 @@ SELECT
         (run_core_seconds - seconds + call_seconds) / mean_nthreads,
         1.4 * (overhead_seconds + call_seconds) / mean_nthreads
     ) AS wall_seconds_max,
-    format(
+    CASE WHEN _is_shuffle(prefix) THEN format(
+        'Use fewer and larger partitions or chunks before the shuffle, join or rechunking that {} belongs to.', prefix
+    )
+    ELSE format(
         'Combine about {} tasks of {} into one (map_partitions, larger partitions or batches), so that it takes'
         ' {:.1f} s.',
         greatest(2, ceil($good_seconds / greatest(mean_seconds, 1e-6)))::BIGINT, prefix, $good_seconds
-    ) AS change,
+    ) END AS change,
     'SELECT prefix, count(*) AS tasks, avg(compute_seconds) AS compute_seconds,'
     ' avg(compute_start_t - processing_t) AS dispatch_seconds FROM task_runs GROUP BY prefix ORDER BY tasks DESC'
         AS evidence,

@@ -82,7 +82,9 @@ SELECT
         excess_seconds / slow_nthreads,
         1.4 * (excess_seconds + coalesce(idle.seconds, 0)) / mean_nthreads
     ) AS wall_seconds_max,
-    CASE WHEN loaded_host IS NOT NULL THEN format('Check which programs use the cores of host {}.', loaded_host)
+    CASE WHEN NOT settings.has_scheduler
+        THEN 'Look for other load, throttled CPUs and slow disks on its host.'
+    WHEN loaded_host IS NOT NULL THEN format('Check which programs use the cores of host {}.', loaded_host)
     ELSE format(
         'Exclude {}, or look for other load, throttled CPUs and slow disks there.',
         CASE
@@ -101,4 +103,5 @@ SELECT
     trace_id
 FROM found
 INNER JOIN _run_size USING (trace_id)
+INNER JOIN _run_settings AS settings USING (trace_id)
 LEFT JOIN idle USING (trace_id);

@@ -123,10 +123,10 @@ SELECT
     ) + coalesce(scattered.seconds, 0) AS wall_seconds_max,
     coalesce(
         format(
-            'Give each worker about {} (now {}), release results earlier, or use smaller'
-            ' chunks. Spill to a fast local disk.',
+            'Give each worker about {} (now {}), release results earlier, or {}. Spill to a fast local disk.',
             -- Workers spill results above 60 % of the limit.
-            _byte_size(greatest(stored_bytes / 0.5, 1.2 * limit_bytes)), _byte_size(nullif(limit_bytes, 0))
+            _byte_size(greatest(stored_bytes / 0.5, 1.2 * limit_bytes)), _byte_size(nullif(limit_bytes, 0)),
+            CASE WHEN settings.has_chunks THEN 'use smaller chunks' ELSE 'keep smaller results (partitions, arrays)' END
         ),
         'Give workers more memory, or release results earlier.'
     ) AS change,
@@ -134,6 +134,7 @@ SELECT
     disk.trace_id
 FROM disk
 INNER JOIN _cluster_size AS cluster USING (trace_id)
+INNER JOIN _run_settings AS settings USING (trace_id)
 LEFT JOIN memory USING (trace_id)
 LEFT JOIN waits USING (trace_id)
 LEFT JOIN stalls USING (trace_id)

@@ -170,10 +170,15 @@ SELECT
             + coalesce(slowed.seconds, 0)
         )
         / mean_nthreads AS wall_seconds_max,
-    concat(
-        'Move less data: reduce the results', ' of ' || moved.source,
-        ' before ', found.prefix, ' combines them, or use fewer workers with more threads each.'
-    ) AS change,
+    CASE
+        WHEN _is_shuffle(found.prefix) OR _is_shuffle(moved.source)
+            THEN 'Move less data: select rows and columns before the shuffle, join or rechunking, use partitions or'
+            ' chunks that later steps need, or avoid it.'
+        ELSE concat(
+            'Move less data: reduce the results', ' of ' || moved.source,
+            ' before ', found.prefix, ' combines them, or use fewer workers with more threads each.'
+        )
+    END AS change,
     format(
         'SELECT dependency_prefix, count(*) AS inputs, sum(bytes) AS bytes FROM dependencies'
         ' WHERE prefix = ''{}'' AND is_moved GROUP BY ALL', replace(found.prefix, '''', '''''')

@@ -30,7 +30,7 @@ def test_spilling(apply_each, worker, task, run, sample):
             ),
             (
                 "Give each worker about 1.49 GiB (now 954 MiB), release results earlier, or"
-                " use smaller chunks. Spill to a fast local disk."
+                " keep smaller results (partitions, arrays). Spill to a fast local disk."
             ),
         )
     ]
@@ -204,7 +204,8 @@ def test_worker_killed_for_its_memory(apply_each, worker, task, run, gone):
                 pytest.approx(7.0),
                 "medium",
                 (
-                    "Use smaller chunks. Or give each worker more than 954 MiB of memory; "
+                    "Let a task need less memory (smaller partitions or arrays). Or give each "
+                    "worker more than 954 MiB of memory; "
                     "how much more is not known."
                 ),
             )

@@ -37,7 +37,9 @@ def test_a_worker_that_joined_late_or_left_early(apply_each, worker, naps, gone)
     )
     after = "A worker joined late, 20.0 s after the first task was submitted."
     assert of_late == [(after, pytest.approx(20.0))]
-    before = "A worker left early, 40.0 s before the last task ended."
+    before = (
+        "A worker left early, 40.0 s before the last task ended. It was retired on request."
+    )
     assert of_early == [(before, pytest.approx(40.0))]
     assert core_seconds_of_idle == pytest.approx(5.0)
     assert of_replaced == []

@@ -1,0 +1,177 @@
+"""Advice that depends on what a run contains: conditions, and the changes that they lead to."""
+
+import pytest
+
+MB = 10**6
+
+
+@pytest.mark.parametrize(
+    ("prefix", "is_shuffle"),
+    [
+        # As made by dask.dataframe and dask.array of 2023 to 2026, with tasks, disk and p2p.
+        ("taskshuffle", True),
+        ("split-taskshuffle", True),
+        ("group-taskshuffle", True),
+        ("p2pshuffle", True),
+        ("diskshuffle", True),
+        ("shuffle-transfer", True),
+        ("shuffle-barrier", True),
+        ("shuffle-p2p", True),
+        ("shuffle-split", True),
+        ("shuffle-getitem", True),
+        ("shuffle-partition", True),
+        ("simple-shuffle", True),
+        ("split-shuffle", True),
+        ("hash-join-transfer", True),
+        ("hash-join-p2p", True),
+        ("hashjoinp2p", True),
+        ("rechunk-merge", True),
+        ("rechunk-split", True),
+        ("rechunk-transfer", True),
+        ("rechunk-p2p", True),
+        ("barrier", True),
+        # Functions of users.
+        ("shuffle_cards", False),
+        ("reshuffle", False),
+        ("rechunker", False),
+        ("sum-aggregate", False),
+        ("merge", False),
+    ],
+)
+def test_prefixes_of_shuffles(rows, prefix, is_shuffle):
+    event = {"kind": "event", "t": 1.0, "topic": "x"}
+    assert rows(f"SELECT _is_shuffle('{prefix}')", event) == [(is_shuffle,)]
+
+
+@pytest.fixture
+def merged(worker, task, run):
+    """Return 20 tasks, and one of a prefix that needs all of them and takes 30 s."""
+
+    def merged(prefix):
+        records = [worker("w1"), worker("w2")]
+        for number in range(20):
+            begin = float(number // 2)
+            records += [
+                task(f"part-{number}"),
+                *run(f"part-{number}", begin, begin + 1.0, worker=f"w{1 + number % 2}"),
+            ]
+        parts = [f"part-{number}" for number in range(20)]
+        return [
+            *records,
+            task(f"{prefix}-1", dependencies=parts),
+            *run(f"{prefix}-1", 10.0, 40.0),
+        ]
+
+    return merged
+
+
+def test_a_merge_or_a_part_of_a_shuffle(apply_each, merged):
+    rows = apply_each(
+        "low-parallelism",
+        *(merged("total"), merged("shuffle-barrier"), merged("taskshuffle")),
+        columns="change",
+        stop_t=40.0,
+    )
+    assert ["split_every=" in change for [(change,)] in rows] == [True, False, False]
+    assert "is a part of a shuffle" in rows[1][0][0]
+
+
+@pytest.fixture
+def left(worker, task, run):
+    """Return a worker that is busy for 60 s, and one that leaves after 20 s."""
+
+    def left(stimulus_id, *records):
+        return [
+            worker("w1"),
+            worker("w2"),
+            *(task("a"), *run("a", 0.0, 60.0), task("b"), *run("b", 0.0, 20.0, worker="w2")),
+            {"kind": "worker_removed", "t": 20.0, "worker": "w2", "stimulus_id": stimulus_id},
+            *records,
+        ]
+
+    return left
+
+
+def test_workers_that_left_early(apply_each, left, worker, task, run, process_facts):
+    """Longer jobs need jobs, a lifetime one that ended, and a program can retire workers."""
+    fact = {"kind": "environment", "t": 1.0, "section": "cluster", "name": "adapts to minimum"}
+    adaptive = {**fact, "value": 1}
+    job = process_facts("worker", worker="w2", jobs=[{"system": "Slurm", "job_id": "7"}])
+    ended = {"action": "closing-worker", "reason": "worker-lifetime-reached"}
+    lifetime = {"kind": "event", "t": 19.9, "topic": "w2", "worker": "w2", "payload": ended}
+    keep, start = "Keep the workers until the end", "Start the workers before the work: request"
+    late = [worker("w1"), task("a"), *run("a", 0.0, 60.0), worker("w2", t=20.0)]
+    late += [task("b"), *run("b", 20.0, 60.0, worker="w2")]
+    cases = {
+        "retired by the program": (left("retire-workers-1.0"), "Retire workers after the work"),
+        "retired in jobs": (left("retire-workers-1.0", *job), "Retire workers after the work"),
+        "adaptive": (
+            left("retire-workers-1.0", adaptive),
+            f"{keep}: cluster.adapt(minimum=2)",
+        ),
+        "lifetime": (left("worker-close-gracefully-1.0", lifetime), "Raise the --lifetime"),
+        "job": (left("handle-worker-cleanup-1.0", *job), f"{keep}: request"),
+        "neither": (left("handle-worker-cleanup-1.0"), f"{keep}. Why"),
+        "late": (late, f"{start} them earlier, or wait"),
+        "late jobs": ([*late, *job], f"{start} them earlier, in"),
+        "late, adaptive": (
+            [*late, adaptive],
+            f"{start} them earlier, with cluster.adapt(minimum=2)",
+        ),
+    }  # fmt: skip
+    rows = apply_each(
+        "late-workers",
+        *(records for records, _ in cases.values()),
+        columns="change",
+        stop_t=60.0,
+    )
+    found = dict(zip(cases, rows, strict=True))
+    assert {
+        case: change.startswith(expected)
+        for (case, (_, expected)), [(change,)] in zip(
+            cases.items(), found.values(), strict=True
+        )
+    } == dict.fromkeys(cases, True), found
+
+
+def test_chunks_are_made_smaller_only_if_there_are_chunks(
+    apply_each, worker, task, run, sample, chunk
+):
+    phases = [("disk-read", 1.0, 5.0), ("compute", 5.0, 8.0)]
+    records = [
+        *(worker("w1"), task("a-1"), *run("a-1", 1.0, 8.0, phases=phases)),
+        sample(2.0, memory_limit=1000 * MB, managed_bytes=800 * MB, spilled_memory=300 * MB),
+    ]
+    rows = apply_each(
+        "spilling",
+        records,
+        [*records, chunk("a-1", run_id=1, dataset="DY", filename="1.root")],
+        columns="change",
+    )
+    assert ["smaller chunks" in change for [(change,)] in rows] == [False, True]
+
+
+def test_words_of_an_executor_without_dask(apply_each, process, worker):
+    """Six processes of a pool, of which two process chunks for most of the time."""
+
+    def trace(names, *, is_dask):
+        chunks = [{"seconds": 1.0, "worker": name} for name in names]
+        chunks += [{"seconds": 40.0, "worker": name} for name in names[:2]]
+        records = [*(worker(name) for name in names), *process(*chunks)]
+        if is_dask:
+            return records
+        kinds = ("transition", "task")
+        return [
+            {**record, "run_id": number}
+            for number, record in enumerate(records)
+            if record["kind"] not in kinds
+        ]
+
+    rows = apply_each(
+        "excess-workers",
+        trace([f"w{number}" for number in range(6)], is_dask=True),
+        trace([f"pid:{number}" for number in range(6)], is_dask=False),
+        columns="change",
+        stop_t=45.0,
+    )
+    assert [change[:14] for [(change,)] in rows] == ["Use n_workers=", "Use 2 workers "]

@@ -95,7 +95,7 @@ slow AS (
                 ELSE 1
             END AS excess_seconds
     FROM compared
-    LEFT JOIN (SELECT trace_id, ratio FROM _basket_reads) AS baskets USING (trace_id)
+    LEFT JOIN (SELECT trace_id, max(ratio) AS ratio FROM _basket_reads GROUP BY trace_id) AS baskets USING (trace_id)
     WHERE place IS NOT NULL AND (is_slower OR (
         places = 1
         -- Local reads are slow on a busy machine, too.

@@ -188,10 +188,12 @@ def test_chunks_of_a_second_run_start_in_any_order(apply, worker, task, run, chu
 def test_baskets_of_several_chunks(apply_each, process, worker):
     def trace(baskets, read_seconds):
         # A counter has 4 bytes per event, so its basket spans `baskets` chunks.
-        counter = {"branch": "nJet", "compressed_bytes": 10}
-        counter["uncompressed_bytes"] = baskets * 4_000
-        read = {"branches": [counter], "read_seconds": read_seconds}
-        chunks = [{"seconds": 1.0, "open_seconds": 0.1, "file_bytes": 10**6, **read}] * 4
+        counter = {"branch": "nJet", "uncompressed_bytes": baskets * 4_000}
+        read = {"seconds": 1.0, "open_seconds": 0.1, "read_seconds": read_seconds}
+        chunks = [
+            {**read, "branches": [{**counter, "compressed_bytes": 10 + number // baskets}]}
+            for number in range(4)
+        ]
         return [worker("w1"), *process(*chunks)]
 
     change = "Use chunks of 4,000 events or more (now 1,000), or files with smaller baskets."
@@ -203,6 +205,69 @@ def test_baskets_of_several_chunks(apply_each, process, worker):
     }
     rows = apply_each("repeated-baskets", *starmap(trace, expected), columns=COST)
     assert rows == [*expected.values()]
+
+
+@pytest.mark.parametrize(
+    ("source", "branch", "sizes", "sentence", "advice"),
+    [
+        # All chunks of a file read the only cluster.
+        (
+            "RNTuple", "pt", [(900, 8000)] * 4,
+            "Clusters are read at least 4.0 times", "files with smaller clusters",
+        ),
+        ("Parquet", "pt", [(900, 8000)] * 4, "Row groups are read at least 4.0 times", "000)."),
+        # A counter of 8 bytes: there are not 8,000 events in the file.
+        (
+            "TTree", "nJet", [(900, 32_000)] * 4,
+            "Baskets are read about 4.0 times", "files with smaller baskets",
+        ),
+        # Two clusters, and a cluster for each chunk.
+        ("RNTuple", "pt", [(900, 8000), (900, 8000), (901, 8000), (901, 8000)], None, None),
+        ("RNTuple", "pt", [(n, 2000) for n in (900, 901, 902, 903)], None, None),
+    ],
+)  # fmt: skip
+def test_pieces_of_each_format(apply, process, worker, source, branch, sizes, sentence, advice):
+    """Four chunks read 0.8 s each; equal sizes are the same piece."""
+    read = {"seconds": 1.0, "open_seconds": 0.1, "read_seconds": 0.8}
+    chunks = [
+        {
+            **read,
+            "branches": [
+                {"branch": branch, "compressed_bytes": small, "uncompressed_bytes": large}
+            ],
+        }
+        for small, large in sizes
+    ]
+    records = [
+        {**record, "measured": {**record["measured"], "source": source}}
+        if record["kind"] == "chunk"
+        else record
+        for record in process(*chunks)
+    ]
+    found = apply("repeated-baskets", worker("w1"), *records, columns="sentence, change")
+    if sentence is None:
+        assert found == []
+    else:
+        [(text, change)] = found
+        assert text.startswith(sentence)
+        assert advice in change
+
+
+def test_a_file_that_is_read_in_two_runs(apply, process, worker):
+    """Each run reads each of two clusters once."""
+    branches = [
+        [{"branch": "pt", "compressed_bytes": n, "uncompressed_bytes": 8000}]
+        for n in (900, 901)
+    ]
+    read = {"seconds": 1.0, "open_seconds": 0.1, "read_seconds": 0.8}
+    chunks = [{**read, "branches": branches[n % 2]} for n in range(4)]
+    records = []
+    for record in process(*chunks):
+        if record["kind"] == "chunk":
+            record["entry_start"] %= 2000
+            record["entry_stop"] = record["entry_start"] + 1000
+        records.append(record)
+    assert apply("repeated-baskets", worker("w1"), *records) == []
 
 
 def test_several_runs_over_a_file_repeat_no_baskets(apply, process, worker):

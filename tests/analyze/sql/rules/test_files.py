@@ -164,12 +164,12 @@ def test_single_slow_server(apply_each, process, worker):
         # At 5 MB/s or more, reading 10 MB is not slow.
         records(open_seconds=0.5, read_seconds=1.4),
         # Baskets are read several times.
-        records(branches=basket_reads(times=4)),
+        records(branches=basket_reads(times=3)),
         records(branches=basket_reads(times=2)),
     ) == [
         [("far", pytest.approx(2 * (8.0 - 2.0)))],
         [],
-        [("far", pytest.approx(12.0 / 4))],
+        [("far", pytest.approx(12.0 / 3))],
         [("far", pytest.approx(12.0))],
     ]
 

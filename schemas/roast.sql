@@ -1325,8 +1325,8 @@ CREATE OR REPLACE VIEW imports AS
 SELECT
     name AS tool,
     filename,
-    coalesce(list_sum(map_values(records_by_kind)), 0)::BIGINT AS records,
-    (value ->> '$.imported_t')::DOUBLE AS imported_t,
+    try_cast(coalesce(list_sum(map_values(records_by_kind)), 0) AS BIGINT) AS records,
+    try_cast(value ->> '$.imported_t' AS DOUBLE) AS imported_t,
     start_t,
     stop_t,
     worker,
@@ -2451,7 +2451,7 @@ children AS (
         parent AS node,
         count(*) AS children,
         count(*) FILTER (samples = 0) AS uncounted,
-        sum(samples)::BIGINT AS samples
+        try_cast(sum(samples) AS BIGINT) AS samples
     FROM counts
     GROUP BY record, slice, parent
 ),
@@ -2975,7 +2975,7 @@ SELECT
     fused,
     client,
     t,
-    (task_bytes * tasks)::BIGINT AS task_bytes,
+    try_cast(task_bytes * tasks::HUGEINT AS BIGINT) AS task_bytes,
     trace_id
 FROM (
     SELECT
@@ -3199,17 +3199,17 @@ CREATE OR REPLACE VIEW cluster_samples AS
 SELECT
     t,
     count(*) AS workers,
-    sum(nthreads)::BIGINT AS nthreads,
+    try_cast(sum(nthreads) AS BIGINT) AS nthreads,
     sum(cpu_percent) AS cpu_percent,
-    sum(memory_bytes)::BIGINT AS memory_bytes,
-    sum(memory_limit_bytes)::BIGINT AS memory_limit_bytes,
-    sum(managed_bytes)::BIGINT AS managed_bytes,
-    sum(spilled_bytes)::BIGINT AS spilled_bytes,
-    sum(processing)::BIGINT AS processing,
-    sum(executing)::BIGINT AS executing,
-    sum(ready)::BIGINT AS ready,
+    try_cast(sum(memory_bytes) AS BIGINT) AS memory_bytes,
+    try_cast(sum(memory_limit_bytes) AS BIGINT) AS memory_limit_bytes,
+    try_cast(sum(managed_bytes) AS BIGINT) AS managed_bytes,
+    try_cast(sum(spilled_bytes) AS BIGINT) AS spilled_bytes,
+    try_cast(sum(processing) AS BIGINT) AS processing,
+    try_cast(sum(executing) AS BIGINT) AS executing,
+    try_cast(sum(ready) AS BIGINT) AS ready,
     sum(occupancy_seconds) AS occupancy_seconds,
-    sum(stored_bytes)::BIGINT AS stored_bytes,
+    try_cast(sum(stored_bytes) AS BIGINT) AS stored_bytes,
     trace_id
 FROM worker_samples
 GROUP BY trace_id, t
@@ -3347,8 +3347,8 @@ CREATE OR REPLACE VIEW _function_calls AS
 SELECT
     caller.function AS caller,
     callee.function AS callee,
-    sum(edge.calls)::BIGINT AS calls,
-    sum(edge.actual_calls)::BIGINT AS actual_calls,
+    try_cast(sum(edge.calls) AS BIGINT) AS calls,
+    try_cast(sum(edge.actual_calls) AS BIGINT) AS actual_calls,
     sum(edge.self_seconds) AS self_seconds,
     sum(edge.total_seconds) AS total_seconds,
     caller.function = callee.function OR coalesce(sum(edge.actual_calls) = 0, false)
@@ -3841,8 +3841,8 @@ SELECT
     sum(decompress_seconds) AS decompress_seconds,
     arg_max_null(compression, record) AS compression,
     sum(cpu_seconds) AS cpu_seconds,
-    sum(bytes_read)::BIGINT AS bytes_read,
-    sum(requests)::BIGINT AS requests,
+    try_cast(sum(bytes_read) AS BIGINT) AS bytes_read,
+    try_cast(sum(requests) AS BIGINT) AS requests,
     -- Usually there is one record per attempt, and chunks reads the list from it directly.
     list_sort(list_distinct(flatten(list(columns) FILTER (of_several)))) AS columns,
     coalesce(
@@ -3857,15 +3857,19 @@ SELECT
     ) AS branches_read,
     max(file_branches) AS file_branches,
     max(file_bytes) AS file_bytes,
-    sum(_sum_or_zero(list_transform(branches, lambda read: read.compressed_bytes)))::BIGINT
-        AS compressed_bytes,
-    sum(_sum_or_zero(list_transform(branches, lambda read: read.uncompressed_bytes)))::BIGINT
-        AS uncompressed_bytes,
+    try_cast(
+        sum(_sum_or_zero(list_transform(branches, lambda read: read.compressed_bytes))) AS BIGINT
+    ) AS compressed_bytes,
+    try_cast(
+        sum(_sum_or_zero(list_transform(branches, lambda read: read.uncompressed_bytes))) AS BIGINT
+    ) AS uncompressed_bytes,
     -- Branches with both sizes known, for the compression ratio.
-    sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes)))::BIGINT
-        AS packed_bytes,
-    sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
-        AS unpacked_bytes,
+    try_cast(
+        sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes))) AS BIGINT
+    ) AS packed_bytes,
+    try_cast(
+        sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes))) AS BIGINT
+    ) AS unpacked_bytes,
     arg_min_null(memory_before, record) AS memory_before_bytes,
     arg_max_null(memory_after, record) AS memory_after_bytes,
     max(memory_peak) AS memory_peak_bytes,
@@ -5028,7 +5032,7 @@ done AS (
         sum(transfer_seconds) AS transfer_seconds,
         sum(deserialize_seconds) AS deserialize_seconds,
         sum(disk_seconds) AS disk_seconds,
-        sum(nbytes)::BIGINT AS output_bytes
+        try_cast(sum(nbytes) AS BIGINT) AS output_bytes
     FROM _task_runs
     GROUP BY trace_id, prefix
 )
@@ -5257,7 +5261,7 @@ done AS (
         sum(transfer_seconds) AS transfer_seconds,
         sum(deserialize_seconds) AS deserialize_seconds,
         sum(disk_seconds) AS disk_seconds,
-        sum(nbytes)::BIGINT AS output_bytes,
+        try_cast(sum(nbytes) AS BIGINT) AS output_bytes,
         min(processing_t) AS first_t,
         max(end_t) AS last_t
     FROM _task_runs
@@ -5504,7 +5508,7 @@ done AS (
         sum(transfer_seconds) AS transfer_seconds,
         sum(deserialize_seconds) AS deserialize_seconds,
         sum(disk_seconds) AS disk_seconds,
-        sum(nbytes)::BIGINT AS output_bytes,
+        try_cast(sum(nbytes) AS BIGINT) AS output_bytes,
         min(processing_t) AS first_t,
         max(end_t) AS last_t
     FROM _task_runs AS run
@@ -5654,7 +5658,7 @@ kills AS (
         SELECT
             process,
             any_value(memory_limit_bytes) AS limit_bytes,
-            max((payload ->> '$.rss')::DOUBLE) AS memory_bytes
+            max(try_cast(payload ->> '$.rss' AS DOUBLE)) AS memory_bytes
         FROM worker_events
         WHERE topic = 'worker-restart-memory'
         GROUP BY process
@@ -6003,7 +6007,7 @@ WITH jobs AS (
             coalesce(
                 pid,
                 CASE
-                    WHEN (value ->> '$.processes')::BIGINT = 1 THEN (value ->> '$.job_id')::BIGINT
+                    WHEN value ->> '$.processes' = '1' THEN try_cast(value ->> '$.job_id' AS BIGINT)
                 END
             ) AS pid
         ),
@@ -6048,7 +6052,7 @@ SELECT
     list_filter(
         json_keys(jobs.value -> '$.modules'),
         lambda module: coalesce(
-            (jobs.value -> '$.modules' -> module ->> 'partial')::BOOLEAN, false
+            try_cast(jobs.value -> '$.modules' -> module ->> 'partial' AS BOOLEAN), false
         )
     ) AS partial_modules
 FROM jobs
@@ -6069,7 +6073,7 @@ SELECT
     coalesce(own.failed_attempts, 0)::BIGINT AS failed_attempts,
     own.compute_seconds,
     own.transfer_seconds,
-    own.output_bytes::BIGINT AS output_bytes,
+    try_cast(own.output_bytes AS BIGINT) AS output_bytes,
     own.metric_seconds,
     own.cpu_seconds,
     own.noncpu_seconds,
@@ -6083,7 +6087,7 @@ SELECT
     coalesce(totals.failed_attempts, 0)::BIGINT AS total_failed_attempts,
     totals.compute_seconds AS total_compute_seconds,
     totals.transfer_seconds AS total_transfer_seconds,
-    totals.output_bytes::BIGINT AS total_output_bytes,
+    try_cast(totals.output_bytes AS BIGINT) AS total_output_bytes,
     totals.metric_seconds AS total_metric_seconds,
     totals.cpu_seconds AS total_cpu_seconds,
     totals.noncpu_seconds AS total_noncpu_seconds,
@@ -6180,8 +6184,8 @@ WITH sizes AS (
         rowid AS seq,
         t,
         lead(t) OVER (PARTITION BY trace_id, client ORDER BY rowid) AS until_t,
-        (value ->> '$.planned')::BIGINT AS planned,
-        (value ->> '$.requested')::BIGINT AS requested,
+        try_cast(value ->> '$.planned' AS BIGINT) AS planned,
+        try_cast(value ->> '$.requested' AS BIGINT) AS requested,
         client,
         trace_id
     FROM raw.cluster_size
@@ -6987,7 +6991,7 @@ counted AS (
     SELECT trace_id, segment, t, map(['import'], [1]) FROM raw.import
 ),
 expected AS (
-    SELECT trace_id, segment, max(t) AS t, kind, sum(records)::BIGINT AS records
+    SELECT trace_id, segment, max(t) AS t, kind, try_cast(sum(records) AS BIGINT) AS records
     FROM (
         SELECT
             trace_id,
@@ -7217,7 +7221,7 @@ everything AS (
 )
 SELECT
     reason,
-    records::BIGINT AS records,
+    try_cast(records AS BIGINT) AS records,
     CASE
         WHEN trace_id IN (SELECT trace_id FROM raw.segments GROUP BY trace_id HAVING count(*) > 1)
             THEN concat_ws(': ', 'segment ' || segment, detail)
@@ -7380,8 +7384,8 @@ SELECT
     branch,
     count(*) AS chunk_attempts,
     count(DISTINCT filename) AS files,
-    sum(compressed_bytes)::BIGINT AS compressed_bytes,
-    sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+    try_cast(sum(compressed_bytes) AS BIGINT) AS compressed_bytes,
+    try_cast(sum(uncompressed_bytes) AS BIGINT) AS uncompressed_bytes,
     sum(uncompressed_bytes) FILTER (compressed_bytes IS NOT NULL)
         / nullif(sum(compressed_bytes) FILTER (uncompressed_bytes IS NOT NULL), 0)
         AS compression_ratio,
@@ -7648,17 +7652,17 @@ totals AS (
         count(DISTINCT filename) AS files,
         count(*) FILTER (is_first_result) AS chunks,
         count(*) FILTER (is_chunk) AS chunk_attempts,
-        CASE
+        try_cast(CASE
             WHEN count(*) FILTER (is_first_result) = 0 THEN 0
             ELSE sum(events) FILTER (is_first_result)
-        END::BIGINT AS events,
-        sum(bytes_read)::BIGINT AS bytes_read,
+        END AS BIGINT) AS events,
+        try_cast(sum(bytes_read) AS BIGINT) AS bytes_read,
         sum(compute_seconds) AS compute_seconds,
         sum(compute_seconds) FILTER (_is_kept(outcome, discarded.seq)) AS kept_seconds,
         sum(events) FILTER (is_first_result)
             / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
-        sum(output_bytes)::BIGINT AS output_bytes,
+        try_cast(sum(output_bytes) AS BIGINT) AS output_bytes,
         count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
         sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
             AS bytes_per_second,
@@ -7674,9 +7678,9 @@ totals AS (
         sum(read_seconds) AS read_seconds,
         sum(cpu_seconds) AS cpu_seconds,
         sum(wait_seconds) AS wait_seconds,
-        sum(requests)::BIGINT AS requests,
-        sum(compressed_bytes)::BIGINT AS compressed_bytes,
-        sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+        try_cast(sum(requests) AS BIGINT) AS requests,
+        try_cast(sum(compressed_bytes) AS BIGINT) AS compressed_bytes,
+        try_cast(sum(uncompressed_bytes) AS BIGINT) AS uncompressed_bytes,
         sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
         avg(branches_read / nullif(file_branches, 0)) FILTER (is_first_result) AS branch_share,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
@@ -7752,7 +7756,7 @@ totals AS (
         median(seconds) AS median_seconds,
         max(seconds) AS max_seconds,
         sum(cpu_seconds) AS cpu_seconds,
-        sum(bytes_read)::BIGINT AS bytes_read,
+        try_cast(sum(bytes_read) AS BIGINT) AS bytes_read,
         round(avg(memory_delta_bytes))::BIGINT AS mean_memory_delta_bytes,
         min(memory_delta_bytes) AS min_memory_delta_bytes,
         max(memory_delta_bytes) AS max_memory_delta_bytes,
@@ -7917,15 +7921,17 @@ SELECT
     coalesce(failed.failures, 0) AS failures,
     coalesce(chunk_runs.chunks, 0) AS chunks,
     coalesce(chunk_runs.chunk_attempts, 0) AS chunk_attempts,
-    CASE WHEN coalesce(chunk_runs.chunks, 0) = 0 THEN 0 ELSE chunk_runs.events END::BIGINT AS events,
+    try_cast(
+        CASE WHEN coalesce(chunk_runs.chunks, 0) = 0 THEN 0 ELSE chunk_runs.events END AS BIGINT
+    ) AS events,
     chunk_runs.events / nullif(chunk_runs.chunk_wall_seconds, 0) AS events_per_second,
     chunk_runs.chunk_wall_seconds,
-    chunk_runs.bytes_read::BIGINT AS bytes_read,
-    runs.output_bytes::BIGINT AS output_bytes,
+    try_cast(chunk_runs.bytes_read AS BIGINT) AS bytes_read,
+    try_cast(runs.output_bytes AS BIGINT) AS output_bytes,
     runs.transfer_seconds,
     -- Between ticks, at least as much as the worker that was killed.
     greatest(memory.peak_memory_bytes, killed_memory.peak_memory_bytes) AS peak_memory_bytes,
-    coalesce(lost_records.lost_records, 0)::BIGINT AS lost_records,
+    try_cast(coalesce(lost_records.lost_records, 0) AS BIGINT) AS lost_records,
     coalesce(chunk_runs.failed_chunks, 0) AS failed_chunks,
     coalesce(chunk_runs.skipped, 0) AS skipped,
     coalesce(chunk_runs.checkpointed_chunks, 0) AS checkpointed_chunks,
@@ -7940,8 +7946,8 @@ SELECT
     chunk_runs.events_per_process_second,
     chunk_runs.events / nullif(cluster.core_seconds, 0) AS events_per_core_second,
     chunk_runs.bytes_read / nullif(chunk_runs.chunk_wall_seconds, 0) AS bytes_per_second,
-    chunk_runs.compressed_bytes::BIGINT AS compressed_bytes,
-    chunk_runs.uncompressed_bytes::BIGINT AS uncompressed_bytes,
+    try_cast(chunk_runs.compressed_bytes AS BIGINT) AS compressed_bytes,
+    try_cast(chunk_runs.uncompressed_bytes AS BIGINT) AS uncompressed_bytes,
     chunk_runs.compression_ratio,
     runs.compute_seconds / nullif(runs.busy_seconds, 0) AS speedup,
     cluster.worker_seconds / nullif(cluster.stop_t - cluster.start_t, 0) AS mean_workers,
@@ -8356,12 +8362,12 @@ COMMENT ON COLUMN run.trace_id IS 'ID of the trace.';
 
 CREATE OR REPLACE VIEW io_jobs AS
 SELECT
-    (jobs.value ->> '$.job_id')::BIGINT AS job_id,
+    try_cast(jobs.value ->> '$.job_id' AS BIGINT) AS job_id,
     jobs.value ->> '$.executable' AS executable,
-    (jobs.value ->> '$.processes')::BIGINT AS processes,
+    try_cast(jobs.value ->> '$.processes' AS BIGINT) AS processes,
     jobs.start_t,
     jobs.stop_t,
-    (jobs.value ->> '$.run_seconds')::DOUBLE AS run_seconds,
+    try_cast(jobs.value ->> '$.run_seconds' AS DOUBLE) AS run_seconds,
     jobs.start_t <= recording.stop_t AND jobs.stop_t >= recording.start_t AS within_run,
     json_keys(jobs.value -> '$.modules') AS modules,
     jobs.partial_modules,
@@ -8595,7 +8601,7 @@ WITH runs AS (
         process.process,
         count(*) AS task_runs,
         sum(run.compute_seconds) AS compute_seconds,
-        sum(run.nbytes)::BIGINT AS output_bytes
+        sum(run.nbytes) AS output_bytes
     FROM _task_runs AS run
     ASOF INNER JOIN _workers AS process
         ON run.trace_id = process.trace_id
@@ -8611,11 +8617,11 @@ chunk_runs AS (
         sum(compute_seconds) FILTER (NOT has_task) AS alone_seconds,
         sum(output_bytes) FILTER (NOT has_task) AS alone_output_bytes,
         count(*) FILTER (_is_failed(outcome)) AS failed_chunks,
-        CASE
+        try_cast(CASE
             WHEN count(*) FILTER (outcome = 'memory') = 0 THEN 0
             ELSE sum(events)
-        END::BIGINT AS events,
-        sum(bytes_read)::BIGINT AS bytes_read,
+        END AS BIGINT) AS events,
+        try_cast(sum(bytes_read) AS BIGINT) AS bytes_read,
         sum(compute_seconds) AS chunk_seconds,
         sum(events) / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
@@ -8651,8 +8657,9 @@ SELECT
     departures.reason AS removal_reason,
     coalesce(runs.task_runs, 0) AS task_runs,
     coalesce(runs.compute_seconds, 0) + coalesce(chunk_runs.alone_seconds, 0) AS compute_seconds,
-    (coalesce(runs.output_bytes, 0) + coalesce(chunk_runs.alone_output_bytes, 0))::BIGINT
-        AS output_bytes,
+    try_cast(
+        coalesce(runs.output_bytes, 0) + coalesce(chunk_runs.alone_output_bytes, 0) AS BIGINT
+    ) AS output_bytes,
     greatest(
         samples.peak_memory_bytes, chunk_runs.peak_memory_bytes, departures.kill_memory_bytes
     ) AS peak_memory_bytes,
@@ -8731,11 +8738,11 @@ WITH totals AS (
         treename,
         count(*) FILTER (is_first_result) AS chunks,
         count(*) FILTER (is_chunk) AS chunk_attempts,
-        CASE
+        try_cast(CASE
             WHEN count(*) FILTER (is_first_result) = 0 THEN 0
             ELSE sum(events) FILTER (is_first_result)
-        END::BIGINT AS events,
-        sum(bytes_read)::BIGINT AS bytes_read,
+        END AS BIGINT) AS events,
+        try_cast(sum(bytes_read) AS BIGINT) AS bytes_read,
         sum(compute_seconds) AS compute_seconds,
         sum(events) FILTER (is_first_result)
             / nullif(
@@ -8758,15 +8765,15 @@ WITH totals AS (
         sum(read_seconds) AS read_seconds,
         sum(cpu_seconds) AS cpu_seconds,
         sum(wait_seconds) AS wait_seconds,
-        sum(requests)::BIGINT AS requests,
+        try_cast(sum(requests) AS BIGINT) AS requests,
         any_value(source) AS source,
         max(file_bytes) AS file_bytes,
         sum(bytes_read) FILTER (is_first_result) / nullif(max(file_bytes), 0) AS file_read_ratio,
         max(file_branches) AS file_branches,
         max(branches_read) AS branches_read,
         max(branches_read) / nullif(max(file_branches), 0) AS branch_share,
-        sum(compressed_bytes)::BIGINT AS compressed_bytes,
-        sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+        try_cast(sum(compressed_bytes) AS BIGINT) AS compressed_bytes,
+        try_cast(sum(uncompressed_bytes) AS BIGINT) AS uncompressed_bytes,
         sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
         sum(bytes_read) FILTER (is_first_result)

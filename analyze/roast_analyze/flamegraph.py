@@ -121,10 +121,11 @@ def stacks_of(
     query = (
         "SELECT *, _folded_stack(stack, frames) AS folded_stack, "  # noqa: S608
         "_folded_frames(frames) AS folded_frames FROM ("
-        "SELECT stack, sum(samples)::BIGINT AS samples, "
+        "SELECT stack, try_cast(sum(samples) AS BIGINT) AS samples, "
         "sum(seconds) AS seconds, "
-        "sum(ambiguous_samples)::BIGINT AS ambiguous_samples, "
-        "sum(counted_samples)::BIGINT AS counted_samples, any_value(frames) AS frames, "
+        "try_cast(sum(ambiguous_samples) AS BIGINT) AS ambiguous_samples, "
+        "try_cast(sum(counted_samples) AS BIGINT) AS counted_samples, "
+        "any_value(frames) AS frames, "
         "arg_min(lines, start_t) AS lines, min(start_t) AS start_t, "
         "any_value(interval_seconds) AS interval_seconds "
         f"FROM profile_stacks WHERE profiler = $profiler AND {of_workers} "

@@ -63,7 +63,8 @@ ORDER BY run.start_t
 
 def to_html(trace: Session) -> str:
     """Return the HTML representation of a trace."""
-    parts = [f"<b>{_text(trace.path.name or trace.path)}</b>"]
+    heading = ", ".join(path.name or str(path) for path in trace.paths)
+    parts = [f"<b>{_text(heading)}</b>"]
     try:
         parts += [
             _text(

@@ -131,7 +131,7 @@ _ATTEMPTS: Final = """
         GROUP BY end_seq
     ),
     chunk_events AS (
-        SELECT seq, sum(events)::BIGINT AS events
+        SELECT seq, try_cast(sum(events) AS BIGINT) AS events
         FROM _chunks
         WHERE seq IS NOT NULL
         GROUP BY seq

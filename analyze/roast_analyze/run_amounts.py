@@ -102,7 +102,7 @@ SELECT
     tenth,
     count(*) AS attempts,
     count(*) FILTER (kept AND NOT coalesce(is_skipped, false)) AS tasks,
-    sum(events)::BIGINT AS events,
+    try_cast(sum(events) AS BIGINT) AS events,
     coalesce(sum(seconds) FILTER (kept), 0) AS seconds,
     coalesce(sum(seconds * seconds) FILTER (kept), 0) AS squared_seconds,
     coalesce(sum(seconds * events) FILTER (kept), 0) AS event_seconds,

@@ -170,13 +170,18 @@ class Trace(Session):
             File to write; an existing file is replaced.
         title : str, optional
             Heading of the page; the default is the name of the trace.
+
+        Raises
+        ------
+        TraceError
+            If several traces are open: ``roast-analyze TRACE TRACE --html FILE`` compares them.
         """
         from roast_analyze.report import write_report
 
         return write_report(self, Path(path), title=title)
 
     def timeline(self) -> Figure:
-        """Return a figure of the computations of the first trace by thread over time.
+        """Return a figure of the computations of a trace by thread over time.
 
         The longest computations are drawn one by one; all others are added up by thread and
         bucket, so that the size of the figure does not depend on the run.
@@ -184,6 +189,11 @@ class Trace(Session):
         Returns
         -------
         plotly.graph_objects.Figure
+
+        Raises
+        ------
+        TraceError
+            If several traces are open.
         """
         from roast_analyze.figures.timeline import timeline
         from roast_analyze.report import context

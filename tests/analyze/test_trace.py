@@ -81,6 +81,14 @@ def test_frame_and_rows(open_trace, run):
         trace.rows("SELECT kye FROM task_runs")
 
 
+def test_several_traces_have_no_common_report_or_timeline(write_traces, run, tmp_path):
+    with Trace(*write_traces(run("a", 1.0, 3.0), run("b", 1.0, 4.0))) as traces:
+        assert "<b>0.jsonl, 1.jsonl</b>" in traces._repr_html_()
+        for describe in (lambda: traces.report(tmp_path / "r.html"), traces.timeline):
+            with pytest.raises(TraceError, match="describe one run, and 2 traces are open"):
+                describe()
+
+
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory):
     path = tmp_path_factory.mktemp("empty") / "t.jsonl"

@@ -17,7 +17,7 @@ from roast_schemas.documentation import docs
 #: Totals over all segments of the trace.
 _COUNTS = """
 SELECT
-    (SELECT sum(records)::BIGINT FROM trace_info) AS records,
+    (SELECT try_cast(sum(records) AS BIGINT) FROM trace_info) AS records,
     (SELECT count(*) FROM trace_info) AS segments,
     sum(tasks)::BIGINT AS tasks,
     sum(task_runs)::BIGINT AS task_runs,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # A sample for which Dask does not report which of several functions was running counts for
 # the stack of their caller.
 _STACKS: Final = """
-SELECT _folded_frames(frames) AS frames, sum(samples)::BIGINT AS total
+SELECT _folded_frames(frames) AS frames, try_cast(sum(samples) AS BIGINT) AS total
 FROM (
     SELECT frames, sum(coalesce(samples, 0) + coalesce(ambiguous_samples, 0)) AS samples
     FROM profile_stacks

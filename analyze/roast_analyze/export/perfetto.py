@@ -70,7 +70,8 @@ read AS (
         trace_id, key, attempt, count(*) AS chunks, first(dataset) AS dataset,
         first(filename) AS filename, first(treename) AS treename,
         min(entry_start) AS entry_start, max(entry_stop) AS entry_stop,
-        sum(events)::BIGINT AS events, sum(bytes_read)::BIGINT AS bytes_read
+        try_cast(sum(events) AS BIGINT) AS events,
+        try_cast(sum(bytes_read) AS BIGINT) AS bytes_read
     FROM chunks
     SEMI JOIN picked USING (trace_id, key)
     GROUP BY trace_id, key, attempt

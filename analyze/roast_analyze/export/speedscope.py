@@ -51,7 +51,8 @@ def write(trace: Session, scope: Scope, file: IO[str]) -> None:
     unit, weight = ("seconds", "seconds") if row["all"] else ("none", "counted")
     numbers: dict[tuple[Any, ...], int] = {}  # of the functions, by their fields
 
-    head = {"$schema": SCHEMA, "exporter": "roast", "name": visible(trace.path.name)}
+    title = ", ".join(visible(path.name) for path in trace.paths)
+    head = {"$schema": SCHEMA, "exporter": "roast", "name": title}
     file.write(json.dumps(head)[:-1] + ',\n"profiles": [')
     separator = "\n"
     stacks = rows(trace, _STACKS, condition)

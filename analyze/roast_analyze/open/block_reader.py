@@ -124,6 +124,21 @@ class Lines(NamedTuple):
         selected = np.array(keep, np.bool_)
         return Lines(kept, sum(map(len, kept)), self.numbers[selected], self.starts[selected])
 
+    def parts(self, nbytes: int) -> Iterator[Lines]:
+        """Yield the lines in parts of at most `nbytes`, or of one longer line."""
+        if self.nbytes <= nbytes:
+            yield self
+            return
+        lines = [line + b"\n" for line in self.each()]
+        stops = np.cumsum([len(line) for line in lines])
+        begin, done = 0, 0
+        while begin < len(lines):
+            end = max(int(np.searchsorted(stops, done + nbytes, "right")), begin + 1)
+            part = slice(begin, end)
+            runs = [memoryview(b"".join(lines[part]))]
+            yield Lines(runs, len(runs[0]), self.numbers[part], self.starts[part])
+            begin, done = end, int(stops[end - 1])
+
 
 class GroupedLines(NamedTuple):
     """The lines of a block by kind."""

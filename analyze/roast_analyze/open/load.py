@@ -6,8 +6,8 @@ counted in an :class:`~roast_analyze.open.account.Account`.
 
 A segment is first read strictly: every line begins as the recorder writes it, and has all
 required fields and valid values (:mod:`roast_analyze.open.valid_values`). If any does not, the
-segment is read again with loose types, which takes longer, counts what is not valid, and
-replaces it by null.
+segment is read again. Parts of it in which some line does not are read with loose types, which
+takes longer, counts what is not valid, and replaces it by null.
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ _STAGED: Final = "staged"
 
 #: Size of a write to a file for DuckDB.
 _WRITE_BYTES: Final = 2**20
+
+#: Lines that are read with loose types at a time: nested values take 160 times their bytes.
+_LOOSE_BYTES: Final = 256 * 2**10
 
 
 class _NotStrictError(Exception):
@@ -171,8 +174,8 @@ class _Loader:
         if self.strict:
             self._load_strictly(by_kind)
         else:
-            for lines in by_kind.values():
-                self._load_loosely(lines)
+            for kind, lines in by_kind.items():
+                self._load_carefully(kind, lines)
 
     def _load_strictly(self, by_kind: dict[str | None, Lines]) -> None:
         """Append the records of known kinds; raise an error if any is not valid."""
@@ -184,7 +187,7 @@ class _Loader:
             if kind is not None:
                 self._count(kind, len(lines.numbers), self.others.append(kind, lines))
         if mixed:
-            self._load_loosely(mixed)
+            self._load_carefully(None, mixed)
         self.settle(blocks_behind=1)
 
     def settle(self, blocks_behind: int = 0) -> None:
@@ -204,6 +207,17 @@ class _Loader:
             raise _NotStrictError
         self.rows += appended
         _add(self.account.records_by_kind, kind, appended)
+
+    def _load_carefully(self, kind: str | None, lines: Lines) -> None:
+        """Append the records of a kind; read loosely only parts that are not as written."""
+        lane = self.frequent if kind == _MOST_FREQUENT else self.others
+        if kind is not None and lane.is_strict(kind, lines):
+            self._count(kind, len(lines.numbers), lane.append(kind, lines))
+        elif lines.nbytes > _LOOSE_BYTES and len(lines.numbers) > 1:
+            for part in lines.parts(max(lines.nbytes // 8, _LOOSE_BYTES)):
+                self._load_carefully(kind, part)
+        else:
+            self._load_loosely(lines)
 
     def _load_loosely(self, lines: Lines) -> None:
         """Append the records of lines of any kind, and count what is not valid in them."""
@@ -256,9 +270,26 @@ class _Lane:
         """
         types = {name: duckdb_columns()[name] for name in field_names(kind)}
         table, parameters = self._write(lines, types, strict=True)
-        tests = [test for field in kinds()[kind].fields if (test := condition(field))]
         columns = {name: quoted(name) for name in types}
-        return self._insert(kind, columns, table, tests, parameters)
+        return self._insert(kind, columns, table, _conditions(kind, columns), parameters)
+
+    def is_strict(self, kind: str, lines: Lines) -> bool:
+        """Return whether :meth:`append` would append all lines, which fails as a whole."""
+        types = {name: duckdb_columns()[name] for name in field_names(kind)}
+        table, parameters = self._write(lines, types, strict=True)
+        columns = {name: quoted(name) for name in types}
+        # Only a column that is used is read. An error would end the lane's transaction.
+        counts = ", ".join(f"count({name})" for name in columns.values())
+        with closing(self.connection.cursor()) as cursor:
+            try:
+                row = cursor.execute(
+                    f"SELECT count(*) FILTER ({_conditions(kind, columns)}), "  # noqa: S608
+                    f"{counts} FROM {table}",
+                    {**parameters, "kind": kind},
+                ).fetchone()
+            except duckdb.InvalidInputException:
+                return False
+        return row is not None and row[0] == len(lines.numbers)
 
     @contextmanager
     def staged(self, lines: Lines) -> Iterator[dict[str, int]]:
@@ -308,19 +339,20 @@ class _Lane:
     def insert_staged(self, kind: str) -> int:
         """Append the complete records of a kind among the staged lines; return their number."""
         columns = {field.name: cleaned(field) for field in kinds()[kind].fields}
-        return self._insert(kind, columns, _STAGED, [], {})
+        required = [f"{columns[name]} IS NOT NULL" for name in required_names(kind)]
+        return self._insert(
+            kind, columns, _STAGED, " AND ".join(["kind = $kind", *required]), {}
+        )
 
     def _insert(
         self,
         kind: str,
         columns: dict[str, str],
         table: str,
-        tests: list[str],
+        conditions: str,
         parameters: dict[str, object],
     ) -> int:
         selected = ", ".join(sql for name, sql in columns.items() if name not in OWN_COLUMNS)
-        required = [f"{columns[name]} IS NOT NULL" for name in required_names(kind)]
-        conditions = " AND ".join(["kind = $kind", *required, *tests])
         inserted: int = self.connection.execute(
             # The names are those of the schema, not of the file.
             f"INSERT INTO raw.{quoted(kind)} "  # noqa: S608
@@ -348,6 +380,13 @@ class _Lane:
         )
         # DuckDB treats a path as a pattern; special characters in brackets are literal.
         return sql, {"path": re.sub(r"([*?\[])", r"[\1]", str(self.path))}
+
+
+def _conditions(kind: str, columns: Mapping[str, str]) -> str:
+    """Return the condition that a record of a kind has all required fields and valid values."""
+    required = [f"{columns[name]} IS NOT NULL" for name in required_names(kind)]
+    tests = [test for field in kinds()[kind].fields if (test := condition(field))]
+    return " AND ".join(["kind = $kind", *required, *tests])
 
 
 def _add(counts: dict[str, int], kind: str, count: int) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from roast_analyze.errors import TraceError
 from roast_analyze.figures.labels import worker_name
 from roast_analyze.figures.layout import TimeAxis
 from roast_analyze.figures.samples import POINT_LIMIT
@@ -113,7 +114,19 @@ class Context(Source):
 
 
 def query(trace: Session) -> Context:
-    """Query the shared data."""
+    """Query the shared data.
+
+    Raises
+    ------
+    TraceError
+        If several traces are open, whose numbers cannot be those of one run.
+    """
+    [(traces,)] = trace.rows("SELECT count(DISTINCT trace_id) FROM trace_info")
+    if traces > 1:
+        raise TraceError(
+            f"a report and a timeline describe one run, and {traces} traces are open: open "
+            "one, or compare them with roast-analyze TRACE TRACE --html FILE"
+        )
     run = runs.query_run(trace)
     axis = TimeAxis(run.start_t or 0.0, run.stop_t or 0.0)
     return Context(

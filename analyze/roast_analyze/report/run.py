@@ -25,8 +25,8 @@ _NORMAL_ENDS: Final = ("recording was stopped", "the scheduler closed", "rotated
 #: Facts that decide whether a run without findings had nothing to improve.
 _JUDGED: Final = """
 SELECT
-    (SELECT sum(records)::BIGINT FROM trace_info),
-    (SELECT coalesce(sum(lost_records), 0)::BIGINT FROM run),
+    (SELECT try_cast(sum(records) AS BIGINT) FROM trace_info),
+    (SELECT try_cast(coalesce(sum(lost_records), 0) AS BIGINT) FROM run),
     EXISTS (FROM loss WHERE reason = 'segment missing'),
     EXISTS (FROM _task_runs) OR EXISTS (FROM _chunks),
     EXISTS (FROM raw.task) AND NOT EXISTS (FROM raw.transition),

@@ -104,6 +104,26 @@ def test_records_keep_their_order_across_kinds_and_blocks(monkeypatch, open_trac
     assert trace.rows("SELECT * FROM loss") == []  # the checksum spans blocks
 
 
+def test_only_lines_near_an_invalid_one_are_read_with_loose_types(
+    monkeypatch, open_trace, task, move
+):
+    monkeypatch.setattr(load, "_LOOSE_BYTES", 1000)
+    loose = []
+    insert_staged = load._Lane.insert_staged
+    monkeypatch.setattr(
+        load._Lane, "insert_staged", lambda *a: loose.append(insert_staged(*a)) or loose[-1]
+    )
+    tasks = [task(f"k{n}", t=float(n)) for n in range(200)]
+    tasks[77]["t"] = "soon"
+    trace = open_trace(*tasks, *(move(float(t), "a", "waiting>processing") for t in range(99)))
+
+    keys = [key for (key,) in trace.rows("SELECT key FROM raw.task ORDER BY rowid")]
+    assert keys == [f"k{n}" for n in range(200) if n != 77]
+    assert trace.rows("SELECT count(*) FROM raw.transition") == [(99,)]
+    assert trace.rows("SELECT reason, records FROM loss") == [("incomplete records", 1)]
+    assert 0 < sum(loose) < 20
+
+
 def test_unusual_but_valid_lines(facts_of_each, lines, task):
     def content(trace_id):
         return lines(task("a", flavor="unknown field", kinds={"x": [1]}), trace_id=trace_id)

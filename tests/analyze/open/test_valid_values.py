@@ -1,13 +1,20 @@
 """Values that cannot be true: read as null, and counted in the view ``loss``."""
 
 import json
+from collections import defaultdict
+from itertools import cycle, islice
+from pathlib import Path
 from typing import get_args, get_origin, is_typeddict
 
 import pytest
+import zstandard
 
 from roast_analyze import Trace
 from roast_analyze.errors import NotATrace
 from roast_schemas.describe import fields_of, kinds, without_null
+from roast_schemas.units import LARGEST
+
+SAMPLES = Path(__file__).parents[3] / "sample_traces"
 
 #: Kinds whose records a trace has once, in an order of their own.
 ENDS = ("header", "trailer", "import")
@@ -116,6 +123,53 @@ def test_no_command_fails(write_trace, analyze, monkeypatch, tmp_path, words):
 @pytest.mark.exhaustive
 def test_every_view_can_be_queried(write_trace):
     with Trace(write_trace(*impossible_records()[0], stop_t=2.0)) as trace:
+        for view in trace.views():
+            trace.rows(f"FROM {view.name}")
+
+
+def test_sums_of_the_largest_sizes_are_null(open_trace, run):
+    trace = open_trace(
+        *(record for n in range(1100) for record in run(f"a-{n}", 1, 2, nbytes=LARGEST))
+    )
+
+    for view in ("run", "prefixes", "task_groups"):
+        assert trace.rows(f"SELECT output_bytes FROM {view}") == [(None,)]
+
+
+def with_largest(value, python_type, valid):
+    """Return a value of a field in which each size and number of objects is the largest."""
+    inner = get_args(python_type)
+    if type(None) in inner:
+        return with_largest(value, without_null(python_type), valid)
+    if is_typeddict(python_type) and isinstance(value, dict):
+        parts = {part.name: (part.type, part.valid) for part in fields_of(python_type)}
+        return {name: with_largest(part, *parts[name]) for name, part in value.items()}
+    if get_origin(python_type) is list and isinstance(value, list):
+        return [with_largest(item, inner[0], valid) for item in value]
+    return LARGEST if python_type in (int, float) and valid[1] == LARGEST else value
+
+
+@pytest.mark.exhaustive
+def test_every_view_of_the_largest_sizes_can_be_queried(tmp_path):
+    by_kind = defaultdict(list)
+    for path in sorted(SAMPLES.glob("*.jsonl.zst")):
+        for line in zstandard.open(path, "rt", encoding="utf-8"):
+            record = json.loads(line)
+            by_kind[record["kind"]].append(record)
+    with (tmp_path / "largest.jsonl").open("w") as file:
+        for kind, records in by_kind.items():
+            fields = {field.name: field for field in kinds()[kind].fields}
+            number = 1 if kind in ENDS else max(1100, len(records))
+            for n, record in enumerate(islice(cycle(records), number)):
+                changed = {
+                    name: with_largest(value, fields[name].type, fields[name].valid)
+                    for name, value in record.items()
+                }
+                if kind == "task":
+                    changed["key"] += str(n)
+                file.write(json.dumps(changed) + "\n")
+
+    with Trace(tmp_path / "largest.jsonl") as trace:
         for view in trace.views():
             trace.rows(f"FROM {view.name}")
 

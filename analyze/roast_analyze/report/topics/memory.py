@@ -30,8 +30,8 @@ PAIR_ROWS: Final = 20
 MAP_ROWS: Final = 40
 
 _RECORDED: Final = (
-    "SELECT source, destination, count(*) AS transfers, sum(bytes)::BIGINT AS bytes, "
-    "sum(stop_t - start_t) AS seconds FROM transfers "
+    "SELECT source, destination, count(*) AS transfers, "
+    "try_cast(sum(bytes) AS BIGINT) AS bytes, sum(stop_t - start_t) AS seconds FROM transfers "
     "WHERE source IS NOT NULL AND destination IS NOT NULL GROUP BY source, destination"
 )
 _REPORTED: Final = (

@@ -42,8 +42,8 @@ SELECT
     sum(decompress_seconds) AS decompress_seconds,
     arg_max_null(compression, record) AS compression,
     sum(cpu_seconds) AS cpu_seconds,
-    sum(bytes_read)::BIGINT AS bytes_read,
-    sum(requests)::BIGINT AS requests,
+    try_cast(sum(bytes_read) AS BIGINT) AS bytes_read,
+    try_cast(sum(requests) AS BIGINT) AS requests,
     -- Usually there is one record per attempt, and chunks reads the list from it directly.
     list_sort(list_distinct(flatten(list(columns) FILTER (of_several)))) AS columns,
     coalesce(
@@ -58,15 +58,19 @@ SELECT
     ) AS branches_read,
     max(file_branches) AS file_branches,
     max(file_bytes) AS file_bytes,
-    sum(_sum_or_zero(list_transform(branches, lambda read: read.compressed_bytes)))::BIGINT
-        AS compressed_bytes,
-    sum(_sum_or_zero(list_transform(branches, lambda read: read.uncompressed_bytes)))::BIGINT
-        AS uncompressed_bytes,
+    try_cast(
+        sum(_sum_or_zero(list_transform(branches, lambda read: read.compressed_bytes))) AS BIGINT
+    ) AS compressed_bytes,
+    try_cast(
+        sum(_sum_or_zero(list_transform(branches, lambda read: read.uncompressed_bytes))) AS BIGINT
+    ) AS uncompressed_bytes,
     -- Branches with both sizes known, for the compression ratio.
-    sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes)))::BIGINT
-        AS packed_bytes,
-    sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes)))::BIGINT
-        AS unpacked_bytes,
+    try_cast(
+        sum(list_sum(list_transform(sized, lambda read: read.compressed_bytes))) AS BIGINT
+    ) AS packed_bytes,
+    try_cast(
+        sum(list_sum(list_transform(sized, lambda read: read.uncompressed_bytes))) AS BIGINT
+    ) AS unpacked_bytes,
     arg_min_null(memory_before, record) AS memory_before_bytes,
     arg_max_null(memory_after, record) AS memory_after_bytes,
     max(memory_peak) AS memory_peak_bytes,

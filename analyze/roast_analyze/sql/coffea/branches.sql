@@ -5,8 +5,8 @@ SELECT
     branch,
     count(*) AS chunk_attempts,
     count(DISTINCT filename) AS files,
-    sum(compressed_bytes)::BIGINT AS compressed_bytes,
-    sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+    try_cast(sum(compressed_bytes) AS BIGINT) AS compressed_bytes,
+    try_cast(sum(uncompressed_bytes) AS BIGINT) AS uncompressed_bytes,
     sum(uncompressed_bytes) FILTER (compressed_bytes IS NOT NULL)
         / nullif(sum(compressed_bytes) FILTER (uncompressed_bytes IS NOT NULL), 0)
         AS compression_ratio,

@@ -25,17 +25,17 @@ totals AS (
         count(DISTINCT filename) AS files,
         count(*) FILTER (is_first_result) AS chunks,
         count(*) FILTER (is_chunk) AS chunk_attempts,
-        CASE
+        try_cast(CASE
             WHEN count(*) FILTER (is_first_result) = 0 THEN 0
             ELSE sum(events) FILTER (is_first_result)
-        END::BIGINT AS events,
-        sum(bytes_read)::BIGINT AS bytes_read,
+        END AS BIGINT) AS events,
+        try_cast(sum(bytes_read) AS BIGINT) AS bytes_read,
         sum(compute_seconds) AS compute_seconds,
         sum(compute_seconds) FILTER (_is_kept(outcome, discarded.seq)) AS kept_seconds,
         sum(events) FILTER (is_first_result)
             / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
-        sum(output_bytes)::BIGINT AS output_bytes,
+        try_cast(sum(output_bytes) AS BIGINT) AS output_bytes,
         count(*) FILTER (_is_failed(outcome)) AS failed_attempts,
         sum(bytes_read) / nullif(sum(compute_seconds) FILTER (bytes_read IS NOT NULL), 0)
             AS bytes_per_second,
@@ -51,9 +51,9 @@ totals AS (
         sum(read_seconds) AS read_seconds,
         sum(cpu_seconds) AS cpu_seconds,
         sum(wait_seconds) AS wait_seconds,
-        sum(requests)::BIGINT AS requests,
-        sum(compressed_bytes)::BIGINT AS compressed_bytes,
-        sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+        try_cast(sum(requests) AS BIGINT) AS requests,
+        try_cast(sum(compressed_bytes) AS BIGINT) AS compressed_bytes,
+        try_cast(sum(uncompressed_bytes) AS BIGINT) AS uncompressed_bytes,
         sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
         avg(branches_read / nullif(file_branches, 0)) FILTER (is_first_result) AS branch_share,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,

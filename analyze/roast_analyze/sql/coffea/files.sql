@@ -7,11 +7,11 @@ WITH totals AS (
         treename,
         count(*) FILTER (is_first_result) AS chunks,
         count(*) FILTER (is_chunk) AS chunk_attempts,
-        CASE
+        try_cast(CASE
             WHEN count(*) FILTER (is_first_result) = 0 THEN 0
             ELSE sum(events) FILTER (is_first_result)
-        END::BIGINT AS events,
-        sum(bytes_read)::BIGINT AS bytes_read,
+        END AS BIGINT) AS events,
+        try_cast(sum(bytes_read) AS BIGINT) AS bytes_read,
         sum(compute_seconds) AS compute_seconds,
         sum(events) FILTER (is_first_result)
             / nullif(
@@ -34,15 +34,15 @@ WITH totals AS (
         sum(read_seconds) AS read_seconds,
         sum(cpu_seconds) AS cpu_seconds,
         sum(wait_seconds) AS wait_seconds,
-        sum(requests)::BIGINT AS requests,
+        try_cast(sum(requests) AS BIGINT) AS requests,
         any_value(source) AS source,
         max(file_bytes) AS file_bytes,
         sum(bytes_read) FILTER (is_first_result) / nullif(max(file_bytes), 0) AS file_read_ratio,
         max(file_branches) AS file_branches,
         max(branches_read) AS branches_read,
         max(branches_read) / nullif(max(file_branches), 0) AS branch_share,
-        sum(compressed_bytes)::BIGINT AS compressed_bytes,
-        sum(uncompressed_bytes)::BIGINT AS uncompressed_bytes,
+        try_cast(sum(compressed_bytes) AS BIGINT) AS compressed_bytes,
+        try_cast(sum(uncompressed_bytes) AS BIGINT) AS uncompressed_bytes,
         sum(unpacked_bytes) / nullif(sum(packed_bytes), 0) AS compression_ratio,
         count(*) FILTER (is_first_result AND from_checkpoint) AS checkpointed_chunks,
         sum(bytes_read) FILTER (is_first_result)

@@ -17,7 +17,7 @@ totals AS (
         median(seconds) AS median_seconds,
         max(seconds) AS max_seconds,
         sum(cpu_seconds) AS cpu_seconds,
-        sum(bytes_read)::BIGINT AS bytes_read,
+        try_cast(sum(bytes_read) AS BIGINT) AS bytes_read,
         round(avg(memory_delta_bytes))::BIGINT AS mean_memory_delta_bytes,
         min(memory_delta_bytes) AS min_memory_delta_bytes,
         max(memory_delta_bytes) AS max_memory_delta_bytes,

@@ -11,7 +11,7 @@ WITH jobs AS (
             coalesce(
                 pid,
                 CASE
-                    WHEN (value ->> '$.processes')::BIGINT = 1 THEN (value ->> '$.job_id')::BIGINT
+                    WHEN value ->> '$.processes' = '1' THEN try_cast(value ->> '$.job_id' AS BIGINT)
                 END
             ) AS pid
         ),
@@ -56,7 +56,7 @@ SELECT
     list_filter(
         json_keys(jobs.value -> '$.modules'),
         lambda module: coalesce(
-            (jobs.value -> '$.modules' -> module ->> 'partial')::BOOLEAN, false
+            try_cast(jobs.value -> '$.modules' -> module ->> 'partial' AS BOOLEAN), false
         )
     ) AS partial_modules
 FROM jobs

@@ -1,12 +1,12 @@
 -- Needs: _io_clocks, _io_jobs, _trace_range
 CREATE VIEW io_jobs AS
 SELECT
-    (jobs.value ->> '$.job_id')::BIGINT AS job_id,
+    try_cast(jobs.value ->> '$.job_id' AS BIGINT) AS job_id,
     jobs.value ->> '$.executable' AS executable,
-    (jobs.value ->> '$.processes')::BIGINT AS processes,
+    try_cast(jobs.value ->> '$.processes' AS BIGINT) AS processes,
     jobs.start_t,
     jobs.stop_t,
-    (jobs.value ->> '$.run_seconds')::DOUBLE AS run_seconds,
+    try_cast(jobs.value ->> '$.run_seconds' AS DOUBLE) AS run_seconds,
     jobs.start_t <= recording.stop_t AND jobs.stop_t >= recording.start_t AS within_run,
     json_keys(jobs.value -> '$.modules') AS modules,
     jobs.partial_modules,

@@ -62,7 +62,7 @@ children AS (
         parent AS node,
         count(*) AS children,
         count(*) FILTER (samples = 0) AS uncounted,
-        sum(samples)::BIGINT AS samples
+        try_cast(sum(samples) AS BIGINT) AS samples
     FROM counts
     GROUP BY record, slice, parent
 ),

@@ -5,8 +5,8 @@ CREATE VIEW _function_calls AS
 SELECT
     caller.function AS caller,
     callee.function AS callee,
-    sum(edge.calls)::BIGINT AS calls,
-    sum(edge.actual_calls)::BIGINT AS actual_calls,
+    try_cast(sum(edge.calls) AS BIGINT) AS calls,
+    try_cast(sum(edge.actual_calls) AS BIGINT) AS actual_calls,
     sum(edge.self_seconds) AS self_seconds,
     sum(edge.total_seconds) AS total_seconds,
     caller.function = callee.function OR coalesce(sum(edge.actual_calls) = 0, false)

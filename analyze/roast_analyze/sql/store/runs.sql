@@ -31,7 +31,7 @@ recordings AS (
         max(schema_version) AS schema_version,
         max(recorder_version) AS recorder_version,
         coalesce(bool_and(clean_end), false) AS clean_end,
-        sum(records)::BIGINT AS records
+        try_cast(sum(records) AS BIGINT) AS records
     FROM trace_info
     GROUP BY trace_id
 ),

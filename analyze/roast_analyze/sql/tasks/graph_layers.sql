@@ -30,7 +30,7 @@ SELECT
     fused,
     client,
     t,
-    (task_bytes * tasks)::BIGINT AS task_bytes,
+    try_cast(task_bytes * tasks::HUGEINT AS BIGINT) AS task_bytes,
     trace_id
 FROM (
     SELECT

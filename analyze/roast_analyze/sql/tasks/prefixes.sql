@@ -29,7 +29,7 @@ done AS (
         sum(transfer_seconds) AS transfer_seconds,
         sum(deserialize_seconds) AS deserialize_seconds,
         sum(disk_seconds) AS disk_seconds,
-        sum(nbytes)::BIGINT AS output_bytes
+        try_cast(sum(nbytes) AS BIGINT) AS output_bytes
     FROM _task_runs
     GROUP BY trace_id, prefix
 )

@@ -3,8 +3,8 @@ CREATE VIEW imports AS
 SELECT
     name AS tool,
     filename,
-    coalesce(list_sum(map_values(records_by_kind)), 0)::BIGINT AS records,
-    (value ->> '$.imported_t')::DOUBLE AS imported_t,
+    try_cast(coalesce(list_sum(map_values(records_by_kind)), 0) AS BIGINT) AS records,
+    try_cast(value ->> '$.imported_t' AS DOUBLE) AS imported_t,
     start_t,
     stop_t,
     worker,

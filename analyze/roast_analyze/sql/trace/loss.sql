@@ -16,7 +16,7 @@ counted AS (
     SELECT trace_id, segment, t, map(['import'], [1]) FROM raw.import
 ),
 expected AS (
-    SELECT trace_id, segment, max(t) AS t, kind, sum(records)::BIGINT AS records
+    SELECT trace_id, segment, max(t) AS t, kind, try_cast(sum(records) AS BIGINT) AS records
     FROM (
         SELECT
             trace_id,
@@ -246,7 +246,7 @@ everything AS (
 )
 SELECT
     reason,
-    records::BIGINT AS records,
+    try_cast(records AS BIGINT) AS records,
     CASE
         WHEN trace_id IN (SELECT trace_id FROM raw.segments GROUP BY trace_id HAVING count(*) > 1)
             THEN concat_ws(': ', 'segment ' || segment, detail)

@@ -49,7 +49,7 @@ kills AS (
         SELECT
             process,
             any_value(memory_limit_bytes) AS limit_bytes,
-            max((payload ->> '$.rss')::DOUBLE) AS memory_bytes
+            max(try_cast(payload ->> '$.rss' AS DOUBLE)) AS memory_bytes
         FROM worker_events
         WHERE topic = 'worker-restart-memory'
         GROUP BY process

@@ -3,17 +3,17 @@ CREATE VIEW cluster_samples AS
 SELECT
     t,
     count(*) AS workers,
-    sum(nthreads)::BIGINT AS nthreads,
+    try_cast(sum(nthreads) AS BIGINT) AS nthreads,
     sum(cpu_percent) AS cpu_percent,
-    sum(memory_bytes)::BIGINT AS memory_bytes,
-    sum(memory_limit_bytes)::BIGINT AS memory_limit_bytes,
-    sum(managed_bytes)::BIGINT AS managed_bytes,
-    sum(spilled_bytes)::BIGINT AS spilled_bytes,
-    sum(processing)::BIGINT AS processing,
-    sum(executing)::BIGINT AS executing,
-    sum(ready)::BIGINT AS ready,
+    try_cast(sum(memory_bytes) AS BIGINT) AS memory_bytes,
+    try_cast(sum(memory_limit_bytes) AS BIGINT) AS memory_limit_bytes,
+    try_cast(sum(managed_bytes) AS BIGINT) AS managed_bytes,
+    try_cast(sum(spilled_bytes) AS BIGINT) AS spilled_bytes,
+    try_cast(sum(processing) AS BIGINT) AS processing,
+    try_cast(sum(executing) AS BIGINT) AS executing,
+    try_cast(sum(ready) AS BIGINT) AS ready,
     sum(occupancy_seconds) AS occupancy_seconds,
-    sum(stored_bytes)::BIGINT AS stored_bytes,
+    try_cast(sum(stored_bytes) AS BIGINT) AS stored_bytes,
     trace_id
 FROM worker_samples
 GROUP BY trace_id, t

@@ -5,8 +5,8 @@ WITH sizes AS (
         rowid AS seq,
         t,
         lead(t) OVER (PARTITION BY trace_id, client ORDER BY rowid) AS until_t,
-        (value ->> '$.planned')::BIGINT AS planned,
-        (value ->> '$.requested')::BIGINT AS requested,
+        try_cast(value ->> '$.planned' AS BIGINT) AS planned,
+        try_cast(value ->> '$.requested' AS BIGINT) AS requested,
         client,
         trace_id
     FROM raw.cluster_size

@@ -5,7 +5,7 @@ WITH runs AS (
         process.process,
         count(*) AS task_runs,
         sum(run.compute_seconds) AS compute_seconds,
-        sum(run.nbytes)::BIGINT AS output_bytes
+        sum(run.nbytes) AS output_bytes
     FROM _task_runs AS run
     ASOF INNER JOIN _workers AS process
         ON run.trace_id = process.trace_id
@@ -21,11 +21,11 @@ chunk_runs AS (
         sum(compute_seconds) FILTER (NOT has_task) AS alone_seconds,
         sum(output_bytes) FILTER (NOT has_task) AS alone_output_bytes,
         count(*) FILTER (_is_failed(outcome)) AS failed_chunks,
-        CASE
+        try_cast(CASE
             WHEN count(*) FILTER (outcome = 'memory') = 0 THEN 0
             ELSE sum(events)
-        END::BIGINT AS events,
-        sum(bytes_read)::BIGINT AS bytes_read,
+        END AS BIGINT) AS events,
+        try_cast(sum(bytes_read) AS BIGINT) AS bytes_read,
         sum(compute_seconds) AS chunk_seconds,
         sum(events) / nullif(sum(compute_seconds) FILTER (from_checkpoint IS NOT TRUE), 0)
             AS events_per_second,
@@ -61,8 +61,9 @@ SELECT
     departures.reason AS removal_reason,
     coalesce(runs.task_runs, 0) AS task_runs,
     coalesce(runs.compute_seconds, 0) + coalesce(chunk_runs.alone_seconds, 0) AS compute_seconds,
-    (coalesce(runs.output_bytes, 0) + coalesce(chunk_runs.alone_output_bytes, 0))::BIGINT
-        AS output_bytes,
+    try_cast(
+        coalesce(runs.output_bytes, 0) + coalesce(chunk_runs.alone_output_bytes, 0) AS BIGINT
+    ) AS output_bytes,
     greatest(
         samples.peak_memory_bytes, chunk_runs.peak_memory_bytes, departures.kill_memory_bytes
     ) AS peak_memory_bytes,

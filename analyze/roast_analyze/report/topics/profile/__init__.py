@@ -39,7 +39,7 @@ _FUNCTIONS_QUERY: Final = (
     "sum(seconds) AS total_seconds, "
     "self_seconds / (SELECT sum(seconds) FROM sampled) AS self_share, "
     "total_seconds / (SELECT sum(seconds) FROM sampled) AS total_share, "
-    "sum(samples)::BIGINT AS samples FROM seen GROUP BY function"
+    "try_cast(sum(samples) AS BIGINT) AS samples FROM seen GROUP BY function"
 )
 #: Time range of the samples. Expanding the stacks takes longest, and is not needed here.
 _TIME_RANGE: Final = (
@@ -66,7 +66,8 @@ _COUNTS: Final = (
     "log, worker, prefix, interval_seconds, "
     "greatest(least(floor(((start_t + stop_t) / 2 - $start) / $width), $buckets - 1), 0)::INT "
     "AS bucket, "
-    "sum(samples)::BIGINT AS samples, sum(ambiguous_samples)::BIGINT AS ambiguous "
+    "try_cast(sum(samples) AS BIGINT) AS samples, "
+    "try_cast(sum(ambiguous_samples) AS BIGINT) AS ambiguous "
     "FROM _profile_stacks WHERE samples + ambiguous_samples > 0 GROUP BY ALL"
 )
 _HASHES: Final = ("frames_hash", "stack_hash")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from roast_analyze.algorithms.outcomes import OUTCOMES
+from roast_analyze.algorithms.outcomes import COMPUTING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 
 #: Kinds of intervals, in the order in which they claim threads.
 KINDS: Final = ("busy", "transfer", "unreported", "doubtful", "dispatch", "seceded")
-
-#: Uses of the threads that compute.
-COMPUTING: Final = tuple(
-    dict.fromkeys([*(meaning.use for meaning in OUTCOMES.values()), "recomputed result"])
-)
 
 #: Uses of an interval: the outcome of the computation, or else the activity of the attempt.
 USES: Final = (*COMPUTING, "deserialize", "disk", "transfer", "dispatch", "seceded task")

@@ -168,6 +168,11 @@ SELECT
             CASE late WHEN 1 THEN 'A worker joined late,' ELSE late || ' workers joined late, up to' END,
             late_seconds
         ) END,
+        CASE
+            WHEN late > 0 AND replacements = 1 THEN 'Another one took the name of a worker that was lost or restarted.'
+            WHEN late > 0 AND replacements > 1
+                THEN format('{} more took the names of workers that were lost or restarted.', replacements)
+        END,
         CASE WHEN early > 0 THEN format(
             '{} {:.1f} s before the last task ended.',
             CASE early WHEN 1 THEN 'A worker left early,' ELSE early || ' workers left early, up to' END,
@@ -208,5 +213,11 @@ SELECT
 FROM lost
 INNER JOIN counts USING (trace_id)
 INNER JOIN _run_settings AS settings USING (trace_id)
+LEFT JOIN (
+    SELECT trace_id, count(*) AS replacements
+    FROM presence
+    WHERE from_t > start_t AND NOT coalesce(predecessor_departed, true)
+    GROUP BY trace_id
+) AS replaced USING (trace_id)
 INNER JOIN _run_size USING (trace_id)
 INNER JOIN _cluster_size USING (trace_id);

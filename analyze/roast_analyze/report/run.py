@@ -38,9 +38,11 @@ SELECT
     sum(joined_t - start_t) FILTER (left_t IS NULL),
     sum(greatest(joined_t - left_t, 0)) FILTER (left_t IS NOT NULL),
     max(stop_t) - max(last_t),
-    max(stop_t) - min(start_t)
+    max(stop_t) - min(start_t),
+    bool_or(has_scheduler)
 FROM (
     SELECT
+        has_scheduler,
         start_t,
         stop_t,
         greatest(from_t, start_t) AS joined_t,
@@ -51,6 +53,7 @@ FROM (
         max(least(to_t, stop_t)) OVER (PARTITION BY trace_id) AS last_t
     FROM _worker_presence
     INNER JOIN _cluster_size USING (trace_id)
+    INNER JOIN _run_settings USING (trace_id)
 )
 """
 
@@ -183,12 +186,15 @@ class WithoutWorkers:
         Before the first worker joined, while all had left, and after the last one left.
     wall_seconds : float
         Duration of the recording.
+    is_dask : bool
+        Workers are those of Dask, not processes of an executor of coffea.
     """
 
     before_seconds: float = 0.0
     between_seconds: float = 0.0
     after_seconds: float = 0.0
     wall_seconds: float = 0.0
+    is_dask: bool = True
 
     @property
     def seconds(self) -> float:
@@ -199,31 +205,39 @@ class WithoutWorkers:
 
 def query_without_workers(trace: Session) -> WithoutWorkers:
     """Return the wall time without any worker; nothing if no worker was ever there."""
-    [(before, between, after, wall)] = trace.rows(_WITHOUT_WORKERS)
-    return WithoutWorkers(before or 0.0, between or 0.0, after or 0.0, wall or 0.0)
+    [(before, between, after, wall, is_dask)] = trace.rows(_WITHOUT_WORKERS)
+    return WithoutWorkers(
+        before or 0.0, between or 0.0, after or 0.0, wall or 0.0, is_dask is not False
+    )
 
 
 def describe_without_workers(without: WithoutWorkers) -> str:
     """Describe the wall time without any worker; empty if there is hardly any."""
     if not without.seconds:
         return ""
-    whens = {
-        "before the first one joined": without.before_seconds,
-        "after all had left and before another one joined": without.between_seconds,
-        "after the last one had left": without.after_seconds,
-    }
+    whens = (
+        (
+            "before the first one joined",
+            "after all had left and before another one joined",
+            "after the last one had left",
+        )
+        if without.is_dask
+        else ("before the first chunk", "between chunks", "after the last chunk")
+    )
+    waited = (without.before_seconds, without.between_seconds, without.after_seconds)
     parts = [
         (seconds, when)
-        for when, seconds in whens.items()
+        for when, seconds in zip(whens, waited, strict=True)
         if seconds >= 0.01 * without.wall_seconds
     ]
     if len(parts) > 1:
         details = f": {q.series([f'{q.seconds(part)} {when}' for part, when in parts])}"
     else:
         details = "".join(f", {when}" for _, when in parts)
+    who = "any worker" if without.is_dask else "a process for chunks"
     return (
-        f"{q.seconds(without.seconds)} of {q.seconds(without.wall_seconds)} passed without any "
-        f"worker and are not in the core time{details}."
+        f"{q.seconds(without.seconds)} of {q.seconds(without.wall_seconds)} passed without "
+        f"{who} and are not in the core time{details}."
     )
 
 

@@ -120,6 +120,20 @@ def described(open_trace, worker, gone, times):
     return plain(describe_without_workers(query_without_workers(trace)))
 
 
+def test_time_before_the_first_chunk(open_trace, worker, chunk):
+    """A process of an executor is there from its first chunk on; it is no worker of Dask."""
+    about = {"dataset": "DY", "filename": "1.root", "worker": "pid:7", "thread": 1}
+    trace = open_trace(
+        worker("pid:7", t=4.0),
+        chunk("c", run_id=1, entry_start=0, start_t=4.0, stop_t=10.0, **about),
+        stop_t=10.0,
+    )
+    assert plain(describe_without_workers(query_without_workers(trace))) == (
+        "4 s of 10 s passed without a process for chunks and are not in the core time, before "
+        "the first chunk."
+    )
+
+
 def test_a_host_without_free_cores(rest, worker, task, run, process_facts, sample):
     machine = {"host": "node7", "cores": 2, "usable_cores": 2}
     about = {"cpu": 15.0, "nthreads": 1, "event_loop_interval": 0.024}

@@ -9,8 +9,8 @@ from distributed.core import Status
 from distributed.scheduler import TaskStateState
 
 import roast_analyze
-from roast_analyze.algorithms.attempt_intervals import COMPUTING, USES
-from roast_analyze.algorithms.outcomes import OUTCOMES, SKIPPED
+from roast_analyze.algorithms.attempt_intervals import USES
+from roast_analyze.algorithms.outcomes import COMPUTING, OUTCOMES, SKIPPED
 from roast_analyze.report.core_time_uses import USES as SHOWN_USES
 from roast_analyze.report.run import query_run
 from roast_analyze.report.topics.timeline import lanes

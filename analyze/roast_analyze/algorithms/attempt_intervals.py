@@ -1,14 +1,14 @@
 """Intervals of task attempts on their workers, from dispatch to the end of the computation.
 
-The intervals of an attempt do not overlap. An attempt with phases was `busy` while it computed,
-deserialized or used the disk, and in `transfer` while it fetched its inputs before; the rest is
-`dispatch`. After it left the threads of its worker, it was `seceded`: it computed or waited.
-Before its first phase, an attempt that was stolen is on the worker that it was sent to. An
+The intervals of an attempt do not overlap. An attempt with phases was `busy` while it
+computed, deserialized or used the disk, and in `transfer` while it fetched its inputs before;
+the rest is `dispatch`. After it left the threads of its worker, it was `seceded`: it computed
+or waited. Before its first phase, a stolen attempt is on the worker that it was sent to. An
 attempt without phases whose execution began at a known time is `busy` from then to its end, or
-until its worker was last seen. Of other attempts without phases, only the outcome is known. They
-can have computed all the time (`unreported`), or have waited on the worker until they were
-cancelled (`doubtful`). Such an attempt holds its thread to the end, so of each of these two kinds
-no more than the worker has threads are there at a time: those that were dispatched first.
+until its worker was last seen. Of other attempts without phases, only the outcome is known.
+They can have computed all the time (`unreported`), or have waited on the worker until they were
+cancelled (`doubtful`). Such an attempt holds its thread to the end, so of each of these two
+kinds no more than the worker has threads are there at a time: those dispatched first.
 """
 
 from __future__ import annotations

@@ -44,6 +44,11 @@ OUTCOMES: Final = {
     "unfinished": Outcome("unfinished attempt"),
 }
 
+#: Uses of the thread time in which attempts compute.
+COMPUTING: Final = tuple(
+    dict.fromkeys([*(meaning.use for meaning in OUTCOMES.values()), "recomputed result"])
+)
+
 #: Of a coffea chunk whose exception was suppressed, while its task succeeded.
 SKIPPED: Final = "skipped"
 

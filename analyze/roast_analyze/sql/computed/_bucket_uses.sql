@@ -7,6 +7,7 @@ SELECT
     sum(seconds) AS seconds,
     coalesce(sum(seconds) FILTER (category = 'busy'), 0) AS busy_seconds,
     coalesce(sum(seconds) FILTER (category = 'assigned'), 0) AS assigned_seconds,
+    coalesce(sum(seconds) FILTER (category = 'unknown'), 0) AS unknown_seconds,
     coalesce(sum(seconds) FILTER (use = 'dispatch'), 0) AS dispatch_seconds,
     coalesce(sum(seconds) FILTER (use = 'paused worker'), 0) AS paused_seconds,
     coalesce(sum(seconds) FILTER (use = 'imbalance'), 0) AS imbalance_seconds,

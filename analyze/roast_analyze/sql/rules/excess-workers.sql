@@ -1,7 +1,8 @@
 -- More workers than the work can use.
 -- With fewer threads, periods in which the run used more than these take longer. The recommended number
 -- of workers is the smallest one with which the run hardly takes longer. Times without a graph are not
--- counted. Workers that tasks may not use belong to rules restricted-tasks and unplaceable-tasks.
+-- counted; threads whose use is unknown count as used. Workers that tasks may not use belong to rules
+-- restricted-tasks and unplaceable-tasks.
 -- Explains: tail, dependencies, imbalance
 -- Source: Sparklens, "ideal number of executors"; Amdahl's law
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
@@ -12,7 +13,7 @@ WITH buckets AS (
     SELECT
         trace_id,
         t,
-        busy_seconds + assigned_seconds AS used_seconds,
+        busy_seconds + assigned_seconds + unknown_seconds AS used_seconds,
         seconds - workless_seconds AS active_seconds
     FROM _bucket_uses
 ),

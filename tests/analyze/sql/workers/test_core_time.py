@@ -191,7 +191,8 @@ def test_seceded_tasks(ask, worker, task, run):
         ("seceded", 50.0),
     ]
     assert query(
-        "SELECT compute_seconds, compute_start_t, compute_stop_t FROM task_runs WHERE key = 'outer'"
+        "SELECT compute_seconds, compute_start_t, compute_stop_t "
+        "FROM task_runs WHERE key = 'outer'"
     ) == [(10.0, 0.0, 60.0)]
     assert query(
         "SELECT cause, detail, sum(seconds) FROM critical_path GROUP BY ALL ORDER BY ALL"

@@ -84,8 +84,7 @@ _TOTALS_COLUMNS: Final = columns(
     descriptions={
         "seconds": "Time of all workers.",
         "thread_share": "Share of the thread time of all workers and of seceded tasks. "
-        "Empty for work outside of "
-        "tasks.",
+        "Empty for work outside of tasks.",
         "bytes": "Sum of the metrics in bytes.",
         "count": "Sum of the metrics that are counts.",
     },

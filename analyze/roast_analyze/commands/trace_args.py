@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from roast_analyze.commands.progress import progress
 from roast_analyze.errors import TraceError
-from roast_analyze.open.discover import group_by_trace
+from roast_analyze.open.discover import group_by_trace, trace_name
 from roast_analyze.output_paths import STDIN
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _copied(word: str | Path) -> str | Path:
     if str(word) not in _copies:
         with path.open("rb") as pipe:
             # Numbers of the shell's pipes are no names of traces.
-            name = f"pipe-{path.name}" if path.name.isdecimal() else path.name
+            name = f"pipe-{path.name}" if path.name.isdecimal() else trace_name(path)
             _copies[str(word)] = _copy(pipe, name)
     return type(word)(_copies[str(word)])
 

@@ -6,6 +6,7 @@ trace and segment; a file without a header belongs to the trace of its neighbors
 
 from __future__ import annotations
 
+import difflib
 import glob
 import re
 from contextlib import suppress
@@ -239,12 +240,31 @@ def _parts(name: Path) -> list[Path]:
     # A link to a missing file matches its own name.
     matches = [match for match in map(Path, found) if match != name]
     if not matches:
-        raise TraceNotFound(
-            f"{str(name)!r} does not exist: name a trace file or a folder of segments"
-        )
+        raise TraceNotFound(_not_found(name))
     # A trace can lie beside its report, or beside results of queries.
     named = [match for match in matches if match.name.endswith(SUFFIXES) or match.is_dir()]
     return sorted(named or matches, key=_natural_order)
+
+
+def _not_found(name: Path) -> str:
+    """Return the error about a path that does not exist, with a similar one beside it."""
+    if glob.has_magic(str(name)) and not name.is_symlink():
+        return f"no file matches {str(name)!r}: name a trace file or a folder of segments"
+    try:
+        beside = [
+            path.name
+            for path in name.parent.iterdir()
+            if path.name.endswith(SUFFIXES) or path.is_dir()
+        ]
+    except OSError:  # the folder does not exist either
+        beside = []
+    near = difflib.get_close_matches(name.name, beside, n=1, cutoff=0.8)
+    remedy = (
+        f"did you mean {str(name.with_name(near[0]))!r}?"
+        if near
+        else "name a trace file or a folder of segments"
+    )
+    return f"{str(name)!r} does not exist: {remedy}"
 
 
 def trace_name(path: Path) -> str:

@@ -12,6 +12,7 @@ from roast_analyze.open.discover import (
     find_inputs,
     group_by_trace,
     readable_traces,
+    segment_paths,
     trace_name,
 )
 from roast_schemas import SCHEMA_VERSION
@@ -61,7 +62,7 @@ def test_folders_and_patterns(tmp_path, segment, keys_and_losses):
     assert found(tmp_path / "**" / "1.jsonl") == in_folder[:1]
     segment("copy-1")
     assert found(tmp_path / "copy-*") == [("T", 1, "copy-1")]
-    with pytest.raises(TraceNotFound, match=r"x\*' does not exist: name a trace file"):
+    with pytest.raises(TraceNotFound, match=r"no file matches '.*x\*': name a trace file"):
         find_inputs([tmp_path / "x*"])
     expected = ["a-run-2/1.jsonl", "a-run-2/2.jsonl"], []
     assert keys_and_losses(tmp_path / "run-2") == expected
@@ -224,3 +225,23 @@ def test_a_file_without_permission(segment):
 
     with pytest.raises(NotATrace, match="Permission denied"):
         Trace(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ttbar.jsonl", "did you mean '{folder}/ttbar.jsonl.zst'?"),
+        ("other.jsonl", "'{folder}/other.jsonl' does not exist: name a trace file or a folder"),
+        (
+            "other*.jsonl",
+            "no file matches '{folder}/other*.jsonl': name a trace file or a folder",
+        ),
+    ],
+)
+def test_a_trace_that_does_not_exist(tmp_path, name, message):
+    (tmp_path / "ttbar.jsonl.zst").touch()
+
+    with pytest.raises(TraceNotFound) as error:
+        segment_paths(tmp_path / name)
+
+    assert message.format(folder=tmp_path) in str(error.value)

@@ -51,8 +51,3 @@ COMPUTING: Final = tuple(
 
 #: Of a coffea chunk whose exception was suppressed, while its task succeeded.
 SKIPPED: Final = "skipped"
-
-#: Uses of the threads that compute.
-COMPUTING: Final = tuple(
-    dict.fromkeys([*(meaning.use for meaning in OUTCOMES.values()), "recomputed result"])
-)

@@ -236,14 +236,15 @@ judged AS (
         *,
         coalesce(
             is_gil AND stall_share >= $min_stall_share AND sampled_share + stall_share > $max_explained_share, false
-        ) AS is_explained
+        ) AS is_explained,
+        is_late AND NOT is_explained AND host_seconds IS NOT NULL AS is_sure
     FROM totals
 )
 SELECT
     prefixes.prefix AS entity,
     CASE
-        WHEN is_explained OR saved_seconds IS NULL OR (is_gil AND NOT is_late) THEN 'low'
-        WHEN NOT is_gil OR is_loaded OR host_seconds IS NULL OR cores < $max_cores THEN 'medium'
+        WHEN saved_seconds IS NULL OR (is_gil AND NOT is_sure) THEN 'low'
+        WHEN NOT is_gil OR is_loaded OR cores < $max_cores THEN 'medium'
         ELSE 'high'
     END AS confidence,
     CASE
@@ -262,6 +263,9 @@ SELECT
                 ELSE format('other processes of the host every {:.0f} ms', 1000 * host_seconds)
             END,
             CASE
+                WHEN host_seconds IS NULL
+                    THEN 'threads take turns holding the GIL, or the host, of which no other process was recorded,'
+                    ' lacks cores'
                 WHEN is_explained THEN 'calls hold the GIL, or code blocks the event loops'
                 ELSE 'threads take turns holding the GIL'
             END || CASE WHEN is_loaded THEN ', and the host lacks cores' ELSE '' END,
@@ -285,11 +289,13 @@ SELECT
             THEN 'Replace loops in Python with array functions, or use more cores: further workers on these hosts'
             ' gain nothing.'
         ELSE format(
-            'Use {} workers with 1 thread (now {} with {}), or code that releases the GIL.',
+            '{} {} workers with 1 thread (now {} with {}), or code that releases the GIL.{}',
+            CASE WHEN is_sure THEN 'Use' ELSE 'If calls hold the GIL, use' END,
             round(workers * processes)::BIGINT,
             CASE WHEN workers < peak_workers THEN format('{} of {} workers', workers, peak_workers)
                 ELSE workers::VARCHAR END,
-            nthreads
+            nthreads,
+            CASE WHEN is_sure OR host_seconds IS NULL THEN '' ELSE ' If code blocks the event loops, move it to tasks or threads.' END
         )
     END AS change,
     CASE

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import dask
 import numpy as np
+from dask.utils import SerializableLock
 from distributed import Client, Worker, WorkerPlugin, wait
 from distributed.diagnostics.plugin import SchedulerPlugin
 from illness import Run, cause, illness
@@ -523,6 +524,20 @@ def gil_many_threads(run: Run) -> None:
     with run.recorded(workers=workers, threads=threads) as client:
         starts = [10**6 + 4_000 * number for number in range(150)]
         client.gather(client.map(count_primes, starts, [start + 4_000 for start in starts]))
+
+
+def read_locked(number: int) -> float:
+    """Read with a library that lets one thread of a process read at a time."""
+    with SerializableLock("file library"):
+        return nap(number, 0.1)
+
+
+@illness(cause("lock-waits", "read_locked"))
+def lock_of_a_library(run: Run) -> None:
+    """Four threads of one worker read under the lock of a library, instead of four workers."""
+    workers, threads = (1, 4) if run.ill else (4, 1)
+    with run.recorded(workers=workers, threads=threads) as client:
+        client.gather(client.map(read_locked, range(80)))
 
 
 def decompose(seed: int) -> float:

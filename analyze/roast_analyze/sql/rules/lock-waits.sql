@@ -65,7 +65,8 @@ totals AS (
         sum(wait_seconds) AS wait_seconds,
         sum(seconds) AS seconds,
         -- Workers save at the same time.
-        avg(saved_seconds) AS saved_seconds
+        avg(saved_seconds) AS saved_seconds,
+        sum(processes) AS processes
     FROM by_worker
     GROUP BY trace_id, is_shared
     HAVING sum(wait_seconds) >= $min_seconds
@@ -112,8 +113,9 @@ SELECT
         WHEN saved_seconds = 0
             THEN 'Hold the lock for less time: the hosts have too few cores for more processes to gain.'
         ELSE format(
-            'Use more workers with fewer threads (now {} with {} threads): threads of other processes do not wait'
-            ' for the lock of a process. If all workers share it, hold it for less time.', totals.workers,
+            'Use more workers with fewer threads, such as {} with 1 (now {} with {}): threads of other processes do not'
+            ' wait for the lock of a process. If all workers share it, hold it for less time.',
+            round(totals.processes)::BIGINT, totals.workers,
             CASE WHEN min_nthreads = max_nthreads THEN max_nthreads::VARCHAR
                 ELSE format('{} to {}', min_nthreads, max_nthreads) END
         )

@@ -40,7 +40,7 @@ XARRAY = [
     ("__enter__", "/x/site-packages/xarray/backends/locks.py"),
     ("acquire", "/x/site-packages/xarray/backends/locks.py"),
 ]
-FEWER_THREADS = "Use more workers with fewer threads (now 1 with 4 threads)"
+FEWER_THREADS = "Use more workers with fewer threads, such as 4 with 1 (now 1 with 4): "
 SHARED = "Hold the lock for less time"
 
 
@@ -140,4 +140,4 @@ def test_only_workers_that_wait_are_counted(apply, worker, process_facts):
         ]
     [(sentence, change)] = apply("lock-waits", *records, columns="sentence, change")
     assert "for 8.0 of 20.0 sampled seconds" in sentence
-    assert "(now 2 with 2 to 4 threads)" in change
+    assert "such as 6 with 1 (now 2 with 2 to 4)" in change

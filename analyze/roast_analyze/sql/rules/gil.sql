@@ -186,15 +186,40 @@ by_worker AS (
     LEFT JOIN by_host USING (trace_id, worker)
     LEFT JOIN loops USING (trace_id, worker)
 ),
--- The prefix whose threads wait.
-prefixes AS (
-    SELECT delta.trace_id, is_gil, delta.prefix
+-- The prefix whose threads wait: with the GIL, time in which they were not sampled.
+spent AS (
+    SELECT delta.trace_id, is_gil, delta.worker, delta.prefix, sum(delta) AS seconds
     FROM _activity_deltas AS delta
     INNER JOIN by_worker USING (trace_id, worker)
     WHERE unit = 'seconds' AND context = 'execute' AND activity = 'thread-noncpu'
         AND (is_gil OR has_other_threads)
-    GROUP BY delta.trace_id, is_gil, delta.prefix
-    QUALIFY sum(delta) >= $entity_share * sum(sum(delta)) OVER (PARTITION BY delta.trace_id, is_gil)
+    GROUP BY ALL
+),
+prefixes AS (
+    SELECT
+        spent.trace_id,
+        is_gil,
+        spent.prefix,
+        sum(CASE
+            WHEN NOT is_gil THEN spent.seconds
+            WHEN is_profiled OR spent.trace_id NOT IN (SELECT trace_id FROM profiled)
+                THEN greatest(spent.seconds - coalesce(sampled.seconds, 0), 0)
+            ELSE 0
+        END) AS seconds
+    FROM spent
+    LEFT JOIN profiled USING (trace_id, prefix)
+    LEFT JOIN (
+        SELECT trace_id, worker, prefix, sum(interval_seconds * slice.counts[list_position(slice.nodes, 0)]) AS seconds
+        FROM slices
+        GROUP BY ALL
+    ) AS sampled USING (trace_id, worker, prefix)
+    GROUP BY spent.trace_id, is_gil, spent.prefix
+),
+named AS (
+    SELECT trace_id, is_gil, prefix
+    FROM prefixes
+    WHERE seconds > 0
+    QUALIFY seconds >= $entity_share * sum(seconds) OVER (PARTITION BY trace_id, is_gil)
 ),
 totals AS (
     SELECT
@@ -241,7 +266,7 @@ judged AS (
     FROM totals
 )
 SELECT
-    prefixes.prefix AS entity,
+    named.prefix AS entity,
     CASE
         WHEN saved_seconds IS NULL OR (is_gil AND NOT is_sure) THEN 'low'
         WHEN NOT is_gil OR is_loaded OR cores < $max_cores THEN 'medium'
@@ -306,4 +331,4 @@ SELECT
     END AS evidence,
     trace_id
 FROM judged
-LEFT JOIN prefixes USING (trace_id, is_gil);
+LEFT JOIN named USING (trace_id, is_gil);

@@ -256,6 +256,10 @@ def test_missing_samples_of_the_profiler(apply_each, worker, process_facts, samp
         # Coroutines are not sampled, nor is a prefix whose profile is damaged.
         "coroutines": (trace(180.0, coroutines=100.0), []),
         "the event loop is late": (trace(20.0, stalled=5.0, late=0.1), [("medium", change)]),
+        "its coroutines are not the cause": (
+            trace(20.0, stalled=5.0, late=0.1, coroutines=500.0),
+            [("medium", change)],
+        ),
         "stalls explain all missing samples": (
             trace(60.0, stalled=18.0, late=0.1),
             [("low", unsure)],
@@ -264,12 +268,14 @@ def test_missing_samples_of_the_profiler(apply_each, worker, process_facts, samp
     rows = apply_each(
         "gil",
         *(records for records, _ in cases.values()),
-        columns="confidence, change",
+        columns="confidence, change, entity",
         stop_t=50.0,
     )
-    assert dict(zip(cases, rows, strict=True)) == {
-        case: expected for case, (_, expected) in cases.items()
-    }
+    assert {entity for found in rows for *_, entity in found} == {"a"}
+    assert {
+        case: [(confidence, change) for confidence, change, _ in found]
+        for case, found in zip(cases, rows, strict=True)
+    } == {case: expected for case, (_, expected) in cases.items()}
 
 
 def test_libraries_with_threads_of_their_own(apply_each, worker, process_facts, sample):

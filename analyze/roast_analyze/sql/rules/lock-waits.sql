@@ -120,9 +120,11 @@ SELECT
                 ELSE format('{} to {}', min_nthreads, max_nthreads) END
         )
     END AS change,
-    'SELECT prefix, stack, sum(seconds) AS seconds FROM profile_stacks'
-    ' WHERE array_to_string(stack, '' '') LIKE ''%acquire%'' OR stack[-1] LIKE ''%__enter__%'''
-    ' GROUP BY ALL ORDER BY seconds DESC' AS evidence,
+    format(
+        'SELECT prefix, stack[-4:] AS innermost, sum(seconds) AS seconds FROM profile_stacks WHERE list_contains('
+        '[split_part(label, '' ('', 1) FOR label IN stack], ''{}'') GROUP BY ALL ORDER BY seconds DESC LIMIT 20',
+        replace(frame.name, '''', '''''')
+    ) AS evidence,
     trace_id
 FROM totals
 INNER JOIN places USING (trace_id, is_shared)

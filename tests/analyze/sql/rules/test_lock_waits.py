@@ -75,6 +75,11 @@ SHARED = "Hold the lock for less time"
         ([("wait", "/lib/threading.py")], None, None),
         ([("__enter__", "/lib/tempfile.py")], None, None),
         ([("reacquired", "my.py")], None, None),
+        # These open a file, and take a connection from a pool.
+        ([("acquire", "/x/site-packages/xarray/backends/file_manager.py")], None, None),
+        ([("acquire_context", "/x/site-packages/xarray/backends/file_manager.py")], None, None),
+        ([("acquire", "/x/site-packages/urllib3/connectionpool.py")], None, None),
+        ([("acquire", "/x/site-packages/my/blocks.py")], None, None),
     ],
 )
 def test_locks(apply, worker, process_facts, frames, place, change):

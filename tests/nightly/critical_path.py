@@ -2,11 +2,12 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from nightly.chunks import chunk_attempts
-from nightly.processes import extent, process_of, processes
+from nightly.processes import extent, presence, process_of, processes
 from nightly.recording import Recording, Row, once
 from nightly.tasks import Attempt, attempts, task_runs
 from nightly.workers import pauses
@@ -293,6 +294,7 @@ def critical_path(recording: Recording) -> list[Row]:
     if at < stop_t:
         detail = "after the last result" if pieces else "nothing was computed"
         pieces.append([stop_t, "client", detail, None])
+    pieces = [part for piece in _dated(pieces, start_t) for part in _absent(piece, recording)]
     begins = [start_t, *(piece[0] for piece in pieces)]
     return [
         {
@@ -323,6 +325,34 @@ def _about(node: Node | None, recording: Recording) -> Row:
     ]
     row = {column: node.row[column] for column in names}
     return row | {"name": name, "dataset": datasets[0] if datasets else None}
+
+
+def _dated(pieces: list[list], start_t: float) -> Iterator[tuple]:
+    """Return the start of each piece, and the piece."""
+    for piece in pieces:
+        yield start_t, piece
+        start_t = piece[0]
+
+
+def _absent(dated: tuple[float, list], recording: Recording) -> list[list]:
+    """Return the parts of a piece, of which times without any worker are not the client's."""
+    begin, (end, cause, *what) = dated
+    there = sorted((come, go) for come, go, _ in presence(recording))
+    if cause != "client" or not there:
+        return [dated[1]]
+    start_t, stop_t = extent(recording)
+    parts, latest = [], start_t
+    for come, go in [*there, (stop_t, stop_t)]:
+        gone, back = max(latest, begin), min(come, end)
+        if come - latest >= 0.1 and gone < back:
+            if gone > begin:
+                parts.append([gone, cause, *what])
+            parts.append([back, "worker", "no worker", None])
+            begin = back
+        latest = max(latest, go)
+    if begin < end:
+        parts.append([end, cause, *what])
+    return parts
 
 
 def _layers(node: Node, is_first: bool, recording: Recording) -> list[tuple]:

@@ -80,6 +80,7 @@ def path_steps(
     facts: pl.DataFrame,
     phases: pl.DataFrame,
     pauses: pl.DataFrame,
+    absences: pl.DataFrame,
     start_t: float,
     stop_t: float,
 ) -> pl.DataFrame:
@@ -97,6 +98,8 @@ def path_steps(
         id, action, start_t, stop_t.
     pauses : polars.DataFrame
         process, start_t, stop_t.
+    absences : polars.DataFrame
+        start_t, stop_t: times without any worker, in order.
     start_t, stop_t : float
         Boundaries of the run.
 
@@ -134,6 +137,7 @@ def path_steps(
     if at < stop_t:
         detail = "after the last result" if pieces else "nothing was computed"
         pieces.append((stop_t, "client", detail, None))
+    pieces = list(_without_workers(pieces, absences, start_t))
     # Pieces of the same cause and attempt that follow each other are one step, which ends with
     # the last one.
     steps = [
@@ -153,6 +157,27 @@ def path_steps(
             "cause", "detail", "id",
         )
     )  # fmt: skip
+
+
+def _without_workers(
+    pieces: list[tuple[float, str, str | None, int | None]],
+    absences: pl.DataFrame,
+    start_t: float,
+) -> Iterator[tuple[float, str, str | None, int | None]]:
+    """Yield the pieces, in which a time without any worker is not the client's."""
+    begin_t = start_t
+    for piece in pieces:
+        end_t, cause, *_ = piece
+        if cause == "client":
+            for gone_t, back_t in absences.select("start_t", "stop_t").iter_rows():
+                if gone_t < end_t and back_t > begin_t:
+                    if gone_t > begin_t:
+                        yield (gone_t, *piece[1:])
+                    begin_t = min(back_t, end_t)
+                    yield begin_t, "worker", "no worker", None
+        if begin_t < end_t:
+            yield piece
+        begin_t = end_t
 
 
 def _grouped(frame: pl.DataFrame, column: str) -> dict[int, list[dict[str, Any]]]:

@@ -83,6 +83,28 @@ SEMI JOIN (SELECT unnest($ids::BIGINT[]) AS id) AS path
     ON _attempt_id(NULL, chunk.local_id) = path.id
 """
 
+#: Times without any worker process of which at least one is recorded.
+_ABSENCES: Final = """
+SELECT stop_t AS start_t, next_t AS stop_t
+FROM (
+    SELECT
+        stop_t,
+        lead(start_t, 1, $stop_t) OVER (ORDER BY start_t) AS next_t,
+    FROM (
+        SELECT $start_t AS start_t, $start_t AS stop_t WHERE EXISTS (
+            FROM _worker_presence WHERE trace_id = $trace_id
+        )
+        UNION ALL
+        SELECT from_t, max(to_t) OVER (ORDER BY from_t)
+        FROM _worker_presence
+        WHERE trace_id = $trace_id
+    )
+)
+-- Records of the workers that were there before follow the start within milliseconds.
+WHERE next_t - stop_t >= 0.1
+ORDER BY start_t
+"""
+
 _PAUSES: Final = """
 SELECT process.process, pause.start_t, pause.stop_t
 FROM pauses AS pause
@@ -102,7 +124,10 @@ def query(trace: Session) -> pl.DataFrame:
         path = pl.DataFrame(schema=PATH) if waits is None else find_path(waits)
         about = {"ids": path["id"].to_list()}
         facts, phases = (trace.sql(query, about).pl() for query in (_FACTS, _PHASES))
-        steps = path_steps(path, facts, phases, pauses, start_t, stop_t)
+        absences = trace.sql(
+            _ABSENCES, {"trace_id": trace_id, "start_t": start_t, "stop_t": stop_t}
+        ).pl()
+        steps = path_steps(path, facts, phases, pauses, absences, start_t, stop_t)
         names = facts.select("id", "key", "prefix", "attempt", "worker", "name", "dataset")
         found.append(
             steps.join(names, on="id", how="left", maintain_order="left")

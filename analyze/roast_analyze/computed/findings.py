@@ -74,6 +74,9 @@ def query(trace: Session) -> pl.DataFrame:
         "FROM _cluster_size LEFT JOIN (SELECT trace_id, sum(seconds) AS kept_seconds "
         "FROM _core_time WHERE use = 'kept result' GROUP BY trace_id) USING (trace_id)"
     ).pl()
+    counts_missing = pl.col("id").is_in(
+        [rule.id for rule in rules() if rule.counts_missing_threads]
+    )
     saving = pl.max_horizontal(
         "wall_share",
         _CORE_WEIGHT * pl.col("core_share"),
@@ -83,9 +86,12 @@ def query(trace: Session) -> pl.DataFrame:
     )
     ranked: pl.DataFrame = (
         found.join(runs, on="trace_id")
-        # A rule can count time twice, or more time than the run had.
+        # A rule can count time twice, or more time than the run had. Threads that were missing
+        # have no core time.
         .with_columns(
-            pl.col("core_seconds").clip(0.0, pl.col("all_core_seconds")),
+            pl.when(~counts_missing)
+            .then(pl.col("core_seconds").clip(0.0, pl.col("all_core_seconds")))
+            .otherwise(pl.col("core_seconds").clip(0.0)),
             pl.col("wall_seconds_min", "wall_seconds_max").clip(0.0, _largest_saving(1.0)),
         )
         .with_columns(pl.min_horizontal("wall_seconds_min", "wall_seconds_max"))
@@ -126,6 +132,7 @@ def query(trace: Session) -> pl.DataFrame:
             nulls_last=True,
         )
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("trace_id"))
+        .with_columns(core_share=pl.when(~counts_missing).then("core_share"))
         .drop("weighted", "wall_seconds", "all_core_seconds", "kept_seconds", "peak_nthreads")
     )
     return ranked

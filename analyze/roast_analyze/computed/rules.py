@@ -4,6 +4,7 @@ A rule is one query. The comment above it has, in this order, a title, lines tha
 rule, and these lines::
 
     -- Records: kind of record without which the rule finds nothing, if there is one
+    -- Missing threads: counted, if the cost contains time of threads that were not there
     -- Explains: uses of core_time that its findings account for, if there are any
     -- Source: where the rule comes from
     -- Documentation: address of a page about the subject
@@ -34,7 +35,9 @@ COLUMNS: Final = (
     "trace_id",
 )
 
-_LABELLED: Final = re.compile(r"-- (Records|Explains|Source|Documentation): (.+)")
+_LABELLED: Final = re.compile(
+    r"-- (Records|Missing threads|Explains|Source|Documentation): (.+)"
+)
 _THRESHOLD: Final = re.compile(r"-- \$(\w+) = ([\d.e+-]+): (.+)")
 
 
@@ -60,6 +63,8 @@ class Rule:
     documentation: str
     thresholds: tuple[Threshold, ...]
     sql: str
+    #: Whether the cost contains time of threads that were missing, which is no core time.
+    counts_missing_threads: bool = False
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -92,4 +97,5 @@ def _parse(name: str, sql: str) -> Rule:
             for threshold, value, meaning in _THRESHOLD.findall(sql)
         ),
         sql=sql.rstrip().removesuffix(";"),
+        counts_missing_threads="Missing threads" in labelled,
     )

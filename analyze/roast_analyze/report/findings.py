@@ -48,7 +48,9 @@ class Finding:
         if not self.core_seconds:
             return ""
         amount, unit = q.core_time(self.core_seconds)
-        share = f" ({q.share(self.core_share)} of the core time)" if self.core_share else ""
+        share = " (also of threads that were missing, which is no core time)"
+        if self.core_share is not None:
+            share = f" ({q.share(self.core_share)} of the core time)" if self.core_share else ""
         return f"{amount} {unit}{share}"
 
     @property

@@ -1,5 +1,7 @@
--- Needs: core_time
--- Core time of the cluster by time bucket.
+-- Needs: _client_sessions, _core_time_buckets, core_time
+-- Core time of the cluster by time bucket. Time between graphs counts as such only while a client submits
+-- tasks: between the programs of two clients, none waits for the other. Tasks of unknown clients are
+-- those of one.
 CREATE TABLE _bucket_uses AS
 SELECT
     trace_id,
@@ -13,9 +15,28 @@ SELECT
     coalesce(sum(seconds) FILTER (use = 'imbalance'), 0) AS imbalance_seconds,
     coalesce(sum(seconds) FILTER (use = 'dependencies'), 0) AS dependencies_seconds,
     coalesce(sum(seconds) FILTER (use = 'tail'), 0) AS tail_seconds,
-    coalesce(sum(seconds) FILTER (use = 'between graphs'), 0) AS between_seconds,
+    coalesce(sum(seconds) FILTER (use = 'between graphs' AND is_in_session), 0) AS between_seconds,
     coalesce(
         sum(seconds) FILTER (use IN ('before first graph', 'between graphs', 'after last result')), 0
     ) AS workless_seconds
 FROM core_time
+INNER JOIN (
+    SELECT
+        bucket.trace_id,
+        bucket.t,
+        bool_or(session.from_t IS NOT NULL) OR bucket.trace_id NOT IN (SELECT trace_id FROM _client_sessions)
+            AS is_in_session
+    FROM (
+        SELECT
+            trace_id,
+            width,
+            unnest(list_transform(range(buckets), lambda number: start_t + number * width)) AS t
+        FROM _core_time_buckets
+    ) AS bucket
+    LEFT JOIN _client_sessions AS session
+        ON bucket.trace_id = session.trace_id
+        AND session.from_t < bucket.t + bucket.width
+        AND session.until_t >= bucket.t
+    GROUP BY bucket.trace_id, bucket.t
+) USING (trace_id, t)
 GROUP BY trace_id, t;

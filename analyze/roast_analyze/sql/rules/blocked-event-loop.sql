@@ -2,11 +2,11 @@
 -- While its event loop is blocked, a worker does not start tasks, report results, or send data and
 -- heartbeats; threads that compute continue. The cost of a stall is therefore the time in which threads
 -- were free while tasks of the worker waited to begin, or their results waited to be reported. Stalls
--- that overlap with stalls of the scheduler count only in the upper end of the saving: the machine was
--- overloaded, or the scheduler was busy with work that such stalls had delayed. The CPU use of a host is
--- not recorded: if the loops of all processes on a host are late, or if all processes are on one host, the
--- scheduler is blocked as well, and threads are rarely on the CPU, a lack of free cores is possible. Stalls of a worker that writes results to disk belong to
--- rule spilling.
+-- count without the time in which the scheduler was blocked, too, which is only in the upper end of the
+-- saving: the machine was overloaded, or the scheduler was busy with work that such stalls had delayed.
+-- The CPU use of a host is not recorded: if the loops of all processes on a host are late, or if all
+-- processes are on one host, the scheduler is blocked as well, and threads are rarely on the CPU, a lack of
+-- free cores is possible. Stalls of a worker that writes results to disk belong to rule spilling.
 -- Records: stall
 -- Explains: dispatch, dependencies, tail, imbalance, scheduler
 -- Source: stalls of event loops, and phases of attempts during them
@@ -17,7 +17,7 @@
 -- $max_computing_share = 0.5: share of the stalls in which threads compute
 -- $min_cpu_share = 0.5: CPU time of task threads relative to their compute time, below which cores can be lacking
 -- $entity_share = 0.6: share of the cost that makes one worker the entity
-WITH stalls AS (
+WITH all_stalls AS (
     SELECT
         stall.trace_id,
         stall.rowid AS stall,
@@ -30,20 +30,61 @@ WITH stalls AS (
         stall.stop_t - stall.start_t AS seconds
     FROM raw.stall AS stall
     INNER JOIN _workers AS workers USING (trace_id, server_id)
-    INNER JOIN _cluster_size AS cluster USING (trace_id)
     WHERE stall.worker IS NOT NULL
         AND stall.rowid NOT IN (SELECT spill.stall FROM _spill_stalls AS spill)
-        AND NOT EXISTS (
-            FROM raw.stall AS other
-            WHERE other.worker IS NULL
-                AND other.trace_id = stall.trace_id
-                AND other.start_t < stall.stop_t
-                AND other.stop_t > stall.start_t
-        )
-    WINDOW same AS (PARTITION BY stall.trace_id, process)
-    QUALIFY count(*) OVER same >= $min_stalls
-        AND sum(stall.stop_t - stall.start_t) OVER same >= $min_share * (cluster.stop_t - cluster.start_t)
-        AND row_number() OVER (same ORDER BY stall.stop_t - stall.start_t DESC) <= $max_stalls
+),
+-- Those of the scheduler follow each other.
+both_blocked AS (
+    SELECT
+        stall.stall,
+        greatest(other.start_t, stall.start_t) AS start_t,
+        least(other.stop_t, stall.stop_t) AS stop_t
+    FROM all_stalls AS stall
+    INNER JOIN raw.stall AS other
+        ON stall.trace_id = other.trace_id
+        AND other.start_t < stall.stop_t
+        AND other.stop_t > stall.start_t
+    WHERE other.worker IS NULL
+),
+stalls AS (
+    SELECT
+        stall.*,
+        coalesce(shared.seconds, 0) AS shared_seconds,
+        stall.seconds - shared_seconds AS own_seconds,
+        count(*) OVER same AS stalls,
+        sum(stall.seconds) OVER same AS stalled_seconds,
+        sum(shared_seconds) OVER same AS with_scheduler_seconds
+    FROM all_stalls AS stall
+    INNER JOIN _cluster_size AS cluster USING (trace_id)
+    LEFT JOIN (SELECT stall, sum(stop_t - start_t) AS seconds FROM both_blocked GROUP BY stall) AS shared
+        USING (stall)
+    WINDOW same AS (PARTITION BY trace_id, process)
+    QUALIFY count(*) FILTER (own_seconds > 0) OVER same >= $min_stalls
+        AND sum(own_seconds) OVER same >= $min_share * (cluster.stop_t - cluster.start_t)
+        AND row_number() OVER (same ORDER BY own_seconds DESC) <= $max_stalls
+),
+-- Parts of stalls in which the scheduler was not blocked.
+pieces AS (
+    SELECT piece.stall, piece.start_t, piece.stop_t, stalls.trace_id, stalls.worker
+    FROM (
+        SELECT
+            stall,
+            coalesce(
+                lag(both_blocked.stop_t) OVER (PARTITION BY stall ORDER BY both_blocked.start_t),
+                stalls.start_t
+            )
+                AS start_t,
+            both_blocked.start_t AS stop_t
+        FROM both_blocked
+        INNER JOIN stalls USING (stall)
+        UNION ALL
+        SELECT stall, coalesce(max(both_blocked.stop_t), any_value(stalls.start_t)), any_value(stalls.stop_t)
+        FROM stalls
+        LEFT JOIN both_blocked USING (stall)
+        GROUP BY stall
+    ) AS piece
+    INNER JOIN stalls USING (stall)
+    WHERE piece.start_t < piece.stop_t
 ),
 attempts AS (
     SELECT
@@ -55,12 +96,12 @@ attempts AS (
         least(compute_stop_t, stop_t) - greatest(compute_start_t, start_t) AS compute_seconds,
         CASE WHEN is_local THEN least(end_t, stop_t) - greatest(compute_stop_t, start_t) END
             AS after_seconds
-    FROM stalls
+    FROM pieces
     INNER JOIN _task_runs AS attempt
-        ON stalls.trace_id = attempt.trace_id
-        AND stalls.worker = attempt.worker
-        AND attempt.processing_t < stalls.stop_t
-        AND attempt.end_t > stalls.start_t
+        ON pieces.trace_id = attempt.trace_id
+        AND pieces.worker = attempt.worker
+        AND attempt.processing_t < pieces.stop_t
+        AND attempt.end_t > pieces.start_t
 ),
 waits AS (
     SELECT
@@ -73,16 +114,23 @@ waits AS (
 by_worker AS (
     SELECT
         trace_id,
-        any_value(name) AS name,
-        count(*) AS stalls,
-        sum(seconds) AS stalled_seconds,
-        coalesce(sum(least(waits.compute_seconds, seconds)), 0) AS computing_seconds,
+        name,
+        any_value(stalls) AS stalls,
+        any_value(stalled_seconds) AS stalled_seconds,
+        any_value(with_scheduler_seconds) AS with_scheduler_seconds,
+        coalesce(sum(least(waits.compute_seconds, own_seconds)), 0) AS computing_seconds,
         coalesce(
-            sum(greatest(least(wait_seconds, nthreads * seconds - waits.compute_seconds), 0)), 0
+            sum(greatest(least(wait_seconds, nthreads * own_seconds - waits.compute_seconds), 0)), 0
         ) AS seconds
     FROM stalls
     LEFT JOIN waits USING (stall)
-    GROUP BY trace_id, process
+    GROUP BY trace_id, process, name
+),
+-- A worker and its replacement count once.
+by_name AS (
+    SELECT trace_id, name, sum(COLUMNS(* EXCLUDE (trace_id, name)))
+    FROM by_worker
+    GROUP BY trace_id, name
 ),
 longest AS (
     SELECT stall.trace_id, workers.process, sum(stall.stop_t - stall.start_t) AS seconds
@@ -120,34 +168,44 @@ loads AS (
 totals AS (
     SELECT
         trace_id,
-        -- A worker and its replacement count once.
-        count(DISTINCT name) AS blocked_workers,
+        count(*) AS blocked_workers,
         arg_max(name, seconds) AS worst,
         max(seconds) AS worst_seconds,
-        (SELECT max(longest.seconds) FROM longest WHERE longest.trace_id = by_worker.trace_id)
+        worst_seconds >= $entity_share * sum(seconds) AS is_one,
+        (SELECT max(longest.seconds) FROM longest WHERE longest.trace_id = by_name.trace_id)
             AS longest_seconds,
-        sum(stalled_seconds) AS stalled_seconds,
-        sum(computing_seconds) AS computing_seconds,
-        sum(stalls)::BIGINT AS stalls,
+        -- Of the worker that is named.
+        if(is_one, arg_max(stalled_seconds, seconds), sum(stalled_seconds)) AS stalled_seconds,
+        if(is_one, arg_max(with_scheduler_seconds, seconds), sum(with_scheduler_seconds))
+            AS with_scheduler_seconds,
+        if(is_one, arg_max(computing_seconds, seconds), sum(computing_seconds)) AS computing_seconds,
+        if(is_one, arg_max(stalls, seconds), sum(stalls))::BIGINT AS stalls,
         sum(seconds) AS seconds
-    FROM by_worker
+    FROM by_name
     GROUP BY trace_id
 )
 SELECT
-    CASE WHEN worst_seconds >= $entity_share * seconds THEN worst END AS entity,
+    CASE WHEN is_one THEN worst END AS entity,
     -- Tasks that compute may hold the GIL: see rule gil.
     CASE
         WHEN cpu_share IS NULL AND loads.host IS NULL
-            AND computing_seconds < $max_computing_share * stalled_seconds THEN 'high'
+            AND computing_seconds < $max_computing_share * (stalled_seconds - with_scheduler_seconds)
+            THEN 'high'
         ELSE 'low'
     END AS confidence,
     CASE
-        WHEN worst_seconds >= $entity_share * seconds THEN format('The event loop of worker {} was', worst)
+        WHEN is_one THEN format('The event loop of worker {} was', worst)
         WHEN blocked_workers = 1 THEN 'The event loop of 1 worker was'
         ELSE format('The event loops of {} workers were', blocked_workers)
     END || format(
-        ' blocked {} times, {:.1f} s in all. Meanwhile, free threads waited for {:,.1f} core-seconds.', stalls,
-        stalled_seconds, seconds
+        ' blocked {} times, {:.1f} s in all{}. Meanwhile, free threads waited for {:,.1f} core-seconds.',
+        stalls,
+        stalled_seconds,
+        CASE WHEN with_scheduler_seconds >= 0.05 THEN format(
+            ', {:.1f} s of it while that of the scheduler was, too, which is not counted below',
+            with_scheduler_seconds
+        ) ELSE '' END,
+        seconds
     ) || coalesce(
         format(
             ' The event loops of all processes on host {} ran late, every {:.0f} ms or less often (20 ms if idle): its'

@@ -1,6 +1,7 @@
 -- Workers that waited for the client.
 -- Between graphs, the workers have nothing to do. Short gaps are the round trip to the client,
--- which longer gaps contain as well. The time before the first graph is not counted. Of a gap that
+-- which longer gaps contain as well. The time before the first graph is not counted, and neither is
+-- that between the programs of two clients. Of a gap that
 -- ends with a large graph, only the share counts that the client spent outside of Dask. A client that
 -- submits tasks one by one, and works in between, also leaves threads idle while a few tasks compute.
 -- Uses are those of core_time.

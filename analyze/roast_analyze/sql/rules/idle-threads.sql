@@ -32,6 +32,11 @@ waits AS (
     SELECT trace_id, t, use, sum(seconds) AS seconds
     FROM core_time
     WHERE category <> 'busy' AND use IN (SELECT use FROM reasons)
+        -- Between the programs of two clients, none submits a graph.
+        AND (
+            use <> 'between graphs'
+            OR (trace_id, t) IN (SELECT (trace_id, t) FROM _bucket_uses WHERE between_seconds > 0)
+        )
     GROUP BY ALL
 ),
 largest AS (

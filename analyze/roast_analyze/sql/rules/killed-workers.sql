@@ -10,6 +10,7 @@
 -- it needs; how much it needs is not recorded. Dask computes lost results again as long as a client holds
 -- them, even if it has fetched them. The saving excludes the time in which the client did its own work, if
 -- this is recorded and no other client submitted tasks.
+-- Missing threads: counted
 -- Explains: lost attempt, recomputed result, leaving worker
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
@@ -32,6 +33,7 @@ removed AS (
         workers.memory_limit_bytes,
         workers.removed_t,
         removal.kill,
+        removal.is_requested,
         workers.removed_t - workers.added_t AS age_seconds,
         workers.added_t AS joined_t,
         CASE
@@ -42,6 +44,7 @@ removed AS (
             WHEN contains(removal.closing, 'restart') THEN 'restarted on request'
             WHEN starts_with(removal.closing, 'signal-')
                 THEN 'stopped by ' || replace(removal.closing, '-', ' ')
+            WHEN removal.is_requested THEN 'closed on request (' || removal.closing || ')'
             WHEN removal.closing IS NOT NULL THEN 'closed (' || removal.closing || ')'
             ELSE 'lost for an unknown reason'
         END AS what
@@ -53,7 +56,7 @@ removed AS (
         ON workers.trace_id = job.trace_id
         AND workers.worker = job.worker
         AND abs(workers.removed_t - job.end_t) <= $limit_seconds
-    WHERE (NOT removal.expected OR removal.kill IS NOT NULL)
+    WHERE (removal.is_lost OR removal.kill IS NOT NULL)
         AND (
             workers.removed_t < last_tasks.end_t
             OR last_tasks.end_t IS NULL
@@ -100,6 +103,7 @@ deaths AS (
         count(*) AS deaths,
         count(kill) AS kills,
         count(*) FILTER (what = 'restarted on request') AS restarts,
+        count(*) FILTER (is_requested) AS requested,
         count(*) FILTER (starts_with(what, 'closed because worker-ttl')) AS expired,
         count(*) FILTER (starts_with(what, 'lost at the time limit')) AS at_limit,
         count(*) FILTER (what = 'lost for an unknown reason') AS unknown,
@@ -116,7 +120,7 @@ deaths AS (
         count(DISTINCT name) AS named_workers,
         max(memory_limit_bytes) FILTER (kill IS NOT NULL) AS limit_bytes,
         max(nthreads) AS nthreads,
-        coalesce(sum(nthreads * missing_seconds), 0) AS missing_seconds
+        coalesce(sum(nthreads * missing_seconds) FILTER (NOT is_requested), 0) AS missing_seconds
     FROM replaced
     GROUP BY trace_id
 ),
@@ -321,6 +325,9 @@ SELECT
                 ' results are computed again.'
         WHEN deaths = restarts
             THEN 'Restart workers between runs rather than during one.'
+        WHEN deaths = requested
+            THEN 'Retire workers before they are closed (client.retire_workers), so that their results move to'
+                ' other workers.'
         ELSE 'Look for the cause in the logs of the workers and of the batch system.'
     END AS change,
     'SELECT t, what, worker, key, detail, cause FROM failures WHERE what IN (''worker lost'','

@@ -2,6 +2,7 @@
 -- The time of an absence counts in proportion to how busy the other workers were, according to
 -- core_time. A worker whose name belonged to another one that had left as asked is a worker of its own.
 -- Other rules cover workers that were killed and replaced, and workers without heartbeats.
+-- Missing threads: counted
 -- Explains: joining worker, leaving worker
 -- Source: dask-jobqueue and adaptive clusters, where workers wait in a queue; early ends of jobs
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html

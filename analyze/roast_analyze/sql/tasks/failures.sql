@@ -91,19 +91,11 @@ FROM (
         ),
         trace_id
     FROM _worker_removals
-    LEFT JOIN (
-        SELECT trace_id, max(coalesce(end_t, 'infinity')) AS last_t FROM _task_runs GROUP BY trace_id
-    ) USING (trace_id)
-    WHERE NOT expected
-        -- A batch system also stops workers that are no longer needed.
-        AND NOT coalesce(
-            processing_tasks + lost_results + lost_data = 0 AND kill IS NULL AND removed_t > last_t,
-            false
-        )
+    WHERE is_lost
 )
 ORDER BY trace_id, t, key NULLS LAST, attempt;
 
-COMMENT ON VIEW failures IS 'Failed attempts and lost workers. One row per failed, lost or skipped attempt, per skipped file and per worker lost unexpectedly. A worker that left after the last task, with nothing on it that was needed, is not lost.';
+COMMENT ON VIEW failures IS 'Failed attempts and lost workers. One row per failed, lost or skipped attempt, per skipped file and per worker lost unexpectedly. A worker that left with nothing on it that was needed, after the last task or because it was asked to, is not lost.';
 COMMENT ON COLUMN failures.t IS 'Time on the scheduler, in seconds since the epoch.';
 COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (exception suppressed by skipbadfiles), chunk erred (without a cluster), file skipped (its number of entries could not be read; skipbadfiles), file unreadable (the same without a cluster and skipbadfiles) or worker lost.';
 COMMENT ON COLUMN failures.key IS 'Task key. Null for a worker.';

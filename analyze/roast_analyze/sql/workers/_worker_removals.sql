@@ -1,7 +1,10 @@
--- Needs: _workers
+-- Needs: _task_runs, _workers
 -- Workers that left, with the reason, and whether Dask expected it. The event `remove-worker`
 -- decides; without it, a broken connection counts as unexpected. Since distributed 2024.4.2, a
--- nanny that kills its worker for memory logs an event. A worker that closes logs the reason.
+-- nanny that kills its worker for memory logs an event. A worker that closes logs the reason: its
+-- cluster or a user can have asked for it (is_requested), which Dask does not expect if the worker was not
+-- retired before. Workers are not lost (is_lost) if nothing was on them and if they were asked to close, or
+-- were not needed any more: a batch system also stops those.
 CREATE TABLE _worker_removals AS
 WITH removal_events AS (
     SELECT
@@ -65,32 +68,50 @@ closings AS (
     GROUP BY process
 )
 SELECT
-    workers.process,
-    workers.worker,
-    workers.removed_t,
-    workers.removal_stimulus_id AS stimulus_id,
-    kills.kill,
-    try_cast(kills.memory_bytes AS BIGINT) AS kill_memory_bytes,
-    closings.closing,
-    coalesce(
+    *,
+    NOT expected AND NOT coalesce(
+        processing_tasks + lost_results + lost_data = 0
+        AND kill IS NULL
+        AND (is_requested OR removed_t > last_t),
+        false
+    ) AS is_lost
+FROM (
+    SELECT
+        workers.process,
+        workers.worker,
+        workers.removed_t,
+        workers.removal_stimulus_id AS stimulus_id,
         kills.kill,
+        try_cast(kills.memory_bytes AS BIGINT) AS kill_memory_bytes,
         closings.closing,
-        regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '')
-    ) AS reason,
-    coalesce(
-        removal_events.expected,
-        NOT starts_with(workers.removal_stimulus_id, 'handle-worker-cleanup'),
-        true
-    ) AS expected,
-    removal_events.processing_tasks,
-    removal_events.lost_results,
-    removal_events.lost_data,
-    workers.trace_id
-FROM _workers AS workers
-LEFT JOIN removal_events
-    ON workers.trace_id = removal_events.trace_id
-    AND workers.worker = removal_events.worker
-    AND workers.removal_stimulus_id = removal_events.stimulus_id
-LEFT JOIN kills USING (process)
-LEFT JOIN closings USING (process)
-WHERE workers.removed_t IS NOT NULL;
+        coalesce(
+            kills.kill,
+            closings.closing,
+            regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '')
+        ) AS reason,
+        coalesce(
+            removal_events.expected,
+            NOT starts_with(workers.removal_stimulus_id, 'handle-worker-cleanup'),
+            true
+        ) AS expected,
+        removal_events.processing_tasks,
+        removal_events.lost_results,
+        removal_events.lost_data,
+        coalesce(
+            closings.closing IN ('nanny-close', 'worker-close', 'adaptive-deleted', 'worker-lifetime-reached'),
+            false
+        ) AS is_requested,
+        last.last_t,
+        workers.trace_id
+    FROM _workers AS workers
+    LEFT JOIN removal_events
+        ON workers.trace_id = removal_events.trace_id
+        AND workers.worker = removal_events.worker
+        AND workers.removal_stimulus_id = removal_events.stimulus_id
+    LEFT JOIN kills USING (process)
+    LEFT JOIN closings USING (process)
+    LEFT JOIN (
+        SELECT trace_id, max(coalesce(end_t, 'infinity')) AS last_t FROM _task_runs GROUP BY trace_id
+    ) AS last ON workers.trace_id = last.trace_id
+    WHERE workers.removed_t IS NOT NULL
+);

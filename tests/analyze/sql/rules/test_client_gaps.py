@@ -16,6 +16,36 @@ def test_gaps(apply, worker, task, run):
     ) == [(pytest.approx(30.0), pytest.approx(0.65 * 15.0), pytest.approx(15.0))]
 
 
+def test_time_between_the_programs_of_two_clients(apply_each, worker, task, run):
+    """A waits for 10 s between its graphs; B submits its only graph after another 20 s."""
+
+    def records(*clients):
+        found = [worker("w1")]
+        for client, start, stop in zip(
+            clients, (0.0, 20.0, 60.0), (10.0, 40.0, 70.0), strict=True
+        ):
+            key = f"t-{start}"
+            found += [task(key, t=start, client=client), *run(key, start, stop)]
+        return found
+
+    found = apply_each(
+        "client-gaps",
+        records("A", "A", "B"),
+        records("A", "B", "A"),
+        records("A", "B", "C"),
+        # A task of A submits tasks, too.
+        records("A", "A", "Client-worker-1"),
+        columns="core_seconds",
+        stop_t=70.0,
+    )
+    assert found == [
+        [(pytest.approx(10.0, abs=0.3),)],
+        [(pytest.approx(30.0, abs=0.3),)],
+        [],
+        [(pytest.approx(10.0, abs=0.3),)],
+    ]
+
+
 def test_no_gap(apply_each, worker, task, run):
     def records(t, nbytes):
         update = {"kind": "graph_update", "t": t, "stimulus_id": "u", "nbytes": nbytes}

@@ -178,6 +178,32 @@ def test_a_restart_of_the_cluster(apply, worker, task, run, gone, move):
     assert change == "Restart workers between runs rather than during one."
 
 
+def test_workers_that_were_asked_to_leave(ask, worker, task, run, gone):
+    """One of each kind, while a task runs on another worker; two had something on them."""
+    ends = {
+        "nanny-close": (0, 0), "adaptive-deleted": (0, 0), "signal-15": (0, 0),
+        "worker-close": (0, 3), "nanny-failed": (1, 0),
+    }  # fmt: skip
+    records = [worker("busy"), task("a"), *run("a", 0.0, 50.0, worker="busy")]
+    for number, (reason, (tasks, results)) in enumerate(ends.items()):
+        t, address = 10.0 + number, f"w-{reason}"
+        about = {
+            "action": "remove-worker", "worker": address, "expected": False,
+            "stimulus_id": f"handle-worker-cleanup-{t}",
+            "processing-tasks": ["x"] * tasks, "lost-computed-tasks": ["y"] * results,
+            "lost-scattered-tasks": [],
+        }  # fmt: skip
+        closing = {"action": "closing-worker", "reason": reason}
+        records += [
+            worker(address),
+            {"kind": "event", "t": t, "topic": address, "worker": address, "payload": closing},
+            {"kind": "event", "t": t, "topic": "all", "worker": address, "payload": about},
+            gone(address, t, f"handle-worker-cleanup-{t}"),
+        ]
+    lost = ask(*records)("SELECT worker FROM failures WHERE what = 'worker lost' ORDER BY t")
+    assert lost == [("w-signal-15",), ("w-worker-close",), ("w-nanny-failed",)]
+
+
 def test_worker_killed_for_its_memory(apply_each, worker, task, run, gone):
     limit = {"memory_limit": 1000 * MB, "name": "A"}
     killed = [

@@ -344,9 +344,9 @@ def test_blocked_event_loop(apply_each, worker, task, run, sample):
             [],
         ),
         # Four stalls of 1 s can cost 4 s.
-        "the scheduler stalls during one of four stalls": (
+        "the scheduler stalls for half of one of four stalls": (
             trace(*stalls(*times), *stalls(2.2, seconds=0.5, **scheduler)),
-            found("high", 3.0, 4.0),
+            found("high", 3.5, 4.0),
         ),
         "the worker computes, so that stalls cost little": (
             trace(*stalls(*times), compute_t=2.5),
@@ -370,6 +370,35 @@ def test_blocked_event_loop(apply_each, worker, task, run, sample):
         stop_t=20.0,
     )
     assert rows == [expected for _, expected in cases.values()]
+
+
+def test_stalls_count_without_the_time_in_which_the_scheduler_is_blocked(
+    apply, worker, task, run
+):
+    """A task waits on each worker; the scheduler stalls for 0.5 s of two stalls of w1."""
+    [(entity, sentence, core_seconds)] = apply(
+        "blocked-event-loop",
+        worker("w1"),
+        worker("w2"),
+        task("a-1"),
+        task("a-2"),
+        *run("a-1", 1.0, 12.0, phases=[("compute", 11.0, 12.0)]),
+        *run("a-2", 1.0, 12.0, worker="w2", phases=[("compute", 3.0, 12.0)]),
+        *stalls(2.0, 4.0, 6.0, seconds=2.0),
+        *stalls(1.0, 2.0, 14.0, worker="w2", server_id="id-w2-0.0"),
+        *stalls(2.5, 5.5, seconds=0.25, server_id="s"),
+        *stalls(5.75, seconds=0.5, server_id="s"),
+        columns="entity, sentence, core_seconds",
+        stop_t=20.0,
+    )
+    assert entity == "w1"
+    assert sentence == (
+        "The event loop of worker w1 was blocked 3 times, 6.0 s in all, 1.0 s of it while that "
+        "of the scheduler was, too, which is not counted below. Meanwhile, free threads waited "
+        "for 6.8 core-seconds."
+    )
+    # w2 waited for 2 s, of which the scheduler was blocked for 0.25 s.
+    assert core_seconds == pytest.approx(6.0 - 1.0 + 2.0 - 0.25)
 
 
 def test_stalls_of_a_worker_without_tasks_are_counted(apply, worker, task, run):

@@ -199,7 +199,7 @@ def test_a_reason_that_is_recorded_is_named(apply_each, worker, task, run, gone)
             "A": restart,
             "B": signal,
         },
-        "2 workers were closed (nanny-close): ": {"A": close, "B": close},
+        "2 workers were closed on request (nanny-close): ": {"A": close, "B": close},
     }
     found = apply_each("killed-workers", *map(trace, cases.values()), columns="sentence")
     for begin, [(sentence,)] in zip(cases, found, strict=True):

@@ -32,6 +32,24 @@ def wants(t, *keys):
     return {"kind": "wanted_keys", "t": t, "client": "C", "changes": [change]}
 
 
+def test_times_without_workers_are_not_the_clients(path, worker, task, run, gone):
+    """All workers leave 5 s after the last result; another one joins 20 s later, and stays."""
+    assert path(
+        worker("w1", t=3.0),
+        task("a", t=10.0),
+        *run("a", 10.0, 50.0),
+        gone("w1", 55.0, "retire-workers-1.0"),
+        worker("w2", t=75.0),
+    ) == [
+        (0.0, 3.0, "worker", "no worker", None),
+        (3.0, 10.0, "client", "before the first graph", None),
+        (10.0, 50.0, "compute", None, "a"),
+        (50.0, 55.0, "client", "after the last result", None),
+        (55.0, 75.0, "worker", "no worker", None),
+        (75.0, 100.0, "client", "after the last result", None),
+    ]
+
+
 def test_a_dependency_on_another_worker(path, worker, task, run):
     """The task b fetches its input and computes; the scheduler needs time before and after."""
     fetching = [

@@ -401,6 +401,16 @@ def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
         )
         .with_columns(of_size=pl.col("rate_change") * pl.col("fixed_seconds"))
         .with_columns(of_cost=pl.col("cost_change") - pl.col("of_size"))
+        # The cost of each run at the mean chunk size, with its own fixed time: with the mean of
+        # both, a run of many cheap tasks would have a negative cost.
+        .with_columns(
+            (
+                pl.col(f"cost_{run}")
+                + (_mean("rate") - pl.col(f"rate_{run}"))
+                * pl.coalesce(f"fixed_seconds_{run}", "fixed_seconds")
+            ).alias(f"level_{run}")
+            for run in _RUNS
+        )
     )
     rows = rows.with_columns(
         unit=pl.when("by_event")
@@ -430,8 +440,8 @@ def _work_terms(base: RunAmounts, new: RunAmounts) -> pl.DataFrame:
         *_PART,
         term=pl.lit("cost"),
         unit="seconds per " + pl.col("unit"),
-        base=pl.col("mean_cost") - pl.col("of_cost") / 2,
-        new=pl.col("mean_cost") + pl.col("of_cost") / 2,
+        base="level_base",
+        new="level_new",
         amount="mean_amount",
         core_seconds=pl.col("mean_amount") * pl.col("of_cost"),
     )

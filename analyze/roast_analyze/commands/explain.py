@@ -155,7 +155,7 @@ def _print_changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) 
     """Compare the findings of the last trace with those of the others."""
     from roast_analyze.commands.terminal import print_out, table
     from roast_analyze.report import findings
-    from roast_analyze.report.quantities import seconds
+    from roast_analyze.report.quantities import UNKNOWN
 
     costs = []
     for paths in traces:
@@ -164,12 +164,20 @@ def _print_changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) 
     changes = findings.changes(costs[:-1], costs[-1])
     if options.json:
         names = ("change", "id", "entity", "before_core_seconds", "after_core_seconds")
-        print_json([dict(zip(names, change, strict=True)) for change in changes])
+        numbers = [[cost and cost.seconds for cost in change[3:]] for change in changes]
+        print_json(
+            [
+                dict(zip(names, (*change[:3], *costs), strict=True))
+                for change, costs in zip(changes, numbers, strict=True)
+            ]
+        )
     elif not changes:
         print_out("No run has a finding.")
     else:
         columns = ["change", "finding", "entity", ">cost before", ">cost after"]
-        shown = [(*texts, seconds(old), seconds(new)) for *texts, old, new in changes]
+        shown = [
+            (*change[:3], *(str(cost or UNKNOWN) for cost in change[3:])) for change in changes
+        ]
         print_out(table(columns, shown, "Findings (cost in core time)"))
 
 

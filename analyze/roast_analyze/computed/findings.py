@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from roast_analyze.computed.rules import COLUMNS, rules
+from roast_analyze.computed.rules import COLUMNS, PARTLY_KNOWN, rules
 from roast_analyze.open.concurrent_queries import run_concurrently
 
 if TYPE_CHECKING:
@@ -34,9 +34,6 @@ _INDIRECT_FACTOR: Final = 1.5
 
 #: Rules whose findings without a saving mean that the result is incomplete. These are major.
 _INCOMPLETE_RESULT: Final = ("retries", "skipped-files", "unplaceable-tasks")
-
-#: Rules whose cost is only partly known if their confidence is medium.
-_PARTLY_KNOWN: Final = ("chunks-too-small",)
 
 #: Rules whose cost is idle time, so that a change leaves the compute time as it is.
 _IDLE_TIME: Final = (
@@ -159,7 +156,7 @@ def _largest_saving(factor: float) -> pl.Expr:
     compute time reduces this work.
     """
     is_partly_known = (pl.col("confidence") == "low") | (
-        pl.col("id").is_in(_PARTLY_KNOWN) & (pl.col("confidence") == "medium")
+        pl.col("id").is_in(PARTLY_KNOWN) & (pl.col("confidence") == "medium")
     )
     cost = (
         pl.when(~pl.col("id").is_in(_IDLE_TIME))

@@ -35,6 +35,9 @@ COLUMNS: Final = (
     "trace_id",
 )
 
+#: Rules whose cost is only partly known if their confidence is not high.
+PARTLY_KNOWN: Final = ("chunks-too-small",)
+
 _LABELLED: Final = re.compile(
     r"-- (Records|Missing threads|Explains|Source|Documentation): (.+)"
 )
@@ -70,6 +73,11 @@ class Rule:
     def parameters(self) -> dict[str, float]:
         """Values of the thresholds by name."""
         return {threshold.name: threshold.value for threshold in self.thresholds}
+
+
+def is_cost_bound(rule_id: str, confidence: str) -> bool:
+    """Return whether the cost of a finding is a lower bound of the thread time it took."""
+    return rule_id in PARTLY_KNOWN and confidence != "high"
 
 
 @cache

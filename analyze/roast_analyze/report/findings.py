@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from roast_analyze.computed.rules import is_cost_bound
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import visible
 
@@ -13,11 +14,23 @@ if TYPE_CHECKING:
 
     from roast_analyze.open.session import Session
 
-    #: Thread time of findings by ID and entity.
-    Costs = Mapping[tuple[str, str], float]
+    #: Costs of findings by ID and entity.
+    Costs = Mapping[tuple[str, str], "Cost"]
 
 #: Number of findings that are shown by default.
 SHOWN = 5
+
+_AT_LEAST = "at least "
+
+
+class Cost(NamedTuple):
+    """Thread time that a finding cost; a lower bound if only a part of it is known."""
+
+    seconds: float
+    is_bound: bool = False
+
+    def __str__(self) -> str:
+        return f"{_AT_LEAST * self.is_bound}{q.seconds(self.seconds)}"
 
 
 @dataclass(frozen=True)
@@ -43,6 +56,11 @@ class Finding:
     wall_seconds_max: float | None
 
     @property
+    def is_bound(self) -> bool:
+        """Whether only a lower bound of the saving is known."""
+        return self.wall_seconds_max is None and bool(self.wall_seconds_min)
+
+    @property
     def cost(self) -> str:
         """Thread time, and its share."""
         if not self.core_seconds:
@@ -51,7 +69,8 @@ class Finding:
         share = " (also of threads that were missing, which is no core time)"
         if self.core_share is not None:
             share = f" ({q.share(self.core_share)} of the core time)" if self.core_share else ""
-        return f"{amount} {unit}{share}"
+        at_least = _AT_LEAST * is_cost_bound(self.id, self.confidence)
+        return f"{at_least}{amount} {unit}{share}"
 
     @property
     def saving_note(self) -> str:
@@ -68,7 +87,8 @@ class Finding:
         if not self.wall_share:
             return "no wall time"
         saved = q.seconds(self.wall_share * self.run_seconds)
-        return f"about {saved} of {q.seconds(self.run_seconds)} ({q.share(self.wall_share)})"
+        about = _AT_LEAST if self.is_bound else "about "
+        return f"{about}{saved} of {q.seconds(self.run_seconds)} ({q.share(self.wall_share)})"
 
     @property
     def saving_range(self) -> str:
@@ -86,8 +106,8 @@ class Change(NamedTuple):
     id: str
     entity: str
     #: Thread time that it cost; None if the run does not have it.
-    before: float | None
-    after: float | None
+    before: Cost | None
+    after: Cost | None
 
 
 def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
@@ -112,10 +132,14 @@ def query(trace: Session, limit: int | None = None) -> tuple[Finding, ...]:
 
 def query_costs(trace: Session) -> Costs:
     """Return the thread time of each finding of a trace, by its ID and entity."""
-    found = trace.rows("SELECT id, entity, core_seconds FROM findings ORDER BY rank")
+    found = trace.rows(
+        "SELECT id, entity, core_seconds, confidence FROM findings ORDER BY rank"
+    )
     return {
-        (name, _entity(visible(entity or ""))): seconds or 0.0
-        for name, entity, seconds in found
+        (name, _entity(visible(entity or ""))): Cost(
+            seconds or 0.0, is_cost_bound(name, confidence)
+        )
+        for name, entity, seconds, confidence in found
     }
 
 
@@ -127,13 +151,23 @@ def _entity(text: str) -> str:
 def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:
     """Compare the findings of a run with earlier ones, the largest difference first."""
     # With several earlier runs, the one in which a finding cost most counts.
-    before = {key: max(base.get(key, 0.0) for base in bases) for base in bases for key in base}
+    before = {
+        key: max(base.get(key, Cost(0.0)) for base in bases) for base in bases for key in base
+    }
     found = []
     for key in {**before, **after}:
         old, new = before.get(key), after.get(key)
         if old is None or new is None:
             word = "new" if old is None else "gone"
         else:
-            word = "same" if new == old else "larger" if new > old else "smaller"
+            change = new.seconds - old.seconds
+            word = "larger" if change > 0 else "smaller" if change < 0 else "same"
         found.append(Change(word, *key, old, new))
-    return sorted(found, key=lambda each: -abs((each.after or 0.0) - (each.before or 0.0)))
+
+    def difference(change: Change) -> float:
+        after, before = (
+            cost.seconds if cost else 0.0 for cost in (change.after, change.before)
+        )
+        return abs(after - before)
+
+    return sorted(found, key=difference, reverse=True)

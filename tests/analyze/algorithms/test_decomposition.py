@@ -157,6 +157,16 @@ def test_smaller_chunks_of_a_known_fixed_time():
     }
 
 
+def test_costs_at_the_mean_chunk_size_are_not_negative():
+    """10 chunks are dispatched in no time, then one in 1 s: an event costs more than 0."""
+    base = chunks(1000, 100, 50.0, wall_seconds=50.0, fixed=0.0, dispatch=0.0)
+    new = chunks(1000, 1000, 50.0, wall_seconds=51.0, fixed=0.0, dispatch=1.0)
+
+    found = decompose(base, new).filter(term="cost", part="dispatch")
+    assert found.select("base", "new").row(0) == pytest.approx((0.0, 0.0055))
+    assert found["core_seconds"].item() == pytest.approx(1000 * 0.0055)
+
+
 @pytest.mark.parametrize(
     ("size", "seconds", "of_size"),
     [

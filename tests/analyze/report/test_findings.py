@@ -3,7 +3,7 @@
 import pytest
 
 from analyze.report.reading import plain
-from roast_analyze.report.findings import Change, Finding, changes
+from roast_analyze.report.findings import Change, Cost, Finding, changes
 
 TEXTS = dict.fromkeys(
     ("id", "title", "severity", "confidence", "entity", "sentence", "change", "evidence",
@@ -47,14 +47,29 @@ def test_a_saving_above_the_cost_is_explained(core_seconds, most, exceeds):
 
 
 def test_changes_from_the_base_in_which_a_finding_cost_most():
-    bases = [{("a", ""): 1.0, ("b", "x"): 5.0, ("e", ""): 0.0}]
-    bases += [{("a", ""): 3.0, ("c", ""): 1.0}]
-    after = {("a", ""): 2.5, ("b", "x"): 9.0, ("d", ""): 6.0, ("e", ""): 0.0}
+    def costs(**seconds):
+        return {(name, "x"): Cost(value) for name, value in seconds.items()}
 
-    assert changes(bases, after) == [
-        Change("new", "d", "", None, 6.0),
-        Change("larger", "b", "x", 5.0, 9.0),
-        Change("gone", "c", "", 1.0, None),
-        Change("smaller", "a", "", 3.0, 2.5),
-        Change("same", "e", "", 0.0, 0.0),
+    bases = [costs(a=1.0, b=5.0, e=0.0), costs(a=3.0, c=1.0)]
+
+    assert changes(bases, costs(a=2.5, b=9.0, d=6.0, e=0.0)) == [
+        Change("new", "d", "x", None, Cost(6.0)),
+        Change("larger", "b", "x", Cost(5.0), Cost(9.0)),
+        Change("gone", "c", "x", Cost(1.0), None),
+        Change("smaller", "a", "x", Cost(3.0), Cost(2.5)),
+        Change("same", "e", "x", Cost(0.0), Cost(0.0)),
     ]
+
+
+def test_a_cost_of_which_a_part_is_known_is_a_lower_bound():
+    """Chunks of one size show only the fixed time outside of the processor."""
+    texts = {**TEXTS, "id": "chunks-too-small"}
+    names = ("core_share", "run_seconds", "wall_share", "wall_seconds_min", "wall_seconds_max")
+    known = {**dict.fromkeys(names), "core_seconds": 24.0}
+    shown = [
+        plain(Finding(**texts | {"confidence": confidence}, **known).cost)
+        for confidence in ("high", "medium", "low")
+    ]
+
+    assert shown == ["24 core-seconds", *["at least 24 core-seconds"] * 2]
+    assert str(Cost(24.0, is_bound=True)) == f"at least {Cost(24.0)}"

@@ -204,7 +204,11 @@ def _findings(comparison: Comparison) -> Table:
             "change": [change.word for change in changes],
             **{
                 name: pl.Series(
-                    [trace.findings.get((change.id, change.entity)) for change in changes],
+                    [
+                        cost and cost.seconds
+                        for change in changes
+                        for cost in [trace.findings.get((change.id, change.entity))]
+                    ],
                     dtype=pl.Float64,
                 )
                 for name, trace in zip(names, comparison.traces, strict=True)

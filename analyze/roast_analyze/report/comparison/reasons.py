@@ -52,6 +52,12 @@ _USES: Final = {
     "paused worker": "while their worker was paused",
     "silent worker": "on a worker that was silent",
 }
+#: Why the term of a chunk size can differ from the cost of a finding of one of the runs.
+_ASSUMPTION: Final = (
+    "This assumes that nothing else changed the time of an event. Each run by itself, with "
+    "chunks of one size, shows only the fixed time outside of the processor, which is a part "
+    "of this."
+)
 #: Row of the terms that are small: one, or several.
 _SMALLER: Final = ("smaller term", "smaller terms")
 _VERDICTS: Final = {True: "yes", False: "no", None: "unknown"}
@@ -177,7 +183,7 @@ def label(row: Row) -> str:
         case "amount":
             return f"{prefix}: number of {row['unit'] or 'results'}"
         case "chunk size":
-            return f"{prefix}: chunk size"
+            return f"{prefix}: chunk size{' (assumed)' if row['is_assumed'] else ''}"
         case "cost":
             unit = (row["unit"] or "seconds per result").removeprefix("seconds ")
             part = "compute time" if row["part"] == COMPUTING else _part(row)
@@ -300,7 +306,8 @@ def _sentence(row: Row, reasons: Reasons) -> str:
             noun = "" if column == "detail" else f"{column} "
             named.append(f"{noun}{one_line(name, 60)} {signed(seconds)}")
     mainly = f" ({', '.join(named)})" if named else ""
-    return f"{_clause(row, reasons)}: {signed(row['wall_seconds'])} of wall time{mainly}."
+    text = f"{_clause(row, reasons)}: {signed(row['wall_seconds'])} of wall time{mainly}."
+    return f"{text} {_ASSUMPTION}" if row["is_assumed"] else text
 
 
 def _clause(row: Row, reasons: Reasons) -> str:
@@ -318,10 +325,7 @@ def _clause(row: Row, reasons: Reasons) -> str:
                 return f"{prefix} ran only in {one_line(named, 60)}, with {base} {unit}"
             return f"{prefix} had {new} {unit} instead of {base}"
         case "chunk size":
-            text = f"{prefix} had chunks of {new} events instead of {base}"
-            if row["is_assumed"]:
-                text += ", if nothing else changed the time of an event"
-            return text
+            return f"{prefix} had chunks of {new} events on average instead of {base}"
         case "cost":
             unit = (row["unit"] or "seconds per result").removeprefix("seconds ")
             what = prefix if row["part"] == COMPUTING else f"{prefix}: {_part(row)}"

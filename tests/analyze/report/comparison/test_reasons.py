@@ -106,8 +106,10 @@ FIT = run(50.0, fit=(100, 2.0))
         ),
         (
             chunks(1000, 200, 40.0), chunks(1000, 100, 60.0),
-            ("proc had chunks of 100 events instead of 200, if nothing else changed the "
-             "time of an event: +20 s of wall time."),
+            ("proc had chunks of 100 events on average instead of 200: +20 s of wall time. "
+             "This assumes that nothing else changed the time of an event. Each run by itself, "
+             "with chunks of one size, shows only the fixed time outside of the processor, "
+             "which is a part of this."),
         ),
         (
             chunks(1000, 100, 40.0, reading=8.0), chunks(1000, 100, 52.0, reading=20.0),

@@ -199,10 +199,13 @@ _MERGES: Final = "SELECT trace_id, key FROM _coffea_roles WHERE role = 'merge'"
 
 _COSTS: Final = """
     SELECT
-        coalesce(dataset, '') AS dataset, is_known, fixed_seconds, seconds_per_event,
+        coalesce(dataset, '') AS dataset, is_known, fixed_seconds, fixed_error_seconds,
         recommended_events, trace_id
     FROM chunk_costs
 """
+
+#: Standard errors within which the fixed time of a fit is, as in the view chunk_costs.
+_FIT_ERRORS: Final = 2
 
 
 @dataclass(frozen=True)
@@ -218,8 +221,10 @@ class Recorded:
     chunks: Sequence[Chunk]
     #: Merges of chunk results.
     merges: Sequence[int]
-    costs: Mapping[str, ChunkCost]
-    #: Whether the costs are those of a fit, rather than of the time outside of the processor.
+    #: Costs of chunks by dataset, each of which agrees with the recorded chunks: the most
+    #: probable one, with the least and with the largest fixed time.
+    costs: Sequence[Mapping[str, ChunkCost]]
+    #: Whether the fixed time of all datasets is known from chunks of different sizes.
     is_cost_known: bool
     recommended_events: int | None
 
@@ -240,22 +245,11 @@ def recorded_runs(trace: Session) -> dict[str, Recorded]:
             continue
         numbers = {key: task for task, key in enumerate(plan.keys)}
         chunks = chunks.filter(pl.col("key").is_in(list(numbers)))
-        known = {
-            dataset: ChunkCost(fixed, per_event)
-            for dataset, fixed, per_event in costs.filter("is_known")
-            .select("dataset", "fixed_seconds", "seconds_per_event")
-            .iter_rows()
+        fits = {row["dataset"]: row for row in costs.iter_rows(named=True)}
+        chunk_costs = {
+            str(dataset): _chunk_costs(rows, fits.get(dataset, {}))
+            for (dataset,), rows in chunks.group_by("dataset")
         }
-        chunk_costs = {}
-        for (dataset,), rows in chunks.group_by("dataset"):
-            # With chunks of one size there is no fit: time outside of the processor is fixed.
-            cost, measured = ChunkCost(0.0, 1.0), rows.drop_nulls("seconds")
-            if len(measured):
-                outside = measured["outside_seconds"].median() or 0.0
-                inside = measured["seconds"].sum() - len(measured) * outside
-                per_event = max(inside, 1e-9) / measured["events"].sum()
-                cost = ChunkCost(max(outside, 0.0), per_event)
-            chunk_costs[str(dataset)] = known.get(str(dataset), cost)
         found[trace_id] = Recorded(
             plan=plan,
             wall_seconds=facts["wall_seconds"],
@@ -267,8 +261,41 @@ def recorded_runs(trace: Session) -> dict[str, Recorded]:
                 ).iter_rows()
             ],
             merges=[numbers[key] for key in merges["key"] if key in numbers],
-            costs=chunk_costs,
-            is_cost_known=chunk_costs.keys() <= known.keys(),
+            costs=[
+                {dataset: three[which] for dataset, three in chunk_costs.items()}
+                for which in range(3)
+            ],
+            is_cost_known=all(
+                fits.get(dataset, {}).get("is_known", False) for dataset in chunk_costs
+            ),
             recommended_events=costs["recommended_events"].first(ignore_nulls=True),
         )
     return found
+
+
+def _chunk_costs(chunks: pl.DataFrame, fit: Mapping[str, Any]) -> list[ChunkCost]:
+    """Return the most probable cost of a chunk, and those of least and of most fixed time.
+
+    Their fit is a row of the view ``chunk_costs``. Chunks of one size have none: then all time
+    between that outside of the processor and that of a chunk can be fixed.
+    """
+    measured = chunks.drop_nulls("seconds")
+    if measured.is_empty():
+        return [ChunkCost(0.0, 1.0)] * 3
+    mean: float = measured["seconds"].mean()  # type: ignore[assignment]
+    outside: float = measured["outside_seconds"].median() or 0.0  # type: ignore[assignment]
+    least, most = min(max(outside, 0.0), mean), mean
+    middle = (least + most) / 2
+    if fit.get("fixed_seconds") is not None:
+        error = _FIT_ERRORS * (fit["fixed_error_seconds"] or 0.0)
+        if fit["is_known"]:
+            middle = min(fit["fixed_seconds"], mean)
+            least, most = max(middle - error, 0.0), min(middle + error, mean)
+        else:
+            # Below 0 if the time of a chunk increases faster than its events.
+            least = min(least, fit["fixed_seconds"] - error)
+    chunk_events = float(measured["events"].sum()) / len(measured)
+    return [
+        ChunkCost(fixed, max(mean - fixed, 1e-9) / chunk_events)
+        for fixed in (middle, least, most)
+    ]

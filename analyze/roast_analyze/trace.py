@@ -242,14 +242,15 @@ class Trace(Session):
         -------
         polars.DataFrame
             One row per trace and scenario, the replay of the recorded run first: workers,
-            threads, chunk_size, without, wall_seconds, wall_seconds_min and wall_seconds_max
-            (of simulations with other arbitrary choices of the scheduler; wall_seconds is their
-            median, and for the replay that with recorded placement), core_seconds, change
-            (relative to the recorded wall time), critical_path_seconds and total_work_seconds
-            (lower bounds of the wall time), replay_error (relative difference of the replay to
-            the recorded wall time) and placement_error (that of the nearest simulation without
-            recorded placement, 0 within the range; above 0.1, predictions should not be used),
-            note, trace_id.
+            threads, chunk_size, without, wall_seconds (the most probable one; that of the
+            replay has the recorded placement), wall_seconds_min and wall_seconds_max (in which
+            a run under these conditions should be; of the replay, a repetition of the run),
+            core_seconds, change (relative to the recorded wall time), critical_path_seconds and
+            total_work_seconds (lower bounds of the wall time), replay_error (relative
+            difference of the replay to the recorded wall time) and placement_error (that of the
+            nearest simulation without recorded placement, 0 within these), note, trace_id. If
+            only a lower bound is known, wall_seconds and wall_seconds_max are null; if an error
+            is above 0.1, nothing is predicted. The note has the reason.
 
         Raises
         ------

@@ -2,9 +2,11 @@
 
 The run is simulated as recorded first: the replay follows the recorded placement of tasks, and
 its difference from the recorded wall time is the replay error. Then each scenario is simulated.
-Without recorded placement, several choices of Dask are arbitrary, such as the worker among
-equals. Small runs are therefore simulated several times, with random choices: the prediction is
-the median, and the range is reported.
+
+A prediction is a range. It contains simulations with other choices of Dask that are
+arbitrary, such as the worker among equals, with durations drawn again from the recorded ones,
+and with the extremes of what the trace does not contain: the fixed time of a chunk, and why
+tasks used no CPU. A range that is too wide is reduced to its lower bound.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import polars as pl
 
+from roast_analyze.algorithms.contention import with_contention
 from roast_analyze.algorithms.plan import Plan, critical_path_seconds, total_work_seconds
 from roast_analyze.algorithms.scenarios import (
     CAUSES,
+    resampled,
     with_chunk_size,
-    with_shared_cores,
     with_workers,
     worker_slots,
 )
@@ -32,12 +35,21 @@ from roast_analyze.recorded_runs import Recorded, recorded_runs
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
-#: Above this error of the replay or of the placement, predictions should not be used.
+#: Above this error of the replay or of the placement, nothing is predicted.
 MAX_ERROR: Final = 0.1
+
+#: Relative error of the model and of the machine, by which a range is widened at both ends. Of
+#: predictions by ``make benchmark-what-if``, 72 of 72 were within it.
+RUN_ERROR: Final = 0.1
+
+#: Ratio of the ends of a range above which only its lower bound is predicted.
+MAX_RATIO: Final = 4.0
 
 #: Simulations with random choices: as many as simulate this number of tasks, at least one.
 _SIMULATED_TASKS: Final = 10_000
 _MAX_SIMULATIONS: Final = 9
+#: Of these, with durations that are drawn again.
+_MAX_REPETITIONS: Final = 5
 
 #: Limits of a scenario: simulating more takes minutes, and gigabytes of memory.
 MAX_WORKERS: Final = 10_000
@@ -93,38 +105,20 @@ def predict(
         for value in values:
             if not 1 <= value <= most:
                 raise TraceError(f"invalid number of {what} {value}: use 1 to {most:,}")
-    rows: list[tuple[Any, ...]] = []
+    rows: list[dict[str, Any]] = []
     for trace_id, recorded in recorded_runs(trace).items():
-        wall_seconds = recorded.wall_seconds
-        replay_seconds = simulate(recorded.plan).wall_seconds
-        error = replay_seconds / wall_seconds - 1 if wall_seconds else 0.0
-        placed = simulations(replace(recorded.plan, placement=None))
-        nearest = min(max(wall_seconds, placed[0].wall_seconds), placed[-1].wall_seconds)
-        placement_error = nearest / wall_seconds - 1 if wall_seconds else 0.0
-        warning = None
-        if abs(error) > MAX_ERROR:
-            warning = (
-                f"do not use: the replay of the recorded run differs by {error:+.0%}; "
-                f"probable reason: {_wrong_assumption(recorded, error)}"
-            )
-        elif abs(placement_error) > MAX_ERROR:
-            warning = (
-                f"do not use: with simulated placement, the run differs by "
-                f"{placement_error:+.0%}; tasks were placed in another way than simulated"
-            )
         slots = worker_slots(recorded.plan.workers)
         counts = workers
         if not (workers or threads or chunk_sizes or without):
             counts = sorted({max(len(slots) * factor // 4, 1) for factor in (1, 2, 4, 8, 16)})
         sizes: list[int] = []
-        not_predicted: list[tuple[Any, ...]] = []
+        not_predicted: list[dict[str, Any]] = []
         for size in chunk_sizes:
             if not recorded.chunks:
                 raise TraceError("no coffea chunks in the trace: leave out the chunk size")
             number = recorded.recommended_events if size == "auto" else size
             if number is None:
-                unknown = {"note": _NO_RECOMMENDATION, "trace_id": trace_id}
-                not_predicted.append(tuple(map(unknown.get, COLUMNS)))
+                not_predicted.append({"note": _NO_RECOMMENDATION, "trace_id": trace_id})
                 continue
             sizes.append(number)
             events = sum(chunk.events for chunk in recorded.chunks)
@@ -142,96 +136,156 @@ def predict(
                 removed or [()],
             )
         ]
+        replay = _Replay.of(recorded)
         # The replay, and each scenario with nothing removed, come first.
         whole = [replace(scenario, without=()) for scenario in scenarios]
-        for scenario in dict.fromkeys([Scenario(), *whole, *scenarios]):
-            plan = apply(recorded, scenario)
-            results = simulations(plan)
-            result = results[len(results) // 2]
-            if scenario == Scenario():
-                results = placed
-            notes = [warning, *_limits(recorded, scenario, plan, result)]
-            slots = worker_slots(plan.workers)
-            rows.append(
-                (
-                    len(slots),
-                    slots[0][-1].nthreads,
-                    scenario.chunk_size,
-                    "+".join(scenario.without) or None,
-                    result.wall_seconds,
-                    results[0].wall_seconds,
-                    results[-1].wall_seconds,
-                    result.core_seconds,
-                    result.wall_seconds / wall_seconds - 1 if wall_seconds else None,
-                    critical_path_seconds(plan),
-                    total_work_seconds(plan),
-                    error,
-                    placement_error,
-                    "; ".join(filter(None, notes)) or None,
-                    trace_id,
-                )
-            )
+        rows += [
+            {**_prediction(recorded, scenario, replay), "trace_id": trace_id}
+            for scenario in dict.fromkeys([Scenario(), *whole, *scenarios])
+        ]
         rows += not_predicted
-    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+    return pl.DataFrame(rows, schema=COLUMNS)
+
+
+@dataclass(frozen=True)
+class _Replay:
+    """The simulation of a run as recorded."""
+
+    wall_seconds: float
+    error: float
+    placement_error: float
+    #: Why nothing can be predicted; empty if it can.
+    refusal: str
+
+    @classmethod
+    def of(cls, recorded: Recorded) -> _Replay:
+        wall_seconds = recorded.wall_seconds
+        replay_seconds = simulate(recorded.plan).wall_seconds
+        error = replay_seconds / wall_seconds - 1 if wall_seconds else 0.0
+        placed = simulations(replace(recorded.plan, placement=None))
+        nearest = min(max(wall_seconds, placed[0].wall_seconds), placed[-1].wall_seconds)
+        placement_error = nearest / wall_seconds - 1 if wall_seconds else 0.0
+        refusal = ""
+        if abs(error) > MAX_ERROR:
+            refusal = (
+                f"not predicted: the replay of the recorded run differs by {error:+.0%}; "
+                f"probable reason: {_wrong_assumption(recorded, error)}"
+            )
+        elif abs(placement_error) > MAX_ERROR:
+            refusal = (
+                f"not predicted: with simulated placement, the run differs by "
+                f"{placement_error:+.0%}; tasks were placed in another way than simulated"
+            )
+        return cls(replay_seconds, error, placement_error, refusal)
+
+
+def _prediction(recorded: Recorded, scenario: Scenario, replay: _Replay) -> dict[str, Any]:
+    """Return a row without its trace_id."""
+    plans, notes = apply(recorded, scenario)
+    plan, is_replay = plans[0], scenario == Scenario()
+    slots = worker_slots(plan.workers)
+    row = {
+        "workers": len(slots),
+        "threads": slots[0][-1].nthreads,
+        "chunk_size": scenario.chunk_size,
+        "without": "+".join(scenario.without) or None,
+        "replay_error": replay.error,
+        "placement_error": replay.placement_error,
+    }
+    if replay.refusal and not is_replay:
+        return {**row, "note": replay.refusal}
+    results = simulations(plan)
+    result = results[len(results) // 2]
+    free = [replace(plan, placement=None), *plans[1:]]
+    walls = [
+        each.wall_seconds for one in free for each in (*simulations(one), *repetitions(one))
+    ]
+    least, most = min(walls) / (1 + RUN_ERROR), max(walls) * (1 + RUN_ERROR)
+    row |= {
+        "wall_seconds_min": least,
+        "critical_path_seconds": min(map(critical_path_seconds, plans)),
+        "total_work_seconds": min(map(total_work_seconds, plans)),
+    }
+    if most > MAX_RATIO * least and not is_replay:
+        notes.insert(0, f"a lower bound: it may take more than {MAX_RATIO:g} times as long")
+    else:
+        row |= {
+            "wall_seconds": result.wall_seconds,
+            "wall_seconds_max": most,
+            "core_seconds": result.core_seconds,
+            "change": result.wall_seconds / recorded.wall_seconds - 1
+            if recorded.wall_seconds
+            else None,
+        }
+    notes = [replay.refusal, *notes, *_limits(recorded, plan, result)]
+    return {**row, "note": "; ".join(filter(None, notes)) or None}
 
 
 def simulations(plan: Plan) -> list[Result]:
     """Return simulated runs of a plan, by wall time; one if its placement is recorded."""
     if plan.placement is not None:
         return [simulate(plan)]
-    count = min(max(_SIMULATED_TASKS // max(len(plan.seconds), 1), 1), _MAX_SIMULATIONS)
-    results = [simulate(plan, seed) for seed in range(count)]
+    results = [simulate(plan, seed) for seed in range(_count(plan))]
     return sorted(results, key=lambda result: result.wall_seconds)
 
 
-def apply(recorded: Recorded, scenario: Scenario) -> Plan:
-    """Return the plan of a scenario.
+def repetitions(plan: Plan) -> list[Result]:
+    """Return simulated runs of a plan with durations that are drawn again from its own."""
+    count = min(_count(plan), _MAX_REPETITIONS)
+    return [simulate(resampled(plan, seed), seed) for seed in range(count)]
+
+
+def _count(plan: Plan) -> int:
+    return min(max(_SIMULATED_TASKS // max(len(plan.seconds), 1), 1), _MAX_SIMULATIONS)
+
+
+def apply(recorded: Recorded, scenario: Scenario) -> tuple[list[Plan], list[str]]:
+    """Return the possible plans of a scenario, the most probable first, with notes.
 
     Raises
     ------
     TraceError
         If the chunks do not belong to a coffea Runner.
     """
-    plan = recorded.plan
+    plans, notes = [recorded.plan], []
     if scenario.chunk_size is not None:
         try:
-            plan = with_chunk_size(
-                plan, recorded.chunks, recorded.merges, recorded.costs, scenario.chunk_size
-            )
+            plans = [
+                with_chunk_size(
+                    recorded.plan, recorded.chunks, recorded.merges, costs, scenario.chunk_size
+                )
+                for costs in recorded.costs
+            ]
         except ValueError as error:
             raise TraceError(
                 f"cannot change the chunk size: {error}; leave out the chunk size"
             ) from None
+        if not recorded.is_cost_known:
+            notes.append(
+                "the fixed time of a chunk within the processor is not known from chunks of "
+                "one size: the ends of the range are those without any, and with all time fixed"
+            )
     if scenario.workers is not None or scenario.threads is not None:
-        count = scenario.workers or len(worker_slots(plan.workers))
-        plan = with_workers(plan, count, scenario.threads)
-        tasks = _tasks_at_full_speed(recorded)
-        if _threads(plan) > tasks:
-            plan = with_shared_cores(plan, tasks)
+        count = scenario.workers or len(worker_slots(recorded.plan.workers))
+        facts = recorded.facts
+        possible = [
+            with_contention(
+                with_workers(plan, count, scenario.threads),
+                recorded.plan,
+                facts["cores"],
+                facts["cpu_share"],
+            )
+            for plan in plans
+        ]
+        plans = [plan for each in possible for plan in each.plans]
+        notes += possible[0].notes
     for cause in scenario.without:
-        plan = CAUSES[cause](plan)
-    return plan
+        plans = [CAUSES[cause](plan) for plan in plans]
+    return plans, notes
 
 
-def _tasks_at_full_speed(recorded: Recorded) -> float:
-    """Return how many tasks at a time take no longer than the recorded ones."""
-    cores, cpu_share = recorded.facts["cores"], recorded.facts["cpu_share"]
-    if not cores or not cpu_share:
-        return math.inf
-    # The recorded durations include the contention of the recorded threads.
-    tasks: float = max(cores / cpu_share, _threads(recorded.plan))
-    return tasks
-
-
-def _threads(plan: Plan) -> int:
-    """Return the number of threads at the same time."""
-    return sum(slot[-1].nthreads for slot in worker_slots(plan.workers))
-
-
-def _limits(
-    recorded: Recorded, scenario: Scenario, plan: Plan, result: Result
-) -> Iterator[str]:
-    """Yield the limitations of the prediction."""
+def _limits(recorded: Recorded, plan: Plan, result: Result) -> Iterator[str]:
+    """Yield what the prediction leaves out."""
     if result.unfinished:
         tasks = "1 task" if result.unfinished == 1 else f"{result.unfinished} tasks"
         yield f"{tasks} cannot run: no worker remains that may do so"
@@ -244,31 +298,6 @@ def _limits(
         worker.is_lost and last_end < worker.to_seconds < math.inf for worker in plan.workers
     ):
         yield "a worker that was lost in the recorded run stays: the last task ends before"
-    if scenario.chunk_size is not None and not recorded.is_cost_known:
-        yield (
-            "uncertain: no fitted cost of a chunk; only time outside of the processor is fixed"
-        )
-    if scenario.workers is None and scenario.threads is None:
-        return
-    cores, cpu_share = recorded.facts["cores"], recorded.facts["cpu_share"]
-    threads, before = _threads(plan), _threads(recorded.plan)
-    if cores and cpu_share is None and threads > max(cores, before):
-        yield f"contention for the {cores:g} cores of the host is not known"
-    elif threads > _tasks_at_full_speed(recorded):
-        yield (
-            f"uncertain: {threads} threads share {cores:g} cores; computation is stretched "
-            "while more tasks run"
-        )
-    elif cores and threads > max(cores, before):
-        # Tasks that use little CPU fit, but the processes of Dask need some, too.
-        yield f"{threads} threads share {cores:g} cores: the overhead of Dask may be higher"
-    elif not cores and threads > before:
-        yield "contention for storage and network is not known"
-    most, most_before = (
-        max(worker.nthreads for worker in run.workers) for run in (plan, recorded.plan)
-    )
-    if most > most_before:
-        yield "contention for the GIL is not known"
 
 
 def _wrong_assumption(recorded: Recorded, replay_error: float) -> str:

@@ -9,14 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from roast_analyze.algorithms.plan import Overhead, Plan, Presence
+from roast_analyze.algorithms.plan import Floats, Overhead, Plan, Presence
 from roast_analyze.algorithms.simulation import simulate
 
 #: An attempt of this multiple of the usual duration is a straggler, as in the view.
 STRAGGLER_RATIO: Final = 2.0
 _MIN_TASKS: Final = 10
+#: Fewer stragglers of a prefix may be tasks that always take long, rather than chance.
+_MIN_STRAGGLERS: Final = 3
 
+Flags = npt.NDArray[np.bool_]
 T = TypeVar("T")
 
 
@@ -107,6 +111,34 @@ def with_shared_cores(plan: Plan, tasks: float) -> Plan:
 def without_stragglers(plan: Plan) -> Plan:
     """Return the plan with the usual duration of each straggler, of chunks by their events."""
     seconds = plan.seconds.copy()
+    for mask, own, usual in _usual_seconds(plan):
+        seconds[mask] = np.where(own >= STRAGGLER_RATIO * usual, np.minimum(usual, own), own)
+    return replace(plan, seconds=seconds)
+
+
+def resampled(plan: Plan, seed: int) -> Plan:
+    """Return the plan with the durations of another run of the program, drawn from this one.
+
+    The ratios of durations to the usual one are drawn among the tasks of a prefix. If it has
+    one or two stragglers, these may be tasks that always take longer: durations only change
+    places.
+    """
+    random = np.random.default_rng(seed)
+    seconds = plan.seconds.copy()
+    for mask, own, usual in _usual_seconds(plan):
+        base = np.where(usual > 0, usual, 1.0)
+        ratios = own / base
+        stragglers = int((own >= STRAGGLER_RATIO * usual).sum())
+        is_rare = 0 < stragglers < _MIN_STRAGGLERS
+        seconds[mask] = base * random.choice(ratios, len(own), replace=not is_rare)
+    return replace(plan, seconds=seconds)
+
+
+def _usual_seconds(plan: Plan) -> Iterator[tuple[Flags, Floats, Floats]]:
+    """Yield where the tasks of a prefix are, their seconds, and those usual for their events.
+
+    Prefixes of few tasks are left out.
+    """
     for prefix in np.unique(plan.prefixes):
         mask = plan.prefixes == prefix
         own = plan.seconds[mask]
@@ -123,8 +155,7 @@ def without_stragglers(plan: Plan) -> Plan:
             if kept.sum() >= _MIN_TASKS and np.ptp(sizes[kept]) > 0:
                 slope, intercept = np.polyfit(sizes[kept], own[kept], 1)
             usual = np.maximum(slope * sizes + intercept, 0.0)
-        seconds[mask] = np.where(own >= STRAGGLER_RATIO * usual, np.minimum(usual, own), own)
-    return replace(plan, seconds=seconds)
+        yield mask, own, usual
 
 
 def without_failures(plan: Plan) -> Plan:
@@ -348,7 +379,7 @@ def _new_chunks(
         actual = sum(float(plan.seconds[chunk.task]) for chunk in own)
         relative = actual / expected if expected > 0 else 1.0
         result += [
-            (relative * (cost.fixed_seconds + cost.event_seconds * events), events)
+            (max(relative * (cost.fixed_seconds + cost.event_seconds * events), 0.0), events)
             for events in chunk_bounds(sum(chunk.events for chunk in own), size)
         ]
     return result

@@ -2,13 +2,16 @@
 
 Dask's scheduling is simulated over the recorded graph and durations. The first row of a trace
 is its replay with the recorded placement of tasks. Its difference from the recorded wall time
-is the column replay_error; above 10 %, the predictions should not be used, and the note names
-the assumption that is probably wrong. Without options, other numbers of workers are predicted.
+is the column replay_error; above 10 %, nothing is predicted, and the note names the assumption
+that is probably wrong. Without options, other numbers of workers are predicted.
 
-Dask's choice between equal workers is arbitrary. Small runs are simulated several times with
-random choices: wall_seconds is the median, and range is from the shortest to the longest. The
-range of the first row is that of simulations with other placements than the recorded one. If
-the recorded wall time is outside of it, placement_error is the difference from it.
+A run of the program under these conditions should take a time within the range, wall_seconds
+being the most probable one. The range contains other choices of Dask between equal workers,
+other durations of tasks, the error of the model, and what the trace does not show: the fixed
+time of a chunk if all have the same size, and whether tasks waited for a core. If its upper end
+would be more than four times the lower one, only the lower bound is predicted. The range of the
+first row is that of a repetition of the run; placement_error is the difference of the recorded
+wall time from simulations without the recorded placement.
 
 Several values are separated by commas, and every combination of the options is a row. --without
 removes stragglers (attempts of twice the usual duration), failures (failed attempts and lost
@@ -96,16 +99,13 @@ def run(options: argparse.Namespace) -> None:
             pl.format("{} %", (100 * pl.col(name)).round(1)).alias(name)
             for name in ("change", "replay_error", "placement_error")
         ]
-        # The replay is one simulation, and can be outside of the range.
-        others = pl.when(pl.col("trace_id").is_first_distinct()).then(
-            pl.lit(" (other placements)")
-        )
-        walls = [pl.col(f"wall_seconds_{end}").round(2) for end in ("min", "max")]
+        least, most = (pl.col(f"wall_seconds_{end}").round(2) for end in ("min", "max"))
         # Nulls leave out a column without values.
         frame = (
             frame.with_columns(
-                pl.when(walls[0] < walls[1])
-                .then(pl.format("{}–{}{}", *walls, others.otherwise(pl.lit(""))))
+                pl.when(most.is_null())
+                .then(pl.format("at least {}", least))
+                .otherwise(pl.format("{}–{}", least, most))
                 .alias("range"),
                 pl.when(pl.col("placement_error").abs() >= _MIN_ERROR).then("placement_error"),
             )

@@ -78,9 +78,9 @@ def section(found: pl.DataFrame, context: Context) -> Section:
                 name="what-if",
                 title="Predicted wall time and core time by number of workers",
                 description="Two curves over the number of workers: wall time and core time.",
-                note="Simulated from the recorded graph and durations. Bars are the range of "
-                "simulations with other choices between equal workers. Contention for storage, "
-                "network and shared cores that the run did not have is not predicted." + notes,
+                note="Simulated from the recorded graph and durations. Bars are the range in "
+                "which a run should be; where it is too wide, there is no point. Contention "
+                "for storage and network that the run did not have is not predicted." + notes,
                 query="",
                 command=command,
             ),
@@ -124,7 +124,7 @@ def figure(rows: pl.DataFrame, recorded: int) -> Figure:
         drawn.add_trace(
             Scatter(
                 x=rows["workers"].to_list(),
-                y=[round(value, 4) for value in values],
+                y=[None if value is None else round(value, 4) for value in values],
                 yaxis=axis,
                 name=name,
                 mode="lines" if dash == "dot" else "lines+markers",
@@ -145,10 +145,12 @@ def _sentence(found: pl.DataFrame) -> str:
     for factor in (0.5, 2):
         rows = found.filter(pl.col("workers") == max(1, round(factor * workers)))
         if rows.height and rows["workers"][0] != workers:
-            parts.append(
-                f"{q.seconds(rows['wall_seconds'][0])} with "
-                f"{q.counted(rows['workers'][0], 'worker')}"
-            )
+            row = rows.row(0, named=True)
+            least, most = row["wall_seconds_min"], row["wall_seconds_max"]
+            amount = f"at least {q.seconds(least)}"
+            if most is not None:
+                amount = f"{q.seconds(least)} to {q.seconds(most)}"
+            parts.append(f"{amount} with {q.counted(row['workers'], 'worker')}")
     text = f"With {q.counted(workers, 'worker')} the simulated run takes {q.seconds(wall)}"
     if parts:
         text += f", and it would take {q.series(parts)}"

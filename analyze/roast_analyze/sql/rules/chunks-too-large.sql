@@ -11,6 +11,8 @@
 -- $max_ratio = 2: last chunks relative to the median; longer ones make a long tail
 -- $chunks_per_thread = 8: recommended number, if the model is not known
 -- $min_open_ratio = 5: time of a smaller chunk relative to that of opening its file
+-- $least_saved = 0.6: part of the idle time beyond that of smaller chunks that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.1: part of the idle time that is saved at most; calibrated as well
 WITH started AS (
     SELECT
         trace_id,
@@ -110,8 +112,8 @@ SELECT
         nthreads, idle_seconds
     ) AS sentence,
     idle_seconds AS core_seconds,
-    0.6 * (idle_seconds - left_seconds) / nthreads AS wall_seconds_min,
-    1.1 * idle_seconds / nthreads AS wall_seconds_max,
+    $least_saved * (idle_seconds - left_seconds) / nthreads AS wall_seconds_min,
+    $most_saved * idle_seconds / nthreads AS wall_seconds_max,
     format(
         'Use chunks of about {:,} events (now {:,}).',
         greatest(

@@ -13,9 +13,9 @@ COMMENT ON COLUMN findings.entity IS 'What the finding is about: a worker, host,
 COMMENT ON COLUMN findings.sentence IS 'The finding with its numbers.';
 COMMENT ON COLUMN findings.core_seconds IS 'Thread time that it cost, at most that of the run.';
 COMMENT ON COLUMN findings.core_share IS 'core_seconds / run.core_seconds. Null if core_seconds contains time of threads that were missing, or is null.';
-COMMENT ON COLUMN findings.wall_seconds_min IS 'Lower end of the estimated saving of wall time without it. Null if nothing can be saved.';
-COMMENT ON COLUMN findings.wall_seconds_max IS 'Upper end of the estimated saving of wall time without it.';
-COMMENT ON COLUMN findings.wall_share IS 'Mean of both ends / run.wall_seconds, before the upper end is raised by half.';
+COMMENT ON COLUMN findings.wall_seconds_min IS 'Lower end of the estimated saving of wall time without it. Null if nothing can be saved, or if it is not known how much.';
+COMMENT ON COLUMN findings.wall_seconds_max IS 'Upper end, at most four times the lower one. Null if only a lower bound is known.';
+COMMENT ON COLUMN findings.wall_share IS 'Mean of both ends / run.wall_seconds, before the upper end is raised by half; of a lower bound, the bound / run.wall_seconds.';
 COMMENT ON COLUMN findings.change IS 'Recommended change.';
 COMMENT ON COLUMN findings.evidence IS 'Query that returns the data behind it.';
 COMMENT ON COLUMN findings.documentation IS 'Page about the subject.';

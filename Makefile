@@ -19,7 +19,7 @@ unexport VIRTUAL_ENV
 # Without byte code, pytest rewrites all tests again, and each process compiles its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store illnesses dask-suite wheel-matrix clean
+.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store campaign-instrumented illnesses dask-suite wheel-matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -130,6 +130,9 @@ campaign-hostile: $(VENV)/installed-test  ## run all commands on 5,000 traces th
 
 campaign-store: $(VENV)/installed-benchmark  ## kill workers and clients while they add 1,000 traces to a store (40 minutes)
 	$(BIN)/python benchmarks/store_campaign.py $(or $(FOLDER),.benchmark/store)
+
+campaign-instrumented: $(VENV)/installed-test  ## compare statements about forty programs with independent measurements (15 minutes) [LOAD=2 PROGRAMS="lock restart"]
+	$(BIN)/python benchmarks/instrumented_programs.py $(PROGRAMS) --load $(or $(LOAD),0)
 
 illnesses: $(VENV)/installed-test  ## compare the findings of slow and healthy runs with their known problems (45 minutes) [ILLNESS_DIR=roast-illnesses]
 	$(BIN)/python benchmarks/illnesses/record.py $(ILLNESS_DIR)

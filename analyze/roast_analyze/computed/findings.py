@@ -130,7 +130,7 @@ def query(trace: Session) -> pl.DataFrame:
             weighted=share
             * pl.col("confidence").replace_strict(_WEIGHTS, return_dtype=pl.Float64),
         )
-        .pipe(_with_information)
+        .pipe(with_information)
         .sort(
             "trace_id",
             "weighted",
@@ -163,7 +163,7 @@ def _apply(
     return rows | {rule_id: future.result() for rule_id, future in submitted.items()}
 
 
-def _with_information(found: pl.DataFrame) -> pl.DataFrame:
+def with_information(found: pl.DataFrame) -> pl.DataFrame:
     """Narrow the ranges of savings, reduce them to a lower bound, or leave them out."""
     least, most = pl.col("wall_seconds_min"), pl.col("wall_seconds_max")
     is_narrow = (most <= _NARROWED_RATIO * least) | most.is_null()

@@ -1,5 +1,6 @@
 """Findings of all rules together: limits, ranks, and idle time that no rule explains."""
 
+import polars as pl
 import pytest
 
 from analyze.report.reading import plain
@@ -226,3 +227,28 @@ def test_findings_format_sizes_as_the_report_does(rows):
     sizes = [0, 999, 1023, 1024, 65_432, 999_999, 954 * 2**20, 2**51]
     found = rows(f"SELECT _byte_size(nbytes) FROM (SELECT unnest({sizes}) AS nbytes)")
     assert [text for (text,) in found] == [plain(byte_size(nbytes)) for nbytes in sizes]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "expected"),
+    [
+        (1.0, 3.0, (1.0, 3.0, 0.2)),
+        # Slightly too wide: the lower end is raised.
+        (1.0, 5.0, (1.25, 5.0, 0.2)),
+        # No information: a lower bound, or nothing if that is 0.
+        (1.0, 8.0, (1.0, None, 0.1)),
+        (0.0, 8.0, (None, None, None)),
+        # A remark, and a finding that saves nothing.
+        (None, None, (None, None, 0.2)),
+        (0.0, 0.0, (0.0, 0.0, 0.2)),
+    ],
+)
+def test_savings_are_within_a_factor_of_four_or_a_lower_bound(least, most, expected):
+    names = ("wall_seconds_min", "wall_seconds_max", "wall_share")
+    row = dict(zip(names, (least, most, 0.2), strict=True)) | {"wall_seconds": 10.0}
+
+    found = computed_findings.with_information(
+        pl.DataFrame([row], schema=dict.fromkeys(row, pl.Float64))
+    )
+
+    assert found.select(names).row(0) == expected

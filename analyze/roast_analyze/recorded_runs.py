@@ -94,6 +94,7 @@ _RUNS: Final = """
         END AS stealing_seconds,
         only_hosts.cores,
         cpu_share,
+        trace_id IN (SELECT trace_id FROM _host_load WHERE is_loaded) AS is_loaded,
         coalesce(paused.seconds, 0) AS paused_seconds,
         coalesce(attempts.disk_seconds, 0) AS disk_seconds,
         run.cancelled + run.unfinished AS cut_attempts,
@@ -215,8 +216,8 @@ class Recorded:
     plan: Plan
     wall_seconds: float
     #: Row of the run: the cores of the workers' host (null if there are several or it is
-    #: unknown), the share of the computation that uses a CPU (null if not recorded), and what
-    #: slows a run down that the simulation does not model.
+    #: unknown), the share of the computation that uses a CPU (null if not recorded), whether a
+    #: host had no free cores, and what slows a run down that the simulation does not model.
     facts: Mapping[str, Any]
     chunks: Sequence[Chunk]
     #: Merges of chunk results.

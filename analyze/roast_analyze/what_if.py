@@ -274,6 +274,7 @@ def apply(recorded: Recorded, scenario: Scenario) -> tuple[list[Plan], list[str]
                 recorded.plan,
                 facts["cores"],
                 facts["cpu_share"],
+                is_loaded=facts["is_loaded"],
             )
             for plan in plans
         ]

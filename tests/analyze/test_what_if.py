@@ -351,9 +351,9 @@ def test_chunk_sizes_of_a_sample_are_predicted_and_limited(monkeypatch):
     with Trace(SAMPLES / "coffea.jsonl.zst") as trace:
         usual, small, large = trace.what_if(chunk_sizes=[5_000, 200_000]).iter_rows(named=True)
 
-        # Small chunks have more fixed cost; large ones are too few for all threads.
+        # Small chunks have more fixed cost; what larger ones save of it is not known.
         assert usual["wall_seconds"] < small["wall_seconds"]
-        assert usual["wall_seconds_max"] < large["wall_seconds_max"]
+        assert large["note"].startswith("a lower bound: ")
 
         monkeypatch.setattr(what_if, "_MAX_CHUNKS", 100)
         [(events,)] = trace.rows("SELECT events FROM run")

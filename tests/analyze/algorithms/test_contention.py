@@ -36,7 +36,7 @@ def test_plans(cpu_share, cores, workers, threads, expected):
     recorded = replace(recorded, workers=[replace(one, nthreads=4) for one in recorded.workers])
 
     found = with_contention(
-        with_workers(recorded, workers, threads), recorded, cores, cpu_share
+        with_workers(recorded, workers, threads), recorded, cores, cpu_share, is_loaded=False
     )
 
     assert [simulate(each).wall_seconds for each in found.plans] == pytest.approx(expected)
@@ -47,7 +47,22 @@ def test_the_cores_of_several_hosts_are_not_considered():
     hosts = [Presence(name, name, 4) for name in ("h1", "h2")]
     recorded = plan([1.0] * 16, workers=hosts)
 
-    found = with_contention(with_workers(recorded, 4), recorded, None, 0.5)
+    found = with_contention(with_workers(recorded, 4), recorded, None, 0.5, is_loaded=False)
 
     assert [simulate(each).wall_seconds for each in found.plans] == [1.0]
     assert found.notes == ("contention for storage and network is not known",)
+
+
+@pytest.mark.parametrize(
+    ("cpu_share", "is_loaded", "plans"),
+    # Computing tasks have so little only on a loaded host, and sleeping ones anywhere.
+    [(0.04, False, 1), (0.04, True, 2), (0.001, True, 1)],
+)
+def test_computing_tasks_can_have_little_of_a_loaded_host(cpu_share, is_loaded, plans):
+    recorded = plan([1.0] * 16, workers=2)
+
+    found = with_contention(
+        with_workers(recorded, 4), recorded, 2, cpu_share, is_loaded=is_loaded
+    )
+
+    assert len(found.plans) == plans

@@ -164,7 +164,7 @@ def _counts(run: dict[str, Any], measured: dict[str, Any]) -> Iterator[str]:
         "task_runs": moves.get("attempts", 0),
         "memory": moves.get("memory", 0),
         "erred": moves.get("erred", 0),
-        "retried": moves.get("back by task-erred", 0),
+        "retried": moves.get("again after an error", 0),
         "rescheduled": sum(n for how, n in moves.items() if how.startswith("back by resched")),
     }
     for name, number in expected.items():

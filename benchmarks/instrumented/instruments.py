@@ -72,6 +72,7 @@ class Moves(SchedulerPlugin):
         self.is_on = False
         self.moves: Counter[str] = Counter()
         self.attempted: set[str] = set()
+        self.failed: set[Any] = set()
         self.threads: dict[str, tuple[float, int]] = {}
         self.core_seconds = 0.0
 
@@ -95,9 +96,15 @@ class Moves(SchedulerPlugin):
         if finish == "processing":
             self.moves["attempts"] += 1
             self.attempted.add(str(key))
+            if key in self.failed:
+                self.failed.remove(key)
+                self.moves["again after an error"] += 1
         elif start == "processing":
             how = "-".join(stimulus_id.split("-")[:2])
             self.moves[finish if finish in ("memory", "erred") else f"back by {how}"] += 1
+            # An error also releases other tasks, which do not run again.
+            if how == "task-erred" and finish != "erred":
+                self.failed.add(key)
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         if self.is_on:

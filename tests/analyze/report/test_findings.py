@@ -21,7 +21,8 @@ TEXTS = dict.fromkeys(
         ),
         (
             (90.0, None), (0.3, 30.0, 30.0),
-            ("90 core-seconds", "about 30 s of 1 min 40 s (30 %)", ""),
+            ("90 core-seconds (also of threads that were missing, which is no core time)",
+             "about 30 s of 1 min 40 s (30 %)", ""),
         ),
         ((None, None), (0.0, None, None), ("", "no wall time", "")),
         ((0.0, 0.0), (None, None, 0.0), ("", "", "")),
@@ -65,7 +66,7 @@ def test_a_cost_of_which_a_part_is_known_is_a_lower_bound():
     """Chunks of one size show only the fixed time outside of the processor."""
     texts = {**TEXTS, "id": "chunks-too-small"}
     names = ("core_share", "run_seconds", "wall_share", "wall_seconds_min", "wall_seconds_max")
-    known = {**dict.fromkeys(names), "core_seconds": 24.0}
+    known = {**dict.fromkeys(names), "core_seconds": 24.0, "core_share": 0.0}
     shown = [
         plain(Finding(**texts | {"confidence": confidence}, **known).cost)
         for confidence in ("high", "medium", "low")

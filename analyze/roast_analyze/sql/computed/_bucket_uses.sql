@@ -1,7 +1,7 @@
--- Needs: _client_sessions, _core_time_buckets, core_time
+-- Needs: _client_sessions, _core_time_buckets, _taskless_work, core_time
 -- Core time of the cluster by time bucket. Time between graphs counts as such only while a client submits
 -- tasks: between the programs of two clients, none waits for the other. Tasks of unknown clients are
--- those of one.
+-- those of one. Nor does it count while an actor computes: then the workers are not known to be idle.
 CREATE TABLE _bucket_uses AS
 SELECT
     trace_id,
@@ -24,8 +24,10 @@ INNER JOIN (
     SELECT
         bucket.trace_id,
         bucket.t,
-        bool_or(session.from_t IS NOT NULL) OR bucket.trace_id NOT IN (SELECT trace_id FROM _client_sessions)
-            AS is_in_session
+        (
+            bool_or(session.from_t IS NOT NULL)
+            OR bucket.trace_id NOT IN (SELECT trace_id FROM _client_sessions)
+        ) AND NOT bool_or(work.start_t IS NOT NULL) AS is_in_session
     FROM (
         SELECT
             trace_id,
@@ -37,6 +39,10 @@ INNER JOIN (
         ON bucket.trace_id = session.trace_id
         AND session.from_t < bucket.t + bucket.width
         AND session.until_t >= bucket.t
+    LEFT JOIN _taskless_work AS work
+        ON bucket.trace_id = work.trace_id
+        AND work.start_t < bucket.t + bucket.width
+        AND work.stop_t > bucket.t
     GROUP BY bucket.trace_id, bucket.t
 ) USING (trace_id, t)
 GROUP BY trace_id, t;

@@ -46,6 +46,29 @@ def test_time_between_the_programs_of_two_clients(apply_each, worker, task, run)
     ]
 
 
+def test_actors_compute_between_graphs(apply_each, worker, task, run):
+    """Of a gap of 40 s, a method of an actor is profiled for 30 s."""
+    records = [
+        worker("w1"),
+        task("a-1", t=0.0), *run("a-1", 0.0, 10.0),
+        task("a-2", t=50.0), *run("a-2", 50.0, 60.0),
+    ]  # fmt: skip
+
+    def profile(prefix):
+        tree = {"slices": [{"start_t": 12.0, "stop_t": 42.0, "nodes": [], "counts": []}]}
+        return {"kind": "profile", "t": 50.0, "worker": "w1", "prefix": prefix, "tree": tree}
+
+    found = apply_each(
+        "client-gaps",
+        [*records, profile("Counter.work")],
+        [*records, profile("a")],
+        columns="wall_seconds_max",
+        stop_t=60.0,
+    )
+    # Before and after the actor's method.
+    assert found == [[(pytest.approx(10.0, abs=0.5),)], [(pytest.approx(40.0, abs=0.5),)]]
+
+
 def test_no_gap(apply_each, worker, task, run):
     def records(t, nbytes):
         update = {"kind": "graph_update", "t": t, "stimulus_id": "u", "nbytes": nbytes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from roast_analyze.computed.rules import is_cost_bound
+from roast_analyze.computed.rules import is_cost_bound, rules
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import visible
 
@@ -66,9 +66,9 @@ class Finding:
         if not self.core_seconds:
             return ""
         amount, unit = q.core_time(self.core_seconds)
-        share = " (also of threads that were missing, which is no core time)"
-        if self.core_share is not None:
-            share = f" ({q.share(self.core_share)} of the core time)" if self.core_share else ""
+        share = f" ({q.share(self.core_share)} of the core time)" if self.core_share else ""
+        if any(rule.counts_missing_threads for rule in rules() if rule.id == self.id):
+            share = " (also of threads that were missing, which is no core time)"
         at_least = _AT_LEAST * is_cost_bound(self.id, self.confidence)
         return f"{at_least}{amount} {unit}{share}"
 

@@ -21,8 +21,7 @@ TEXTS = dict.fromkeys(
         ),
         (
             (90.0, None), (0.3, 30.0, 30.0),
-            ("90 core-seconds (also of threads that were missing, which is no core time)",
-             "about 30 s of 1 min 40 s (30 %)", ""),
+            ("90 core-seconds", "about 30 s of 1 min 40 s (30 %)", ""),
         ),
         ((None, None), (0.0, None, None), ("", "no wall time", "")),
         ((0.0, 0.0), (None, None, 0.0), ("", "", "")),

@@ -19,6 +19,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -219,15 +220,19 @@ def _findings(
         for share in ("core_share", "wall_share"):
             if (found[share] or 0.0) > 1.0:
                 yield f"{name}: {share} {found[share]:.0%}"
-        if (found["core_seconds"] or 0.0) > run["core_seconds"] + 0.01:
-            yield f"{name}: costs {found['core_seconds']:.1f} of {run['core_seconds']:.1f} s"
+        # Threads that were missing have no core time: then there is no share.
+        most_cost = run["peak_nthreads"] * run["wall_seconds"]
+        if found["core_share"] is not None:
+            most_cost = run["core_seconds"]
+        if (found["core_seconds"] or 0.0) > most_cost + 0.01:
+            yield f"{name}: costs {found['core_seconds']:.1f} of {most_cost:.1f} s"
         if (most or least or 0.0) > run["wall_seconds"] + 0.01:
             yield f"{name}: saves {least} to {most} of {run['wall_seconds']:.1f} s"
         if most and least is not None and most > MAX_RATIO * least:
             yield f"{name}: saves {least:.2f} to {most:.2f} s"
         for text, unit in re.findall(r"([\d,]+\.?\d*) (core-seconds|s)\b", found["sentence"]):
             limit = (
-                run["core_seconds"]
+                most_cost
                 if unit == "core-seconds"
                 else max(run["wall_seconds"], run["core_seconds"])
             )
@@ -266,6 +271,7 @@ def main() -> int:
             folder = (options.folder or Path(temporary)).resolve() / name
             error = ""
             if not (folder / "measured.json").exists():
+                shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(parents=True)
                 with busy_loops(options.load):
                     error = _record_apart(name, folder)

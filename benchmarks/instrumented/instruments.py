@@ -111,7 +111,7 @@ class Moves(SchedulerPlugin):
             self.moves["workers joined"] += 1
             self.threads[worker] = time.time(), scheduler.workers[worker].nthreads
 
-    def remove_worker(self, _scheduler: Scheduler, worker: str, **_: Any) -> None:
+    def remove_worker(self, scheduler: Scheduler, worker: str, **_: Any) -> None:
         if self.is_on and worker in self.threads:
             self.moves["workers left"] += 1
             self._left(worker, time.time())

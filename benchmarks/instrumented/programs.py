@@ -367,7 +367,6 @@ def external(seconds: float, _: int) -> int:
 def on_one(seconds: float, _: int) -> float:
     time.sleep(seconds * (4 if get_worker().name == 1 else 1))
     return seconds
-
 PROGRAMS = {program.name: program for program in (
     Program("plain_futures", each(nap, [0.1] * 40)),
     Program("array", array, is_measured=False, is_healthy=False, may=(CLIENT,)),
@@ -419,7 +418,8 @@ PROGRAMS = {program.name: program for program in (
     Program("client_prepares", client_prepares, is_healthy=False, may=(CLIENT,)),
     Program("unfinished", unfinished, says=("not ended|had not ended|unfinished",),
             is_measured=False, is_healthy=False, may=(CLIENT,)),
-    Program("rescheduled", rescheduled, is_healthy=False, may=(CLIENT,), never=("cancelled",)),
+    Program("rescheduled", rescheduled, is_measured=False, is_healthy=False, may=(CLIENT,),
+            never=("attempt cancelled",)),
     Program("long_task_last",
             lambda lab: lab.client.gather([*naps(lab, 24), *naps(lab, 1, 3.0, priority=-5)]),
             names="long-tail low-parallelism"),

@@ -191,8 +191,6 @@ def _times(
     slack = RELATIVE * tasks["seconds"] + SECONDS_PER_TASK * tasks["ended"]
     if is_measured and abs(run["compute_seconds"] - tasks["seconds"]) > slack:
         yield f"compute {run['compute_seconds']:.2f} s, measured {tasks['seconds']:.2f} s"
-    if run["compute_seconds"] < 0.97 * tasks["cpu_seconds"] - 0.05 and is_measured:
-        yield f"compute {run['compute_seconds']:.2f} s, CPU {tasks['cpu_seconds']:.2f} s"
     # The recording lasts a little longer than the measurement.
     most = measured["core_seconds"] + run["peak_nthreads"] * (outer - inner + SECONDS_PER_RUN)
     if not 0.98 * measured["core_seconds"] - 0.2 <= run["core_seconds"] <= most:

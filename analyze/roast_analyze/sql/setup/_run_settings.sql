@@ -1,6 +1,6 @@
 -- Needs: _jobs, _trace_range
 -- What a run contains, from which advice is chosen: one row per trace.
-CREATE VIEW _run_settings AS
+CREATE TABLE _run_settings AS
 SELECT
     trace_id,
     trace_id IN (SELECT trace_id FROM raw.chunk) AS has_chunks,

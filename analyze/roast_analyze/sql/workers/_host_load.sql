@@ -4,7 +4,7 @@
 -- has no task: a single late loop can have its own cause. Beside as many computing programs as there are
 -- cores, loops are still punctual, so that a host that is not found to be loaded can lack cores as well.
 -- Workers in the process of the scheduler are no processes of their own.
-CREATE VIEW _host_load AS
+CREATE TABLE _host_load AS
 SELECT
     trace_id,
     host,

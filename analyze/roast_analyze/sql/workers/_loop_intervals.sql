@@ -3,7 +3,7 @@
 -- 20 ms; Dask skips ticks whose time has passed, so that the interval grows only if a loop waits for
 -- longer: for a core, for the GIL, or for a callback. The thread of the loop rarely needs a core, so
 -- that two computing programs on two cores do not delay it.
-CREATE VIEW _loop_intervals AS
+CREATE TABLE _loop_intervals AS
 WITH work AS (
     SELECT trace_id, min(processing_t) AS start_t, max(coalesce(end_t, processing_t)) AS stop_t
     FROM _task_runs

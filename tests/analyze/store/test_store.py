@@ -264,7 +264,7 @@ def _overwrite_commit(store, content: str) -> None:
 @pytest.mark.parametrize(
     "lose",
     [
-        lambda store: _overwrite_commit(store, '{"x":1}\n'),
+        exhaustive(lambda store: _overwrite_commit(store, '{"x":1}\n')),
         exhaustive(lambda store: _overwrite_commit(store, "")),
         lambda store: DeltaTable(f"{store.path}/runs").delete("trace_id = 'B'"),
     ],

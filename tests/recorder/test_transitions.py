@@ -181,7 +181,7 @@ def test_a_released_attempt_has_the_time_at_which_it_began(
                 client.cancel([running, queued])
                 del running, queued
                 time.sleep(1.0)
-        client.restart()
+        client.restart(wait_for_workers=False)
 
     ended = [line for line in by_kind(trace)["transition"] if line["start"] == "processing"]
     noted = [
@@ -214,7 +214,8 @@ def test_a_task_that_secedes(own_cluster, trace, by_kind, worker_transitions):
     [compute] = [part for part in end["startstops"] if part["action"] == "compute"]
     assert secession["key"] == end["key"] == "('outside', 1)"
     assert secession["worker"] == end["worker"]
-    assert secession["t"] - compute["start"] == pytest.approx(0.5, abs=0.3)
+    # On a busy machine, the message can be late.
+    assert compute["start"] + 0.5 <= secession["t"] + 0.05 < compute["stop"]
 
 
 def test_a_lost_attempt_has_the_time_at_which_it_began(own_cluster, tmp_path, trace, by_kind):

@@ -29,6 +29,7 @@ from roast_analyze.algorithms.scenarios import (
     worker_slots,
 )
 from roast_analyze.algorithms.simulation import Result, simulate
+from roast_analyze.computed.findings import MAX_RATIO
 from roast_analyze.errors import TraceError
 from roast_analyze.recorded_runs import Recorded, recorded_runs
 
@@ -46,9 +47,6 @@ RUN_ERROR: Final = 0.1
 #: error, by ratio, of 18 predictions by the same command beside 15 to 30 other busy processes
 #: on two cores.
 LOADED_ERROR: Final = 0.65
-
-#: Ratio of the ends of a range above which only its lower bound is predicted.
-MAX_RATIO: Final = 4.0
 
 #: Simulations with random choices: as many as simulate this number of tasks, at least one.
 _SIMULATED_TASKS: Final = 10_000

@@ -44,6 +44,9 @@ OUTCOMES: Final = {
     "unfinished": Outcome("unfinished attempt"),
 }
 
+#: Outcomes of failed attempts.
+FAILED: Final = tuple(name for name, meaning in OUTCOMES.items() if meaning.is_failure)
+
 #: Uses of the thread time in which attempts compute.
 COMPUTING: Final = tuple(
     dict.fromkeys([*(meaning.use for meaning in OUTCOMES.values()), "recomputed result"])

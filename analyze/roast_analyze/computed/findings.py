@@ -32,7 +32,7 @@ _CORE_WEIGHT: Final = 0.5
 #: more than 1.5 times. Of 22 further pairs, 4 saved up to 1.1 times the bound from cost alone.
 _INDIRECT_FACTOR: Final = 1.5
 
-#: Largest ratio of the ends of a saving: a wider range is no information.
+#: Largest ratio of the ends of a saving or of a prediction: a wider range is no information.
 MAX_RATIO: Final = 4.0
 
 #: Up to this ratio, a range is narrowed by a larger lower end. Of 172 savings of examinations
@@ -82,14 +82,14 @@ def query(trace: Session) -> pl.DataFrame:
     counts_missing = pl.col("id").is_in(
         [rule.id for rule in rules() if rule.counts_missing_threads]
     )
-    share = pl.col("saving")
-    saving = pl.max_horizontal(
+    largest_share = pl.max_horizontal(
         "wall_share",
         _CORE_WEIGHT * pl.col("core_share"),
         pl.when(
             pl.col("id").is_in(_INCOMPLETE_RESULT) & pl.col("wall_seconds_max").is_null()
         ).then(SEVERITIES["major"]),
     )
+    share = pl.col("share")
     ranked: pl.DataFrame = (
         found.join(runs, on="trace_id")
         # A rule can count time twice, or more time than the run had. Threads that were missing
@@ -112,7 +112,7 @@ def query(trace: Session) -> pl.DataFrame:
                 0.0, _largest_saving(_INDIRECT_FACTOR)
             )
         )
-        .with_columns(saving=saving)
+        .with_columns(share=largest_share)
         # A finding without a saving is a remark.
         .filter(share.is_null() | (share >= SEVERITIES["minor"]))
         .filter(
@@ -142,7 +142,7 @@ def query(trace: Session) -> pl.DataFrame:
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("trace_id"))
         .with_columns(core_share=pl.when(~counts_missing).then("core_share"))
         .drop(
-            *("weighted", "saving", "wall_seconds", "all_core_seconds", "kept_seconds"),
+            *("weighted", "share", "wall_seconds", "all_core_seconds", "kept_seconds"),
             "peak_nthreads",
         )
     )

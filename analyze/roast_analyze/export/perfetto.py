@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from roast_analyze.algorithms.outcomes import OUTCOMES
+from roast_analyze.algorithms.outcomes import FAILED
 from roast_analyze.export.lanes import Slice, assign_lanes
 from roast_analyze.export.scope import MOVES_PREFIX, recording_start, rows
 from roast_analyze.safe_text import one_line, visible
@@ -47,7 +47,6 @@ _COLORS: Final = (
 )  # fmt: skip
 #: Reserved colors: failures must not look like a prefix.
 _COLOR_OF_FAILURE: Final = "terrible"
-_FAILED: Final = {name for name, meaning in OUTCOMES.items() if meaning.is_failure}
 _COLOR_OF_TRANSFER: Final = "grey"
 
 #: Columns that place a slice; the others are its arguments.
@@ -278,7 +277,7 @@ def _task(run: Row, colors: dict[str | None, str]) -> Event:
         elif run["entry_start"] is not None and run["entry_stop"] is not None:
             entries = f"{run['entry_start']}–{run['entry_stop']}"
         name = " · ".join(filter(None, (run["dataset"], file, entries))) or "chunk"
-    has_failed = run["outcome"] in _FAILED
+    has_failed = run["outcome"] in FAILED
     return {
         "cat": "task" if "prefix" in run else "chunk",
         "name": one_line(name) or "?",

@@ -6,7 +6,6 @@ trace and segment; a file without a header belongs to the trace of its neighbors
 
 from __future__ import annotations
 
-import difflib
 import glob
 import re
 from contextlib import suppress
@@ -258,9 +257,12 @@ def _not_found(name: Path) -> str:
         ]
     except OSError:  # the folder does not exist either
         beside = []
-    near = difflib.get_close_matches(name.name, beside, n=1, cutoff=0.8)
+    # Imported here, because commands do not need the views to find a trace.
+    from roast_analyze.open.views import nearest
+
+    near = nearest(name.name, beside, cutoff=0.8)
     remedy = (
-        f"did you mean {str(name.with_name(near[0]))!r}?"
+        f"did you mean {str(name.with_name(near))!r}?"
         if near
         else "name a trace file or a folder of segments"
     )

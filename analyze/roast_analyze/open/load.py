@@ -268,28 +268,38 @@ class _Lane:
         Raises duckdb.InvalidInputException if a line is not JSON, or has a value of a type that
         cannot be read.
         """
-        types = {name: duckdb_columns()[name] for name in field_names(kind)}
-        table, parameters = self._write(lines, types, strict=True)
-        columns = {name: quoted(name) for name in types}
-        return self._insert(kind, columns, table, _conditions(kind, columns), parameters)
+        columns, table, conditions, parameters = self._typed(kind, lines)
+        return self._insert(kind, columns, table, conditions, parameters)
 
     def is_strict(self, kind: str, lines: Lines) -> bool:
         """Return whether :meth:`append` would append all lines, which fails as a whole."""
-        types = {name: duckdb_columns()[name] for name in field_names(kind)}
-        table, parameters = self._write(lines, types, strict=True)
-        columns = {name: quoted(name) for name in types}
+        columns, table, conditions, parameters = self._typed(kind, lines)
         # Only a column that is used is read. An error would end the lane's transaction.
         counts = ", ".join(f"count({name})" for name in columns.values())
         with closing(self.connection.cursor()) as cursor:
             try:
                 row = cursor.execute(
-                    f"SELECT count(*) FILTER ({_conditions(kind, columns)}), "  # noqa: S608
+                    f"SELECT count(*) FILTER ({conditions}), "  # noqa: S608
                     f"{counts} FROM {table}",
                     {**parameters, "kind": kind},
                 ).fetchone()
             except duckdb.InvalidInputException:
                 return False
         return row is not None and row[0] == len(lines.numbers)
+
+    def _typed(
+        self, kind: str, lines: Lines
+    ) -> tuple[dict[str, str], str, str, dict[str, object]]:
+        """Write lines to be read with the types of a kind.
+
+        Returns the columns, the table function that reads them, the condition that a record has
+        all required fields and valid values, and parameters.
+        """
+        types = {name: duckdb_columns()[name] for name in field_names(kind)}
+        table, parameters = self._write(lines, types, strict=True)
+        columns = {name: quoted(name) for name in types}
+        tests = [test for field in kinds()[kind].fields if (test := condition(field))]
+        return columns, table, " AND ".join([_is_complete(kind, columns), *tests]), parameters
 
     @contextmanager
     def staged(self, lines: Lines) -> Iterator[dict[str, int]]:
@@ -339,10 +349,7 @@ class _Lane:
     def insert_staged(self, kind: str) -> int:
         """Append the complete records of a kind among the staged lines; return their number."""
         columns = {field.name: cleaned(field) for field in kinds()[kind].fields}
-        required = [f"{columns[name]} IS NOT NULL" for name in required_names(kind)]
-        return self._insert(
-            kind, columns, _STAGED, " AND ".join(["kind = $kind", *required]), {}
-        )
+        return self._insert(kind, columns, _STAGED, _is_complete(kind, columns), {})
 
     def _insert(
         self,
@@ -382,11 +389,10 @@ class _Lane:
         return sql, {"path": re.sub(r"([*?\[])", r"[\1]", str(self.path))}
 
 
-def _conditions(kind: str, columns: Mapping[str, str]) -> str:
-    """Return the condition that a record of a kind has all required fields and valid values."""
+def _is_complete(kind: str, columns: Mapping[str, str]) -> str:
+    """Return the condition that a record is of a kind and has all of its required fields."""
     required = [f"{columns[name]} IS NOT NULL" for name in required_names(kind)]
-    tests = [test for field in kinds()[kind].fields if (test := condition(field))]
-    return " AND ".join(["kind = $kind", *required, *tests])
+    return " AND ".join(["kind = $kind", *required])
 
 
 def _add(counts: dict[str, int], kind: str, count: int) -> None:

@@ -215,5 +215,5 @@ def _describe_load(hosts: Sequence[tuple[str, float, float, float | None]]) -> s
     return (
         f"The cores of {visible(host)}{more} were in use: event loops of all its processes ran "
         f"every {milliseconds:.0f} ms or less often (20 ms with free cores), while those of "
-        f"this run used {used_cores:.1f}{of} cores. Durations would be shorter with free cores."
+        f"this run used {used_cores:.1f}{of} cores. Durations can be shorter with free cores."
     )

@@ -172,8 +172,9 @@ class RecorderPlugin(SchedulerPlugin):
         self._operations = Tap(self._lose)
         self._erred_message: dict[str, Any] | None = None
         self._removal: dict[str, Any] = {}  # the last event of a worker's removal
-        #: What workers executed at the last stimulus that released tasks, and since when.
-        self._executing: tuple[str | None, dict[Any, float]] = (None, {})
+        #: What workers execute, and since when, as of the last time that tasks were released.
+        self._executing: dict[Any, float] = {}
+        self._executing_until = 0.0  # on the monotonic clock: when it is collected again
         # By address. Unlike `scheduler.workers`, it contains a worker that is being removed.
         self._workers: dict[str, WorkerState] = {}
         self._seen_spans: set[str] = set()
@@ -497,11 +498,9 @@ class RecorderPlugin(SchedulerPlugin):
                         elif end := unreported(key, run_id, stimulus_id):
                             worker, thread, startstops, failure = end
                         # The start of the task, as of the worker's last heartbeat.
-                        if startstops:
-                            pass
-                        elif worker is None and finish == "released":
-                            start_t = begun_at(tasks[key], stimulus_id)
-                        elif worker and (state := workers.get(worker)):
+                        if worker is None and finish == "released":
+                            start_t = begun_at(tasks[key])
+                        elif worker and not startstops and (state := workers.get(worker)):
                             seconds = state.executing.get(tasks[key])
                             start_t = None if seconds is None else state.last_seen - seconds
                     extend(
@@ -558,7 +557,7 @@ class RecorderPlugin(SchedulerPlugin):
                     if not startstops and executing and last_seen and task in executing:
                         start_t = last_seen - executing[task]
                     elif worker is None and finish == "released":
-                        start_t = self._begun_at(task, stimulus_id)
+                        start_t = self._begun_at(task)
             row += [worker, run_id, thread, nbytes, typename, startstops, failure, start_t]
         self._buffer.transitions.extend(row)
         if type(key) is not str:
@@ -738,28 +737,33 @@ class RecorderPlugin(SchedulerPlugin):
             return removal["worker"], None, None, None
         return None
 
-    def _begun_at(self, task: Any, stimulus_id: str | None) -> float | None:
+    def _begun_at(self, task: Any) -> float | None:
         """Return when a task that is no longer assigned began to execute, if that is known.
 
-        The worker is not known either. One stimulus can release many tasks, so that what all
-        workers execute is only collected once.
+        The worker is not known either. Thousands of tasks can be released one by one, so that
+        what all workers execute is collected in at most 2 % of the time. An attempt is returned
+        once.
         """
-        if stimulus_id is None or stimulus_id != self._executing[0]:
-            started = {
+        begin = monotonic()
+        if begin >= self._executing_until:
+            self._executing = {
                 executed: worker.last_seen - seconds
                 for worker in self._workers.values()
                 for executed, seconds in worker.executing.items()
             }
-            self._executing = stimulus_id, started
-        return self._executing[1].get(task)
+            end = monotonic()
+            self._executing_until = end + 50 * (end - begin)
+        return self._executing.pop(task, None)
 
     def _on_secession(self, message: dict[str, Any]) -> None:
-        """Record that a task has left the threads of its worker, which no phase contains."""
+        """Record that a task has left the threads of its worker, which no phase contains.
+
+        Unlike the other transitions on workers, it is always recorded.
+        """
         kind, worker, t = "worker_transition", message["worker"], time()
         key, stimulus_id = str(message["key"]), message["stimulus_id"]
         entry = [key, "executing", "long-running", "long-running", stimulus_id, t]
         packed = pack_log(worker, self._server_id(kind, worker) or "", 0.0, entry)
-        # Unlike the other transitions on workers, always.
         if not self._ending:
             self._buffer.append((kind, t, 1, packed))
 

@@ -298,6 +298,37 @@ IN_SPAN = {("execute", "id-inner", "work", "compute", "seconds"): 1.5}
 OTHERS = {("execute", "work", "compute", "seconds"): 1.5, "tick-duration": 0.02}
 
 
+def test_what_workers_execute_is_collected_rarely(monkeypatch):
+    """A thousand tasks are cancelled one by one, of which two had begun."""
+    clock, collected = iter(range(1_000_000)), []
+    monkeypatch.setattr(plugin, "monotonic", lambda: next(clock))
+
+    class Executing(dict):
+        def items(self):
+            collected.append(1)
+            return super().items()
+
+    keys = [f"a-{number}" for number in range(1000)]
+
+    async def cancel(scheduler):
+        await submit(scheduler, *map(task, keys))
+        begun = [state for state in scheduler.tasks.values() if state.processing_on][:2]
+        for seconds, state in enumerate(begun, 1):
+            worker = state.processing_on
+            worker.executing, worker.last_seen = Executing({state: seconds}), 100.0
+        for key in keys:
+            release(scheduler, key)
+
+    ended = [
+        line.get("start_t")
+        for line in of_kind("transition", recorded(cancel))
+        if line["start"] == "processing"
+    ]
+    assert sorted(t for t in ended if t) == [98.0, 99.0]
+    assert len(ended) > 100
+    assert len(collected) < len(ended) / 10
+
+
 def test_fine_metrics_of_heartbeats():
     names = ("context", "span_id", "prefix", "activity", "unit")
     for extensions, digests, expected in [

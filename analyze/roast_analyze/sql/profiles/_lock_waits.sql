@@ -1,5 +1,6 @@
 -- Needs: _damaged_profiles, _is_lock_wait
--- Sampled time of task threads that were acquiring a lock, by the outermost function that acquires it.
+-- Sampled time of task threads that were acquiring a lock, by the outermost function that acquires it, and
+-- whether it was acquiring one that all workers share, in this function or within it.
 -- Records without such a function are skipped early.
 CREATE VIEW _lock_waits AS
 WITH RECURSIVE trees AS MATERIALIZED (
@@ -10,7 +11,11 @@ WITH RECURSIVE trees AS MATERIALIZED (
         prefix,
         interval_seconds,
         tree,
-        list_transform(tree.frames, lambda frame: _is_lock_wait(frame)) AS waits
+        -- 1 for a lock, 2 for one of the cluster.
+        list_transform(
+            tree.frames,
+            lambda frame: _is_lock_wait(frame)::TINYINT * (1 + _is_cluster_lock(frame.filename)::TINYINT)
+        ) AS locks
     FROM raw.profile
     WHERE worker IS NOT NULL
         AND rowid NOT IN (SELECT record FROM _damaged_profiles)
@@ -19,21 +24,35 @@ WITH RECURSIVE trees AS MATERIALIZED (
 nodes AS MATERIALIZED (
     SELECT
         record,
-        waits,
+        locks,
         unnest(range(len(tree.parents))) AS node,
         unnest(tree.parents) AS parent,
         unnest(tree.node_frames) AS frame
     FROM trees
 ),
 paths AS (
-    SELECT record, node, NULL::BIGINT AS caller, frame, false AS is_wait, 0 AS depth
+    -- The frames are those of the outermost lock, once there is one.
+    SELECT record, node, NULL::BIGINT AS caller, frame, 0 AS before, 0 AS lock, 0 AS depth
     FROM nodes
     WHERE node = 0
     UNION ALL
-    SELECT nodes.record, nodes.node, paths.frame, nodes.frame, nodes.waits[nodes.frame + 1], depth + 1
+    SELECT
+        nodes.record,
+        nodes.node,
+        if(paths.lock > 0, paths.caller, paths.frame),
+        if(paths.lock > 0, paths.frame, nodes.frame),
+        paths.lock,
+        greatest(paths.lock, coalesce(nodes.locks[nodes.frame + 1], 0)),
+        depth + 1
     FROM paths
     INNER JOIN nodes ON paths.record = nodes.record AND paths.node = nodes.parent
-    WHERE NOT paths.is_wait AND depth < 400
+    WHERE paths.lock < 2 AND depth < 400
+),
+-- Time in a lock of the cluster within another lock is no longer that of the other one.
+entered AS (
+    SELECT record, node, caller, frame, lock = 2 AS is_shared, 1 AS sign FROM paths WHERE lock > before
+    UNION ALL
+    SELECT record, node, caller, frame, false, -1 FROM paths WHERE lock > before AND before = 1
 ),
 slices AS (
     SELECT record, unnest(tree.slices) AS slice FROM trees
@@ -50,11 +69,12 @@ SELECT
     trees.trace_id,
     trees.worker,
     trees.prefix,
-    trees.tree.frames[paths.frame + 1] AS frame,
-    trees.tree.frames[paths.caller + 1] AS caller,
-    sum((counts.samples + coalesce(counts.innermost, 0)) * trees.interval_seconds) AS seconds
-FROM paths
+    trees.tree.frames[entered.frame + 1] AS frame,
+    trees.tree.frames[entered.caller + 1] AS caller,
+    is_shared,
+    sum(sign * (counts.samples + coalesce(counts.innermost, 0)) * trees.interval_seconds) AS seconds
+FROM entered
 INNER JOIN trees USING (record)
 INNER JOIN counts USING (record, node)
-WHERE paths.is_wait
-GROUP BY ALL;
+GROUP BY ALL
+HAVING seconds > 1e-6;

@@ -18,7 +18,7 @@ submitted AS (
 neighbors AS (
     SELECT
         process,
-        lag(is_departure) OVER same_name AS predecessor_departed,
+        lag(left_as_asked) OVER same_name AS predecessor_left_as_asked,
         lag(removed_t) OVER same_name AS predecessor_left_t,
         lead(process) OVER same_name AS successor
     FROM (
@@ -27,7 +27,7 @@ neighbors AS (
             removal.kill IS NULL
             AND coalesce(removal.expected, true)
             AND NOT regexp_matches(coalesce(removal.reason, ''), 'restart')
-            AND NOT starts_with(coalesce(removal.stimulus_id, ''), 'check-worker-ttl') AS is_departure
+            AND NOT starts_with(coalesce(removal.stimulus_id, ''), 'check-worker-ttl') AS left_as_asked
         FROM _workers AS worker
         LEFT JOIN _worker_removals AS removal USING (process)
     )
@@ -63,7 +63,7 @@ absences AS (
         false AS is_retired,
         false AS has_lifetime
     FROM presence
-    WHERE from_t > start_t AND coalesce(predecessor_departed, true)
+    WHERE from_t > start_t AND coalesce(predecessor_left_as_asked, true)
     UNION ALL
     SELECT
         trace_id, nthreads, 'early', greatest(to_t, start_t), stop_t, stop_t - greatest(to_t, start_t), is_retired,
@@ -217,7 +217,7 @@ INNER JOIN _run_settings AS settings USING (trace_id)
 LEFT JOIN (
     SELECT trace_id, count(*) AS replacements
     FROM presence
-    WHERE from_t > start_t AND NOT coalesce(predecessor_departed, true)
+    WHERE from_t > start_t AND NOT coalesce(predecessor_left_as_asked, true)
     GROUP BY trace_id
 ) AS replaced USING (trace_id)
 INNER JOIN _run_size USING (trace_id)

@@ -9,15 +9,12 @@
 -- $min_lock_share = 0.2: share of the samples of tasks in which threads acquire a lock
 -- $min_seconds = 1: sampled time in which threads acquire a lock
 -- $entity_share = 0.6: share of the waiting that makes a prefix the entity
-WITH waits AS (
-    SELECT *, _is_cluster_lock(frame.filename) AS is_shared FROM _lock_waits
-),
-profiles AS (
+WITH profiles AS (
     SELECT trace_id, worker, sum(interval_seconds * slice.counts[list_position(slice.nodes, 0)]) AS seconds
     FROM (
         SELECT trace_id, worker, interval_seconds, unnest(tree.slices) AS slice
         FROM raw.profile
-        WHERE worker IN (SELECT worker FROM waits)
+        WHERE worker IN (SELECT worker FROM _lock_waits)
             AND rowid NOT IN (SELECT record FROM _damaged_profiles)
     )
     GROUP BY trace_id, worker
@@ -48,7 +45,7 @@ by_worker AS (
         any_value(profiles.seconds) AS seconds,
         greatest(any_value(profiles.seconds) / nthreads - (any_value(profiles.seconds) - wait_seconds) / processes, 0)
             AS saved_seconds
-    FROM waits
+    FROM _lock_waits AS waits
     INNER JOIN profiles USING (trace_id, worker)
     INNER JOIN threads USING (trace_id, worker)
     LEFT JOIN machine_cores USING (trace_id, worker)
@@ -79,14 +76,14 @@ places AS (
         arg_max(caller, seconds) AS caller
     FROM (
         SELECT trace_id, is_shared, frame, caller, sum(seconds) AS seconds
-        FROM waits
+        FROM _lock_waits
         GROUP BY ALL
     )
     GROUP BY trace_id, is_shared
 ),
 prefixes AS (
     SELECT trace_id, is_shared, prefix
-    FROM waits
+    FROM _lock_waits
     GROUP BY trace_id, is_shared, prefix
     QUALIFY sum(seconds) >= $entity_share * sum(sum(seconds)) OVER (PARTITION BY trace_id, is_shared)
 )
@@ -94,7 +91,7 @@ SELECT
     prefixes.prefix AS entity,
     CASE WHEN is_shared OR max_nthreads = 1 THEN 'medium' ELSE 'high' END AS confidence,
     format(
-        'Threads take turns: for {:.1f} of {:.1f} sampled seconds, tasks wait for a lock in {} ({}){}.',
+        'For {:.1f} of {:.1f} sampled seconds, tasks wait for a lock in {} ({}){}.',
         wait_seconds, seconds, frame.name, _file_tail(frame.filename),
         coalesce(format(', called by {}', caller.name), '')
     ) AS sentence,

@@ -118,9 +118,10 @@ SELECT
         )
     END || CASE
         WHEN lacks_cores THEN format(
-            ' The event loops of all processes on its host ({}) were late, every {:.0f} ms or less often, and its own was'
-            ' on the CPU for {:.0f} % of the time: the cores of the host were in use.',
-            host, 1000 * host_seconds, coalesce(cpu_percent, 0)
+            ' The event loops of all processes on its host ({}) were late, every {:.0f} ms or less often{}:'
+            ' the cores of the host were in use.',
+            host, 1000 * host_seconds,
+            coalesce(format(', and its own was on the CPU for {:.0f} % of the time', cpu_percent), '')
         )
         ELSE ''
     END AS sentence,

@@ -36,7 +36,14 @@ samples AS (
         metrics.cpu / 100 AS used_cores
     FROM raw.worker_sample
     UNION ALL
-    SELECT trace_id, t, NULL, 0, metrics.event_loop_interval, metrics.cpu / 100
+    -- The scheduler's own work can delay its loop, like a task.
+    SELECT
+        trace_id,
+        t,
+        NULL,
+        if(metrics.cpu >= 50, 1, 0),
+        metrics.event_loop_interval,
+        metrics.cpu / 100
     FROM raw.scheduler_sample
 )
 SELECT

@@ -13,14 +13,14 @@ def loops(worker, process_facts, sample):
     A worker has a number of tasks; `scheduler` is the interval of the scheduler's loop.
     """
 
-    def loops(scheduler=None, machine=MACHINE, cpu_seconds=0.05, **workers):
+    def loops(scheduler=None, machine=MACHINE, cpu_seconds=0.05, scheduler_cpu=10.0, **workers):
         records = []
         if scheduler is not None:
             records += process_facts("scheduler", machine=machine)
             for t in range(5, 95, 10):
                 metrics = {
                     "event_loop_interval": scheduler,
-                    "cpu": 10.0,
+                    "cpu": scheduler_cpu,
                     "loop_cpu_seconds": t * cpu_seconds,
                 }
                 about = {"kind": "scheduler_sample", "server_id": "s"}
@@ -47,6 +47,8 @@ def loops(worker, process_facts, sample):
         # Tasks that hold the GIL, and a plugin of the scheduler, delay one process.
         ({"scheduler": PUNCTUAL, "w1": (0.1, 4), "w2": (0.1, 4)}, False),
         ({"scheduler": 0.1, "w1": (PUNCTUAL, 1)}, False),
+        # A scheduler that computes, and tasks that hold the GIL.
+        ({"scheduler": 0.1, "scheduler_cpu": 90.0, "w1": (0.1, 4), "w2": (0.1, 4)}, False),
         # Without the scheduler and a worker without tasks, tasks can be the cause.
         ({"w1": (0.1, 4), "w2": (0.1, 1)}, False),
         # One process.

@@ -66,6 +66,12 @@ SHARED = "Hold the lock for less time"
             "__enter__ (distributed/lock.py), called by task",
             SHARED,
         ),
+        # A lock of the cluster within one of xarray.
+        (
+            [*XARRAY, ("__enter__", "/x/site-packages/distributed/lock.py")],
+            "__enter__ (xarray/backends/locks.py), called by _getitem",
+            SHARED,
+        ),
         (
             [("acquire", "/x/site-packages/filelock/_api.py")],
             "acquire (filelock/_api.py), called by task",
@@ -96,10 +102,7 @@ def test_locks(apply, worker, process_facts, frames, place, change):
         return
     [(entity, sentence, core_seconds, advice)] = found
     assert (entity, core_seconds) == ("a", pytest.approx(4.0))
-    assert sentence == (
-        "Threads take turns: for 4.0 of 10.0 sampled seconds, tasks wait for a lock in"
-        f" {place}."
-    )
+    assert sentence == (f"For 4.0 of 10.0 sampled seconds, tasks wait for a lock in {place}.")
     assert advice.startswith(change)
 
 
@@ -144,5 +147,5 @@ def test_only_workers_that_wait_are_counted(apply, worker, process_facts):
             profile(*XARRAY, samples=samples, worker=name),
         ]
     [(sentence, change)] = apply("lock-waits", *records, columns="sentence, change")
-    assert "for 8.0 of 20.0 sampled seconds" in sentence
+    assert "For 8.0 of 20.0 sampled seconds" in sentence
     assert "such as 6 with 1 (now 2 with 2 to 4)" in change

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from roast_analyze.algorithms.outcomes import OUTCOMES, SKIPPED
+from roast_analyze.algorithms.outcomes import FAILED, OUTCOMES, SKIPPED
 from roast_analyze.figures import palette
 from roast_analyze.figures.labels import worker_name
 from roast_analyze.report.packed import deltas, pack
 from roast_analyze.report.section import Choice
-from roast_analyze.report.topics.timeline.task_stream import FAILED
 from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:

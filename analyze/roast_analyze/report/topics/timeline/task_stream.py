@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from roast_analyze.algorithms.outcomes import OUTCOMES
+from roast_analyze.algorithms.outcomes import FAILED
 from roast_analyze.report import quantities as q
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ MOST_SLOTS: Final = 64
 MOST_CELLS: Final = 80_000
 MOST_BUCKETS: Final = 480
 
-FAILED: Final = tuple(name for name, meaning in OUTCOMES.items() if meaning.is_failure)
 _FAILED_LIST: Final = ", ".join(f"'{outcome}'" for outcome in FAILED)
 
 _TASKS: Final = (

@@ -160,39 +160,49 @@ def test_a_released_attempt_has_the_time_at_which_it_began(
 ):
     """One that is rescheduled, one that is cancelled, and one that a restart ends."""
 
-    def note_the_time_and_wait(path, again):
-        with Path(path).open("a") as file:
-            file.write(f"{time.time()}\n")
-            is_again = file.tell() > 20
-        time.sleep(10 if is_again or not again else 1.2)
+    def note_the_time_and_wait(name):
+        (tmp_path / name).write_text(f"{time.time()}")
+        while not (tmp_path / f"{name} ends").exists():
+            time.sleep(0.05)
         raise distributed.Reschedule
 
+    def attempt_again(name):
+        is_first = not (tmp_path / f"{name} first").exists()
+        return note_the_time_and_wait(f"{name} first" if is_first else f"{name} again")
+
     with own_cluster(1) as (_, client), roast_recorder.record(client, trace):
-        for key in ("rescheduled", "restarted"):
-            begins = tmp_path / key
-            begins.touch()
-            is_first = key == "rescheduled"
-            running = client.submit(note_the_time_and_wait, str(begins), is_first, key=key)
-            queued = client.submit(abs, 1, key=f"behind {key}")
-            while len(begins.read_text().splitlines()) < 1 + is_first:
+
+        def wait_until_reported(name, key):
+            """Wait until a heartbeat has reported that the attempt is executed."""
+            while not (tmp_path / name).exists() or not client.run_on_scheduler(
+                lambda dask_scheduler: any(
+                    worker.last_seen - seconds > float((tmp_path / name).read_text()) - 0.1
+                    for worker in dask_scheduler.workers.values()
+                    for state, seconds in worker.executing.items()
+                    if state.key == key
+                )
+            ):
                 time.sleep(0.05)
-            time.sleep(1.2)  # some heartbeats
-            if is_first:
-                client.cancel([running, queued])
-                del running, queued
-                time.sleep(1.0)
+            time.sleep(0.5)
+
+        running = client.submit(attempt_again, "a", key="cancelled")
+        queued = client.submit(abs, 1, key="behind cancelled")
+        wait_until_reported("a first", "cancelled")
+        (tmp_path / "a first ends").touch()
+        wait_until_reported("a again", "cancelled")
+        client.cancel([running, queued])
+        (tmp_path / "a again ends").touch()
+        running = client.submit(note_the_time_and_wait, "b", key="restarted")
+        queued = client.submit(abs, 1, key="behind restarted")
+        wait_until_reported("b", "restarted")
         client.restart(wait_for_workers=False)
 
     ended = [line for line in by_kind(trace)["transition"] if line["start"] == "processing"]
-    noted = [
-        float(line)
-        for key in ("rescheduled", "restarted")
-        for line in (tmp_path / key).read_text().splitlines()
-    ]
-    found = [line["start_t"] for line in ended if "start_t" in line]
-    assert found == pytest.approx(noted[: len(found)], abs=0.3)
+    began = [float((tmp_path / name).read_text()) for name in ("a first", "a again", "b")]
+    assert [line["start_t"] for line in ended if "start_t" in line] == pytest.approx(began, abs=0.4)
+    # Queued behind one that ends, a task can begin.
     assert {line["key"] for line in ended if "start_t" not in line} <= {
-        "behind rescheduled", "behind restarted",
+        "behind cancelled", "behind restarted",
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import pickle
 from functools import partial, wraps
-from time import monotonic, time
+from time import monotonic, thread_time, time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -744,15 +744,15 @@ class RecorderPlugin(SchedulerPlugin):
         what all workers execute is collected in at most 2 % of the time. An attempt is returned
         once.
         """
-        begin = monotonic()
-        if begin >= self._executing_until:
+        now = monotonic()
+        if now >= self._executing_until:
+            begin = thread_time()
             self._executing = {
                 executed: worker.last_seen - seconds
                 for worker in self._workers.values()
                 for executed, seconds in worker.executing.items()
             }
-            end = monotonic()
-            self._executing_until = end + 50 * (end - begin)
+            self._executing_until = now + 50 * (thread_time() - begin)
         return self._executing.pop(task, None)
 
     def _on_secession(self, message: dict[str, Any]) -> None:

@@ -301,7 +301,8 @@ OTHERS = {("execute", "work", "compute", "seconds"): 1.5, "tick-duration": 0.02}
 def test_what_workers_execute_is_collected_rarely(monkeypatch):
     """A thousand tasks are cancelled one by one, of which two had begun."""
     clock, collected = iter(range(1_000_000)), []
-    monkeypatch.setattr(plugin, "monotonic", lambda: next(clock))
+    for name in ("monotonic", "thread_time"):
+        monkeypatch.setattr(plugin, name, lambda: next(clock))
 
     class Executing(dict):
         def items(self):
@@ -312,10 +313,9 @@ def test_what_workers_execute_is_collected_rarely(monkeypatch):
 
     async def cancel(scheduler):
         await submit(scheduler, *map(task, keys))
-        begun = [state for state in scheduler.tasks.values() if state.processing_on][:2]
-        for seconds, state in enumerate(begun, 1):
-            worker = state.processing_on
-            worker.executing, worker.last_seen = Executing({state: seconds}), 100.0
+        for seconds, worker in enumerate(scheduler.workers.values(), 1):
+            begun = next(iter(worker.processing))
+            worker.executing, worker.last_seen = Executing({begun: seconds}), 100.0
         for key in keys:
             release(scheduler, key)
 

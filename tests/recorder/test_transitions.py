@@ -199,7 +199,9 @@ def test_a_released_attempt_has_the_time_at_which_it_began(
 
     ended = [line for line in by_kind(trace)["transition"] if line["start"] == "processing"]
     began = [float((tmp_path / name).read_text()) for name in ("a first", "a again", "b")]
-    assert [line["start_t"] for line in ended if "start_t" in line] == pytest.approx(began, abs=0.4)
+    assert [line["start_t"] for line in ended if "start_t" in line] == pytest.approx(
+        began, abs=0.4
+    )
     # Queued behind one that ends, a task can begin.
     assert {line["key"] for line in ended if "start_t" not in line} <= {
         "behind cancelled", "behind restarted",

@@ -48,6 +48,7 @@ def test_a_query_that_fails_for_one_trace_returns_the_rows_of_the_others(runs):
     assert "Could not convert string 'x'" in failure.reason
 
 
+@pytest.mark.exhaustive
 def test_a_dask_dataframe_has_a_partition_for_each_trace(runs):
     frame = each_lazily(
         "SELECT key, CASE WHEN key = 'x-1' THEN 0.5::DOUBLE END AS x FROM tasks", runs

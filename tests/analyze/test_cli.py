@@ -237,6 +237,7 @@ FULL = "roast-analyze: cannot write to stdout: No space left on device\n"
         exhaustive("$TRACE >&-", 0, ""),
     ],
 )
+@pytest.mark.exhaustive
 def test_the_exit_code_does_not_depend_on_a_reader(
     monkeypatch, write_trace, command, code, error, unbuffered
 ):

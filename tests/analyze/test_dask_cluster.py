@@ -46,6 +46,7 @@ def test_a_killed_worker(client, tmp_path):
     assert result == "done"
 
 
+@pytest.mark.exhaustive
 def test_traces_on_a_cluster(client, write_traces, task, tmp_path):
     paths = write_traces(*[[task("x-1")]] * 3)
     store = Store(tmp_path / "store")

@@ -55,6 +55,7 @@ def test_a_cell_shows_the_run_and_is_small_and_harmless(write_trace, worker, tas
     assert "the trace is closed" in Page(trace._repr_html_()).text
 
 
+@pytest.mark.exhaustive
 def test_a_cell_shows_losses(open_trace):
     losses = [
         {"kind": "loss", "t": 1.0, "reason": f"<b>{i}</b>", "records": i} for i in range(9)
@@ -124,6 +125,7 @@ def test_the_timeline_has_a_bar_for_each_computation_and_a_lane_for_each_thread(
     )
 
 
+@pytest.mark.exhaustive
 def test_a_long_run_is_drawn_with_few_bars(open_trace, worker, task, run):
     keys = [f"a-{i}" for i in range(3000)]
     trace = open_trace(

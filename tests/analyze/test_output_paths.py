@@ -21,6 +21,7 @@ def test_a_pipe_is_written_and_not_replaced(write_trace, tmp_path):
     assert pipe.is_fifo()
 
 
+@pytest.mark.exhaustive
 def test_a_report_that_cannot_be_written_leaves_no_file(write_trace, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()

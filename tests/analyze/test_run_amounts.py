@@ -80,6 +80,7 @@ def test_the_last_attempt_is_in_the_last_tenth_of_the_run(open_trace, worker, ta
 
 
 @pytest.mark.parametrize("chunks", [4, 1])
+@pytest.mark.exhaustive
 def test_files_that_differ_are_not_noise(open_trace, worker, task, chunk, run, chunks):
     """Events of the last of four files cost 9 times as much."""
     records, t = [worker("w1")], 0.0
@@ -102,6 +103,7 @@ def test_files_that_differ_are_not_noise(open_trace, worker, task, chunk, run, c
     assert error == pytest.approx(0.0, abs=1e-6) if chunks > 1 else error > 0.5
 
 
+@pytest.mark.exhaustive
 def test_skipped_chunks_do_not_change_the_chunk_size(open_trace, worker, task, chunk, run):
     records = [worker("w1")]
     for n, outcome in enumerate(["events", "exception"]):
@@ -157,6 +159,7 @@ def test_chunks(open_trace, worker, chunk, run):
     ]
 
 
+@pytest.mark.exhaustive
 def test_the_fixed_time_of_chunks_is_divided_like_their_time(open_trace, worker, chunk, run):
     """A chunk takes 0.5 s, of which 0.2 s open the file, and 0.1 ms per event."""
     records, t = [worker("w1")], 0.0
@@ -184,6 +187,7 @@ def test_the_fixed_time_of_chunks_is_divided_like_their_time(open_trace, worker,
     assert sum(s for s in fixed.values() if s is not None) == pytest.approx(0.5, rel=1e-3)
 
 
+@pytest.mark.exhaustive
 def test_without_a_cluster_chunks_are_the_work(open_trace, chunk):
     """Two threads processed a chunk of 40 s each in 100 s."""
     about = {"dataset": "QCD", "filename": "a.root", "worker": "pid-1", "events": 500}

@@ -337,6 +337,7 @@ def test_tasks_share_the_cores_of_the_host_only_while_they_run(two_cores):
         assert walls == pytest.approx(expected), name
 
 
+@pytest.mark.exhaustive
 def test_samples_are_replayed():
     """Runs with failures, a lost worker, successive graphs, transfers and a shuffle."""
     names = ("coffea", "coffea_failures", "image_pipeline", "shuffle_reduce")

@@ -23,6 +23,7 @@ def page(open_page, tmp_path_factory):
     )
 
 
+@pytest.mark.exhaustive
 def test_every_section_and_figure_is_there(page):
     assert page.locator("main > section").evaluate_all("all => all.map(s => s.id)") == [
         "verdict", "reasons", "over-time", "compute", "differences", "traces",

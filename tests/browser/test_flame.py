@@ -140,6 +140,7 @@ def picture(page) -> str:
     return page.evaluate("document.querySelector('.flame-content canvas').toDataURL()")
 
 
+@pytest.mark.exhaustive
 def test_a_worker_a_prefix_and_the_scheduler_are_selected(page):
     workers, prefixes = (
         page.locator(f".flame [data-choose={n}]") for n in ("worker", "prefix")

@@ -35,6 +35,7 @@ def page(open_page, tmp_path_factory):
     return open_page(write_history(store.path, session, folder / "store.html"))
 
 
+@pytest.mark.exhaustive
 def test_every_section_and_figure_is_there(page):
     assert page.locator("main > section").evaluate_all("all => all.map(s => s.id)") == [
         "verdict", "changes", "programs", "slow", "users", "runs",

@@ -152,6 +152,7 @@ def test_a_long_name_shows_both_ends_and_is_whole_in_its_tooltip(page):
     assert cell.text_content() in cells(page, "functions", "function")
 
 
+@pytest.mark.exhaustive
 def test_a_long_fact_wraps(open_page, report):
     fact = {"kind": "environment", "t": 1.0, "section": "client", "name": "folder"}
     page = open_page(report([{**fact, "value": "/folder" * 30}], "fact"))
@@ -392,6 +393,7 @@ def test_hostile_strings_stay_text(open_page, report):
         assert any("<img src=x" in row["key"] for row in downloaded(page, block))
 
 
+@pytest.mark.exhaustive
 def test_a_plot_that_fails_leaves_the_others_alone(open_page, report, coffea_trace, tmp_path):
     html = report(coffea_trace, "coffea_failures").read_text()
     before, figure, after = html.partition('<figure class="plot"')

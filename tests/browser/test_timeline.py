@@ -65,6 +65,7 @@ def choose(page, name: str, text: str) -> None:
     page.locator(f"#figure-timeline [data-choose={name}]").select_option(label=text)
 
 
+@pytest.mark.exhaustive
 def test_everything_that_is_drawn_is_downloaded(page, trace):
     rows = downloaded(page, "#figure-timeline")
     of = {what: [row for row in rows if row["what"] == what] for what in
@@ -98,6 +99,7 @@ def test_everything_that_is_drawn_is_downloaded(page, trace):
     assert sorted(float(row["value"]) for row in of["percent busy"]) == busy
 
 
+@pytest.mark.exhaustive
 def test_what_is_added_up_is_downloaded_and_filtered_too(bounded, trace):
     rows = downloaded(bounded, "#figure-timeline")
     workers = list({row["worker"] for row in rows if row["what"] == "computation"})

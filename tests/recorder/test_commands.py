@@ -145,6 +145,7 @@ def test_run_reports_that_nothing_was_recorded(tmp_path):
     assert "nothing was recorded" in err
 
 
+@pytest.mark.exhaustive
 def test_run_does_not_report_an_older_trace(tmp_path):
     """The client cannot be recorded, since the folder is no longer there."""
     trace = tmp_path / "folder" / "t.jsonl"
@@ -173,6 +174,7 @@ def test_traces_are_numbered(target, second):
     assert numbered(target, 2) == second
 
 
+@pytest.mark.exhaustive
 def test_run_preloads_darshan_with_sufficient_limits(tmp_path, monkeypatch):
     # Any shared library will do; tests/nightly/test_darshan_runtime.py uses Darshan's.
     maps = Path("/proc/self/maps").read_text().split()
@@ -200,6 +202,7 @@ def test_run_preloads_darshan_with_sufficient_limits(tmp_path, monkeypatch):
     assert out == f"{library}:{Path(library).resolve()} mine\n"
 
 
+@pytest.mark.exhaustive
 def test_attach_records_until_it_ends(tmp_path, read_lines, start_scheduler):
     scheduler, address = start_scheduler(workers=1)
     with Client(address) as client:

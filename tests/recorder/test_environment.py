@@ -143,6 +143,7 @@ def test_scheduler_cluster_and_program(facts):
 
 
 @pytest.mark.cluster
+@pytest.mark.exhaustive
 def test_workers_without_roast_are_described(start_scheduler, tmp_path, read_lines):
     _, address = start_scheduler(workers=1)
 

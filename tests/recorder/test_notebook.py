@@ -41,6 +41,7 @@ def test_a_cell_is_recorded_shown_and_displays_its_value(shell, client, capsys, 
     assert lines[-1]["kind"] == "trailer"
 
 
+@pytest.mark.exhaustive
 def test_a_failing_cell_keeps_its_exception_and_the_trace(shell, client, capsys, read_lines):
     shell.user_ns["client"] = client
     cell = "%%record cell.jsonl\nclient.submit(abs, -1, key='early').result()\n1 / 0"

@@ -15,6 +15,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -116,7 +117,6 @@ def effect_of(statement: duckdb.Statement) -> str | None:
     inner = inner_effect(text)
     # DESCRIBE and SHOW count as SELECT.
     if kind == duckdb.StatementType.SELECT:
-        # Serializing a parse tree takes longer than running most queries.
         return inner if inner and not _query_nodes(text) <= _READING_NODES else None
     # A PIVOT that first reads the names of its columns; DuckDB cannot serialize it.
     return inner if kind == duckdb.StatementType.MULTI else own
@@ -145,14 +145,16 @@ def inner_effect(query: str) -> str | None:
     )
 
 
-def _query_nodes(query: str) -> set[str]:
+@lru_cache(maxsize=128)  # serializing takes longer than running most queries
+def _query_nodes(query: str) -> frozenset[str]:
     """Return the types of the nodes of a SELECT statement."""
     with duckdb.connect() as connection:
         [(serialized,)] = connection.execute(
             "SELECT json_serialize_sql(?::VARCHAR)", [query]
         ).fetchall()
     parsed = json.loads(serialized)
-    return set(_node_types(parsed["statements"])) if not parsed["error"] else {"unknown"}
+    nodes = {"unknown"} if parsed["error"] else _node_types(parsed["statements"])
+    return frozenset(nodes)
 
 
 def _node_types(part: object) -> Iterator[str]:

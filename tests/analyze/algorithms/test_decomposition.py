@@ -228,6 +228,7 @@ def random_run(seed):
 
 
 @pytest.mark.parametrize("seed", range(15))
+@pytest.mark.exhaustive
 def test_terms_add_up_and_are_symmetric(seed):
     base, new = random_run(seed), random_run(seed + 1000)
 

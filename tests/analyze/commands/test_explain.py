@@ -39,6 +39,7 @@ def test_a_run(analyze, failed, healthy):
     assert analyze("explain", healthy)[1].startswith("No rule found a change that could")
 
 
+@pytest.mark.exhaustive
 def test_a_long_sentence_is_whole(analyze, write_trace, worker, task, run):
     words = [f"{number:018}" for number in range(15)]
     erred = run("a-1", 0.0, 9.0, outcome="erred", exception=f"ValueError: {' '.join(words)}")
@@ -47,6 +48,7 @@ def test_a_long_sentence_is_whole(analyze, write_trace, worker, task, run):
     assert set(words) <= set(analyze("explain", path)[1].split())
 
 
+@pytest.mark.exhaustive
 def test_one_finding(analyze, failed, healthy):
     text = analyze("explain", failed, "retries")[1]
     assert "min_attempts = 1" in text
@@ -61,6 +63,7 @@ def test_one_finding(analyze, failed, healthy):
     assert "no trace given for 'retries'" in analyze("explain", "retries")[2]
 
 
+@pytest.mark.exhaustive
 def test_evidence_is_short(analyze, write_trace, worker, chunk, run):
     """Chunks of one of three files take three times as long; two workers process all files."""
     records = [worker("w1"), worker("w2")]

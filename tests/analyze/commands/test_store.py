@@ -96,6 +96,7 @@ def test_hours_are_a_number(analyze, hours):
     assert f"invalid number of hours '{hours}': use 0 or 24" in errors
 
 
+@pytest.mark.exhaustive
 def test_a_store_of_any_name_is_queried_into_a_file(analyze, write_trace, tmp_path):
     store, output = tmp_path / "[1] 'ümläut' #h?", tmp_path / "runs.csv"
     assert analyze("store", "add", write_trace(), "--to", store)[0] == 0

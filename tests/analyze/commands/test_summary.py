@@ -94,6 +94,7 @@ def test_the_end_of_a_recording_whose_client_was_killed(summarize, task):
     assert "Ended" not in summarize(task("a-1"))
 
 
+@pytest.mark.exhaustive
 def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
     slow = {"2.root": 3.0, "w1": 2.0}
 
@@ -140,6 +141,7 @@ def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
     assert section(text, "Sections")[0][2:] == ["47", "500 ms", "DY", "jets"]
 
 
+@pytest.mark.exhaustive
 def test_activities_and_spans_of_a_task_with_a_long_key(summarize, worker, task, run):
     key = "('read-parquet-and-apply-something-with-a-long-name-0123456789abcdef', 12, 3456)"
     address = "tcp://192.168.100.200:43210"
@@ -171,6 +173,7 @@ def test_activities_and_spans_of_a_task_with_a_long_key(summarize, worker, task,
     assert shown.replace(" ", "") == key.replace(" ", "")
 
 
+@pytest.mark.exhaustive
 def test_outcomes_of_prefixes_are_shown_if_any_attempt_had_them(summarize, task, run):
     lost, done = run("a-1", 1.0, 2.0, outcome="lost"), run("b-1", 1.0, 2.0)
 
@@ -183,6 +186,7 @@ def test_outcomes_of_prefixes_are_shown_if_any_attempt_had_them(summarize, task,
     ]
 
 
+@pytest.mark.exhaustive
 def test_spans_of_dask_are_left_out(summarize, worker, task, run):
     span = {"kind": "span", "t": 1.0, "span_id": "S", "span_name": ["default"]}
     submitted = task("a-1", t=1.0, prefix="a", span_id="S")
@@ -190,6 +194,7 @@ def test_spans_of_dask_are_left_out(summarize, worker, task, run):
     assert "Spans" not in summarize(worker("w1"), span, submitted, *run("a-1", 1.0, 2.0))
 
 
+@pytest.mark.exhaustive
 def test_a_run_without_a_cluster(summarize, worker, chunk):
     def made(key, run_id, start, **fields):
         about = {"dataset": "DY", "filename": f"{key}.root", "worker": "pid:1"}
@@ -214,6 +219,7 @@ def test_a_run_without_a_cluster(summarize, worker, chunk):
     ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_failures_and_tasks_that_were_never_attempted_are_counted(
     summarize, worker, task, run, move
 ):
@@ -350,6 +356,7 @@ def test_text_of_a_trace_cannot_control_the_terminal(summarize, worker, task, ru
     assert ":smile:" in "".join(text.split())
 
 
+@pytest.mark.exhaustive
 def test_the_summary_of_a_time_range(analyze, write_trace, worker, task, run, sample):
     path = write_trace(
         worker("w1"), task("a-1"), task("b-1"), *run("a-1", 10.0, 30.0),

@@ -8,6 +8,7 @@ from threading import Thread
 import pytest
 
 
+@pytest.mark.exhaustive
 def test_a_trace_from_stdin(monkeypatch, analyze, tmp_path, lines, task):
     def with_stdin(text, *options):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
@@ -58,6 +59,7 @@ def test_commands_of_several_traces_read_one_from_stdin(monkeypatch, analyze, li
         assert (code, err) == (0, "")
 
 
+@pytest.mark.exhaustive
 def test_time_ranges_and_several_traces(analyze, write_trace, worker, task, run):
     path = write_trace(worker("w1"), task("a-1"), *run("a-1", 10.0, 30.0))
 

@@ -95,6 +95,7 @@ def test_a_replay_that_differs_predicts_nothing(analyze, write):
         assert "the overhead per task varies" in note
 
 
+@pytest.mark.exhaustive
 def test_invalid_calls(analyze, write, write_trace, task):
     path = write(2.0, w1=[(0.0, 1.0)])
     idle = write_trace(task("a"), name="idle.jsonl")

@@ -55,6 +55,7 @@ def test_formats_and_details(analyze, runs):
     assert "term dataset detail branch wall time core time" in lines
 
 
+@pytest.mark.exhaustive
 def test_in_python(runs):
     with Trace(runs[0]) as fast, Trace(runs[1]) as slow:
         assert slow.why(fast)["wall_seconds"].to_list() == [pytest.approx(10.0)]

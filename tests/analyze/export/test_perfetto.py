@@ -80,6 +80,7 @@ def test_a_recorded_run(events, name):
     assert all(name.startswith(("thread 1", "transfers ")) for name in lanes)
 
 
+@pytest.mark.exhaustive
 def test_groups_of_workers_do_not_change_the_events(
     events, monkeypatch, write_trace, task, run
 ):
@@ -131,6 +132,7 @@ def test_slices_of_tasks(events, open_trace, task, run, worker, chunk):
     assert what.items() <= p1["args"].items()
 
 
+@pytest.mark.exhaustive
 def test_equal_keys_of_two_traces(events, write_trace, task, run, chunk):
     paths = [
         write_trace(
@@ -167,6 +169,7 @@ def test_tasks_of_a_thread_that_overlap(events, open_trace, task, run):
     assert set(names_of(found, "thread_name").values()) == {"thread 1", "thread 1, overlapping"}
 
 
+@pytest.mark.exhaustive
 def test_no_times_and_invalid_times(events, open_trace, task, run):
     assert events(open_trace()) == []
     times = {"a": (-50.0, 1.0), "b": (5.0, 4.0), "c": (1e300, 1e301), "d": (1.0, None)}
@@ -231,6 +234,7 @@ def test_counters(events, open_trace, sample):
     ]
 
 
+@pytest.mark.exhaustive
 def test_a_scope_selects_tasks(events, open_trace, worker, task, run):
     trace = open_trace(
         worker("w1", name="first"),
@@ -255,6 +259,7 @@ def test_a_scope_selects_tasks(events, open_trace, worker, task, run):
         assert sorted(e["args"]["key"] for e in slices(events(trace, **part))) == keys, part
 
 
+@pytest.mark.exhaustive
 def test_unusual_text(events, open_trace, worker, task, run, chunk):
     fields = {"typename": HOSTILE, "exception": HOSTILE}
     trace = open_trace(

@@ -86,6 +86,7 @@ def test_functions_of_the_recorder_and_unknown_intervals(speedscope, open_trace,
     assert (found["unit"], found["weights"]) == ("none", [4])
 
 
+@pytest.mark.exhaustive
 def test_a_scope_selects_profiles(speedscope, open_trace, worker, profile):
     trace = open_trace(
         worker("w1"),
@@ -106,6 +107,7 @@ def test_a_scope_selects_profiles(speedscope, open_trace, worker, profile):
         assert sorted(functions(speedscope(trace, **part))) == expected, part
 
 
+@pytest.mark.exhaustive
 def test_unusual_text(speedscope, open_trace, worker, profile):
     text = 'x"\\\x00\n\u202e;é𝄞' + "y" * 50_000
     trace = open_trace(worker(text, name=text), profile(text, text, (text, text, "")))

@@ -158,6 +158,7 @@ def test_a_scope_selects_rows(open_trace, worker, task, run, tmp_path):
         assert found == expected, part
 
 
+@pytest.mark.exhaustive
 def test_types_that_parquet_lacks_are_text(write_trace, tmp_path):
     (tmp_path / "odd.sql").write_text("SELECT INTERVAL 1 DAY AS i, union_value(a := 1) AS u")
     with Trace(write_trace(), views=tmp_path) as trace:

@@ -33,6 +33,7 @@ def times(name: str, start: str, stop: str) -> tuple[Path, list[str], dict[str, 
     return SAMPLES / f"{name}.jsonl.zst", options, {"start": start, "stop": stop}
 
 
+@pytest.mark.exhaustive
 def test_attempts_are_cut_in_every_output(analyze, write_trace, worker, task, run, tmp_path):
     path = write_trace(
         worker("w1"),

@@ -66,6 +66,7 @@ def test_a_file_is_appended_once(stored, log, rows_of, asked, analyze, tmp_path,
 
 @pytest.mark.parametrize("nbytes", [1, 30])
 @pytest.mark.parametrize("name", FILES)
+@pytest.mark.exhaustive
 def test_a_trace_that_was_cut_can_be_imported_into(stored, add, rows_of, asked, name, nbytes):
     trace = stored(name)
     os.truncate(trace, trace.stat().st_size - nbytes)
@@ -112,6 +113,7 @@ def test_a_killed_import_leaves_all_or_nothing(
     assert not list(trace.parent.glob("**/.*importing"))
 
 
+@pytest.mark.exhaustive
 def test_changed_and_cut_imports_are_losses(stored, add, rows_of):
     trace = stored()
     recorded = trace.stat().st_size
@@ -157,6 +159,7 @@ def test_traces_that_cannot_be_appended_to(tmp_path, stored, lines, task, log, r
     assert repr(str(wrong)) in refused("darshan", wrong, "--into", trace)
 
 
+@pytest.mark.exhaustive
 def test_files_that_cannot_be_read_do_not_keep_others_out(
     stored, log, rows_of, analyze, tmp_path
 ):

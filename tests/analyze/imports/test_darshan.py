@@ -233,6 +233,7 @@ def test_the_offset_of_darshan_s_clock_is_estimated(ask, task, run):
 # -- partial logs --------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_a_partial_log_is_a_loss_and_incomplete_metadata(ask):
     modules = {"POSIX": {"partial": True}, "STDIO": {"partial": False}, "DXT_POSIX": {}}
     value = job()["value"] | {"modules": modules}

@@ -97,6 +97,7 @@ def as_key(value):
 
 
 @pytest.mark.cluster
+@pytest.mark.exhaustive
 def test_a_trace_contains_what_the_dump_does(converted, asked, analyze):
     path, state, out = converted
     rows = asked(path)
@@ -395,6 +396,7 @@ def test_malformed_values_are_skipped(convert, asked):
 EVIL = "!!python/object/apply:os.mkdir ['{target}']\n"
 
 
+@pytest.mark.exhaustive
 def test_other_files_are_refused(tmp_path, refused):
     dump, path = tmp_path / "dump", tmp_path / "crash.jsonl"
     evil = EVIL.format(target=tmp_path / "run")

@@ -147,6 +147,7 @@ def test_a_moved_trace_is_recognized_by_its_content(
     assert len(read_bytes) == 1
 
 
+@pytest.mark.exhaustive
 def test_a_change_of_the_same_size_is_detected(write_trace, records):
     path = write_trace(*records(0, 5))
     answers(path)
@@ -234,6 +235,7 @@ def test_an_extended_frame_is_read_again(tmp_path, lines, records):
     assert answers(path)[2] == []
 
 
+@pytest.mark.exhaustive
 def test_new_segments_are_appended(monkeypatch, write_segments, read_bytes):
     digested = []
     digest = cache._digest
@@ -248,6 +250,7 @@ def test_new_segments_are_appended(monkeypatch, write_segments, read_bytes):
     assert digested == []  # the digests are computed from the bytes that are parsed
 
 
+@pytest.mark.exhaustive
 def test_a_late_segment_is_loaded_in_order(write_segments):
     for traces in write_segments(1, 3, 2):
         assert answers(traces) == truth(traces)

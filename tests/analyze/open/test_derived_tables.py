@@ -62,6 +62,7 @@ def test_views_of_the_user(path, calls, tmp_path):
 
 
 @pytest.mark.parametrize("kind", tables_by_records())
+@pytest.mark.exhaustive
 def test_tables_that_are_empty_without_a_kind_of_record(monkeypatch, tmp_path, kind):
     """They are, if their statements run."""
     with monkeypatch.context() as patch:
@@ -152,6 +153,7 @@ def test_a_table_is_filled_while_another_thread_computes_one(path, monkeypatch):
 
 
 @pytest.mark.usefixtures("files")
+@pytest.mark.exhaustive
 def test_another_process_fills_a_table_while_it_is_computed(path, monkeypatch):
     compute = tables.TABLES["_core_time"]
 

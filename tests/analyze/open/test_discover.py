@@ -131,6 +131,7 @@ def test_a_file_that_is_named_twice_is_read_once(tmp_path, segment, keys_and_los
     assert keys_and_losses(*names) == (["a-f/a.jsonl"], [])
 
 
+@pytest.mark.exhaustive
 def test_file_names_are_literal(tmp_path, segment, keys_and_losses):
     for decoy in ("ab.jsonl", "axxx.jsonl", "ab", "a.jsonl"):
         segment(decoy)

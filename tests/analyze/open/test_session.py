@@ -327,6 +327,7 @@ def test_queries_from_many_threads(write_trace, task, run):
             assert relation.fetchall() == [(prefix,)]
 
 
+@pytest.mark.exhaustive
 def test_the_first_queries_can_come_from_many_threads_at_once(write_trace):
     barrier = threading.Barrier(8)
 

@@ -110,6 +110,7 @@ def test_tasks_are_those_submitted_or_attempted_in_the_range(rows_in, task, run)
     assert opened("SELECT key FROM tasks ORDER BY key") == [("both-1",), ("late-1",)]
 
 
+@pytest.mark.exhaustive
 def test_seconds_of_a_chunk_are_split_and_other_measurements_count_at_its_end(
     rows_in, worker, task, run, chunk
 ):
@@ -138,6 +139,7 @@ def test_seconds_of_a_chunk_are_split_and_other_measurements_count_at_its_end(
     assert opened("SELECT count(*) FROM chunk_costs") == [(0,)]
 
 
+@pytest.mark.exhaustive
 def test_chunks_without_a_cluster_are_cut(limited, chunk):
     expected = {
         (10.0, 30.0): [("memory", 20.0, 30.0, 10.0, 9)],
@@ -180,6 +182,7 @@ def test_sections_are_cut(rows_in, passage):
     ]
 
 
+@pytest.mark.exhaustive
 def test_tasks_without_a_start_or_an_end(rows_in, worker, task, move):
     records = [
         worker("w1"),
@@ -200,6 +203,7 @@ def test_tasks_without_a_start_or_an_end(rows_in, worker, task, move):
     assert rows_in(*records, start=60)(query) == [("stays-1", "unfinished", 60.0, None)]
 
 
+@pytest.mark.exhaustive
 def test_phases_of_an_attempt_that_ends_after_the_range(rows_in, worker, task, move):
     phases = [("transfer", 12.0, 18.0), ("compute", 18.0, 30.0)]
     ended = {"worker": "w1", "phases": phases, "exception": "ValueError('no')"}
@@ -265,6 +269,7 @@ def test_views_are_the_same_and_losses_are_those_of_the_whole_trace(limited, cro
     assert part.sql("SELECT reason FROM loss").fetchall() == [("too slow",)]
 
 
+@pytest.mark.exhaustive
 def test_user_views_query_the_range(limited, crossing, sample, tmp_path):
     (tmp_path / "views").mkdir()
     (tmp_path / "views" / "mine.sql").write_text(

@@ -140,6 +140,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("files", "message"), BROKEN, ids=range(len(BROKEN)))
+@pytest.mark.exhaustive
 def test_a_broken_file_is_named_with_the_reason(path, folder, files, message):
     with pytest.raises(BrokenView) as caught:
         Trace(path, views=[folder(**files)])

@@ -114,6 +114,7 @@ def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_
     ]
 
 
+@pytest.mark.exhaustive
 def test_a_trace_without_records(write_trace):
     with Trace(write_trace(name="a b'c.jsonl")) as trace:
         built = page.build(data.query(trace))

@@ -34,6 +34,7 @@ def test_the_time_range_and_what_is_left_out(selected, total, cut_attempts, word
     )
 
 
+@pytest.mark.exhaustive
 def test_the_page_of_a_time_range(write_trace, worker, task, run):
     path = write_trace(
         worker("w1"),

@@ -80,7 +80,20 @@ def shown(value):
     return tuple(map(shown, value)) if isinstance(value, tuple) else value
 
 
-@pytest.mark.parametrize("view", view_names())
+#: Views whose rows are joined by key, worker, span or attempt.
+JOINED = (
+    "core_time", "critical_path", "fine_metrics", "loss", "profile_stacks", "run", "spans",
+    "task_runs", "workers",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        view if view in JOINED else pytest.param(view, marks=pytest.mark.exhaustive)
+        for view in view_names()
+    ],
+)
 def test_views_are_the_union_of_single_traces(databases, view):
     together, alone = databases
 

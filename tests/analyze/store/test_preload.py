@@ -12,6 +12,7 @@ from roast_analyze.errors import TraceError
 pytestmark = pytest.mark.cluster
 
 
+@pytest.mark.exhaustive
 def test_a_finished_recording_is_added(tmp_path, start_scheduler, monkeypatch):
     traces, store = tmp_path / "traces", Store(tmp_path / "store")
     traces.mkdir()

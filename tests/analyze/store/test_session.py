@@ -11,6 +11,7 @@ from roast_analyze.store.layout import store_views
 from roast_analyze.store.session import named_traces
 
 
+@pytest.mark.exhaustive
 def test_views_of_some_and_of_all_traces(filled, original, write_run):
     paths = [original / "A.jsonl", original / "B.jsonl", write_run("C", tasks=1)]
     assert filled.sql("SELECT count(*) FROM runs").fetchall() == [(2,)]

@@ -44,6 +44,7 @@ def queried(store: Store) -> list[str]:
     return [trace_id for (trace_id,) in found]
 
 
+@pytest.mark.exhaustive
 def test_each_table_has_the_rows_of_all_traces(filled, original):
     paths = [original / "A.jsonl", original / "B.jsonl"]
 
@@ -114,6 +115,7 @@ def test_a_longer_version_replaces_a_trace_and_a_shorter_one_does_not(store, wri
     assert all(problem.is_harmless for problem in store.check())
 
 
+@pytest.mark.exhaustive
 def test_unreadable_traces_are_listed_and_all_others_added(store, write_run, tmp_path):
     (tmp_path / "text.jsonl").write_text("no record\n")
     store.add([tmp_path / "text.jsonl"])
@@ -248,6 +250,7 @@ def test_removed_traces_are_gone_at_once_and_their_files_when_compacted(filled):
         filled.remove(["A"])
 
 
+@pytest.mark.exhaustive
 def test_a_trace_is_added_by_its_relative_path(store, write_run, monkeypatch):
     monkeypatch.chdir(write_run("A").parent)
 

@@ -98,6 +98,7 @@ def unrecorded(cluster, folder):
         *(pytest.param(*of, marks=pytest.mark.exhaustive) for of in ((7, 36), (1_000, 1))),
     ],
 )
+@pytest.mark.exhaustive
 def test_result_report_and_bytes_of_each_source(
     cluster, folder, trace, measured, unrecorded, source, chunksize, n_chunks
 ):
@@ -194,6 +195,7 @@ def test_preloaded_columns_count_as_read_and_other_files_do_not(
     assert [branch["branch"] for branch in chunk["branches"]] == sorted([*READ, "Jet_phi"])
 
 
+@pytest.mark.exhaustive
 def test_a_chunk_from_a_checkpoint_is_neither_read_nor_processed(
     cluster, folder, trace, measured, ask, tmp_path
 ):
@@ -259,6 +261,7 @@ def test_every_failed_attempt_is_measured(cluster, folder, trace, measured, ask)
         assert chunk["bytes_read"] > 0
 
 
+@pytest.mark.exhaustive
 def test_a_file_that_is_skipped_before_its_entries_are_known(
     cluster, folder, trace, ask, tmp_path
 ):
@@ -489,6 +492,7 @@ def requested_bytes(path, branch, start, stop):
         return tree.file.source.num_requested_bytes - before
 
 
+@pytest.mark.exhaustive
 def test_sections_of_chunks_and_their_bytes(lines):
     chunks = measured_chunks(lines)
     parts = [line for line in lines if line["kind"] == "section"]

@@ -162,6 +162,7 @@ def shuffled(client, tmp_path_factory, read_lines):
 
 
 @pytest.mark.cluster
+@pytest.mark.exhaustive
 def test_both_ends_of_every_transfer_are_recorded(shuffled):
     lines, witnesses = shuffled
     ends = Counter()
@@ -286,6 +287,7 @@ def test_a_worker_is_changed_only_as_requested_and_restored(tmp_path, client, re
 
 
 @pytest.mark.cluster
+@pytest.mark.exhaustive
 def test_spills_and_dropped_records(tmp_path, client, read_lines, monkeypatch):
     worker = next(iter(client.scheduler_info()["workers"]))
     with roast_recorder.record(client, tmp_path / "spill.jsonl", worker_transitions=True):

@@ -91,6 +91,7 @@ def test_chunks_are_compared_by_dataset_and_by_file(compared):
     assert rows(datasets, "dataset", DIFFERENCE) == [("Z", -3.0), ("W", -2.0)]
 
 
+@pytest.mark.exhaustive
 def test_facts_and_settings_that_differ(write_trace, fact):
     def recorded(name, settings, *facts):
         path = write_trace(*facts, name=f"{name}.jsonl", trace_id=name)
@@ -132,6 +133,7 @@ def test_facts_and_settings_that_differ(write_trace, fact):
     assert (compared.facts_in_common, compared.facts_in_some) == (5, 1)
 
 
+@pytest.mark.exhaustive
 def test_a_package_that_differs_in_all_processes_is_one_fact(compare, fact):
     def versions(awkward, scheduler_numpy):
         return [

@@ -163,6 +163,7 @@ def test_empty_and_incomplete_traces(build):
     ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_the_page_is_written(tmp_path, write_trace, task):
     paths = [write_trace(task("x"), name=f"{n}.jsonl", trace_id=n) for n in "ab"]
     target = tmp_path / "page.html"

@@ -106,6 +106,7 @@ def test_sentences(sentences, chunks, rows, measured, texts):
     assert [text for text in texts if text not in made] == []
 
 
+@pytest.mark.exhaustive
 def test_the_costs_of_the_first_datasets_are_described(section, chunks):
     rows = [(f"D{i}", "f.root", "w1", n, seconds) for i in range(6) for n, seconds in SIZED]
 
@@ -115,6 +116,7 @@ def test_the_costs_of_the_first_datasets_are_described(section, chunks):
     assert plain(lines[-1]) == "The table contains 2 more datasets."
 
 
+@pytest.mark.exhaustive
 def test_slow_files_and_slow_workers(sentences, chunks):
     slow = {"3.root": 3.0, "w1": 2.0}
     rows = [
@@ -162,6 +164,7 @@ def test_branches_are_compared_by_bytes_if_a_reading_time_is_unknown(sentences, 
     )
 
 
+@pytest.mark.exhaustive
 def test_merging(sentences, task, chunks, run):
     merged = task("reduce-1", dependencies=["P-0"]), *run("reduce-1", 4.0, 5.0)
 
@@ -174,6 +177,7 @@ def test_merging(sentences, task, chunks, run):
     )
 
 
+@pytest.mark.exhaustive
 def test_without_a_cluster_chunks_have_tables_and_a_timeline(build, worker, chunk):
     def attempt(key, run_id, start, **fields):
         about = {"dataset": "DY", "filename": f"{key}.root", "worker": "pid:1", "thread": 1}
@@ -250,6 +254,7 @@ def test_the_line_has_the_median_rate_of_finished_chunks():
     assert median_rate(attempts()) is None
 
 
+@pytest.mark.exhaustive
 def test_of_many_attempts_failed_and_slow_ones_and_a_sample_are_drawn(section, chunks):
     many = [("Z", 1000, 1.0 + i / 1000, "memory") for i in range(1000)]
     extremes = ("Z", None, 0.1, "erred"), ("Z", 1000, 50.0, "memory")

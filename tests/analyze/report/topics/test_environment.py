@@ -196,6 +196,7 @@ def test_a_hostile_trace_adds_no_command(written, worker):
     ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_sentences(sentences, facts, process_facts):
     def recorded_by_worker(n):
         job = {"system": "SLURM", "job_id": n, "queue": "cms", "cores": 8}

@@ -82,6 +82,7 @@ def test_recorded_transfers_replace_reported_ones(opened, worker, fetch):
     )
 
 
+@pytest.mark.exhaustive
 def test_many_workers_share_rows_and_the_largest_pairs_are_listed(
     opened, section, worker, fetch
 ):

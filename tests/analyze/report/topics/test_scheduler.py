@@ -68,6 +68,7 @@ def test_load_by_bucket(query, worker, task, move):
     assert load["stolen"].sum() == 2
 
 
+@pytest.mark.exhaustive
 def test_ready_tasks_wait_for_a_free_thread(sentences, worker, task, move, run):
     waits = [(task(f"a-{n}"), move(2.0, f"a-{n}", "waiting>queued")) for n in range(3)]
 
@@ -81,6 +82,7 @@ def test_ready_tasks_wait_for_a_free_thread(sentences, worker, task, move, run):
 
 
 @pytest.mark.parametrize("outcome", [*OUTCOMES])
+@pytest.mark.exhaustive
 def test_threads_that_compute_do_not_lack_tasks(sentences, worker, task, move, run, outcome):
     """Workers report no phases of attempts that were lost, cancelled or rescheduled."""
     waits = [(task(f"a-{n}"), move(2.0, f"a-{n}", "waiting>queued")) for n in range(3)]
@@ -159,6 +161,7 @@ def test_submitted_and_stolen_tasks(changes, text):
     assert plain(" ".join(section.sentences)).endswith(text)
 
 
+@pytest.mark.exhaustive
 def test_the_setting_and_the_events_of_work_stealing(opened, open_trace):
     other = {**steal(1.0, 1), "topic": "x"}
     trace, context = opened(setting(False), other)

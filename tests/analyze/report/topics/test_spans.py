@@ -105,6 +105,7 @@ def test_spans_of_a_cycle_are_drawn_once(section, worker, task, run):
     assert [row[0] for row in texts(built.tables[0])] == ["fits"] * 3
 
 
+@pytest.mark.exhaustive
 def test_spans_of_dask_are_listed_only_beside_those_of_the_user(section, worker, task, run):
     records = [
         worker("w1"),

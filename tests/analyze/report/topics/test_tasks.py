@@ -46,6 +46,7 @@ def test_quantiles_in_a_time_range_are_those_of_whole_attempts(write_trace, atte
     assert [row[f"{name}_compute_seconds"] for name in names] == [5.0, 6.0, 7.0, 8.0]
 
 
+@pytest.mark.exhaustive
 def test_groups_and_stragglers(section, sentences, attempts):
     durations = *[1.0] * 7, 9.0, *[1.0] * 3, 3.0
     found = section("tasks", *attempts(*durations, groups=("a-0", "a-1")))
@@ -84,6 +85,7 @@ def test_stragglers_that_are_not_listed_are_counted(open_trace, attempts):
     assert found.rows.select("key", "all_excess_seconds").row(0) == ("a-59", sum(range(42, 62)))
 
 
+@pytest.mark.exhaustive
 def test_without_groups_stragglers_and_compute_time(section, task, move, chunk):
     records = task("b-1"), move(1.0, "b-1", "waiting>processing", worker="w1")
     alone = chunk("y", run_id=4, start_t=1.0, stop_t=2.0)
@@ -100,6 +102,7 @@ def test_without_groups_stragglers_and_compute_time(section, task, move, chunk):
     )
 
 
+@pytest.mark.exhaustive
 def test_compute_time_of_chunks_and_merging(section, task, run, chunk):
     found = section(
         "tasks",

@@ -177,6 +177,7 @@ def test_sentence(sentences, worker, task, run):
         ([(0.0, 5.0), (1.0, 6.0)], None),
     ],
 )
+@pytest.mark.exhaustive
 def test_the_longest_gap_over_all_threads(opened, run, times, gap):
     records = [
         line
@@ -196,6 +197,7 @@ def test_the_longest_gap_over_all_threads(opened, run, times, gap):
         ({}, None),
     ],
 )
+@pytest.mark.exhaustive
 def test_attempts_without_times_are_not_in_a_gap(opened, run, attempt, gap):
     records = [
         *run("a-1", 1.0, 2.0),

@@ -215,18 +215,21 @@ def test_a_run_that_cannot_be_judged(built, worker):
         ),
     ],
 )
+@pytest.mark.exhaustive
 def test_records_without_which_a_run_cannot_be_judged(open_trace, worker, record, obstacle):
     trace = open_trace(worker("w1"), {**record, "t": 1.0})
 
     assert (query_obstacle(trace), findings.query(trace)) == (obstacle, ())
 
 
+@pytest.mark.exhaustive
 def test_a_time_range_before_the_first_task(write_trace, worker, task, run):
     path = write_trace(worker("w1"), task("a-1"), *run("a-1", 5.0, 6.0))
     with Trace(path, start=0.0, stop=2.0) as trace:
         assert query_obstacle(trace) == "no task ran in the time range"
 
 
+@pytest.mark.exhaustive
 def test_a_remark_has_no_saving(open_trace, worker, task, run, chunk):
     """Events of TT take three times as long, which is not a fault."""
     records = [worker("w1")]

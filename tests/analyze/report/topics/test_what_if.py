@@ -37,6 +37,7 @@ def test_a_run_without_workers(section, task):
     assert section("what-if", task("a")).empty.startswith("No task ran on a worker")
 
 
+@pytest.mark.exhaustive
 def test_numbers_of_workers_that_cannot_be_simulated_are_left_out(
     section, monkeypatch, worker, task, run
 ):

@@ -92,6 +92,7 @@ def left(worker, task, run):
     return left
 
 
+@pytest.mark.exhaustive
 def test_workers_that_left_early(apply_each, left, worker, task, run, process_facts):
     """Longer jobs need jobs, a lifetime one that ended, and a program can retire workers."""
     fact = {"kind": "environment", "t": 1.0, "section": "cluster", "name": "adapts to minimum"}

@@ -93,6 +93,7 @@ def test_no_gap(apply_each, worker, task, run):
     assert {case: rows for case, rows in zip(cases, found, strict=True) if rows} == {}
 
 
+@pytest.mark.exhaustive
 def test_a_part_of_the_gap_is_due_to_the_client(apply_each, worker, gone, task, run):
     # The cluster has no worker from 35 s to 70 s; the next graph is submitted at 40 s.
     without_workers = [
@@ -116,6 +117,7 @@ def test_a_part_of_the_gap_is_due_to_the_client(apply_each, worker, gone, task, 
     ]
 
 
+@pytest.mark.exhaustive
 def test_tasks_that_are_submitted_one_by_one(apply_each, worker, task, run):
     """Of three threads, two have a task while the client prepares the next one."""
 

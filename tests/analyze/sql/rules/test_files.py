@@ -148,6 +148,7 @@ def test_server_that_is_slower_than_local_files(apply_each, process, worker):
     ) == [[("high", sentence)], []]
 
 
+@pytest.mark.exhaustive
 def test_single_slow_server(apply_each, process, worker):
     def records(**fields):
         chunk = {"file": "https://far/1.root", "seconds": 10.0, "bytes_read": 10**7}

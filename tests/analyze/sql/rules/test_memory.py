@@ -38,6 +38,7 @@ def test_spilling(apply_each, worker, task, run, sample):
     assert without_sample.endswith("took 4.0 core-seconds.")
 
 
+@pytest.mark.exhaustive
 def test_results_that_are_slow_to_store(apply_each, worker, task, run):
     """Workers report slow accesses as disk time; fine metrics show if the disk was used."""
 
@@ -61,6 +62,7 @@ def test_results_that_are_slow_to_store(apply_each, worker, task, run):
     ) == [[(4.0,)], []]
 
 
+@pytest.mark.exhaustive
 def test_threads_that_wait_while_a_worker_spills(apply_each, worker, task, run, sample):
     """The second task begins 10 s late, because the event loop of its worker is blocked."""
 
@@ -268,6 +270,7 @@ def deaths(worker, task, chunk, run, gone):
     return deaths
 
 
+@pytest.mark.exhaustive
 def test_the_chunk_of_killed_workers(apply_each, deaths):
     one = "had one chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY)."
     same = "had the same chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY)."
@@ -296,6 +299,7 @@ def test_the_chunk_of_killed_workers(apply_each, deaths):
         assert "more than 954 MiB of memory; how much more is not known." in change, case
 
 
+@pytest.mark.exhaustive
 def test_unmanaged_memory_of_killed_workers(apply_each, deaths, task, run, sample):
     """The memory of each worker before the task with which it is killed; None for no task."""
     limit = {"memory_limit": 1000 * MB}
@@ -320,6 +324,7 @@ def test_unmanaged_memory_of_killed_workers(apply_each, deaths, task, run, sampl
     assert [case for case, rows in zip(cases, found, strict=True) if rows] == ["leak"]
 
 
+@pytest.mark.exhaustive
 def test_the_memory_of_an_idle_worker_is_not_a_leak(
     apply_each, worker, deaths, task, run, sample
 ):
@@ -345,6 +350,7 @@ def test_the_memory_of_an_idle_worker_is_not_a_leak(
     assert [bool(rows) for rows in found] == [True, False, True]
 
 
+@pytest.mark.exhaustive
 def test_several_killed_workers(apply_each, worker, task, run, gone):
     def records(workers):
         names = [f"w{number}" for number in range(1, workers + 1)]
@@ -467,6 +473,7 @@ def test_workers_that_left_after_the_last_task(apply_each, worker, task, run, go
     ] == [0, 0, 1, 1]
 
 
+@pytest.mark.exhaustive
 def test_own_work_of_the_client_while_lost_results_are_computed_again(
     apply_each, worker, task, run, move, gone
 ):

@@ -177,6 +177,7 @@ def closing(reason: str):
     return event
 
 
+@pytest.mark.exhaustive
 def test_a_reason_that_is_recorded_is_named(apply_each, worker, task, run, gone):
     """Two workers are lost at 40 s; what their nannies report, by the name of the worker."""
 

@@ -3,6 +3,7 @@
 import pytest
 
 
+@pytest.mark.exhaustive
 def test_uneven_work(apply, apply_each, worker, gone, task, run):
     """Tasks of w1 take 1 s each; w2 has 10 s of other work and could take some of them.
 
@@ -38,6 +39,7 @@ def test_uneven_work(apply, apply_each, worker, gone, task, run):
     assert apply("restricted-tasks", *nearly_even, stop_t=11.0) == []
 
 
+@pytest.mark.exhaustive
 def test_workers_that_tasks_may_not_use_are_not_in_excess(apply_each, worker, task, run):
     """w1 computes 20 tasks one after the other; three workers do nothing."""
 

@@ -116,6 +116,7 @@ def test_a_file_that_is_probably_damaged(apply, attempts, open_trace):
     ) == [(1000, 1), (1000, 2), (2000, 1)]
 
 
+@pytest.mark.exhaustive
 def test_several_files_are_damaged_if_as_many_can_be_read(apply_each, attempts):
     """If a program can read few files, those need not be damaged."""
 
@@ -167,6 +168,7 @@ def test_a_file_is_blamed_only_beside_others(apply_each, attempts):
     )
 
 
+@pytest.mark.exhaustive
 def test_the_place_of_nearly_all_failed_attempts(apply_each, attempts):
     def records(*files):
         rows = [

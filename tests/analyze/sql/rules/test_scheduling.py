@@ -23,6 +23,7 @@ def tasks(task, run):
     return tasks
 
 
+@pytest.mark.exhaustive
 def test_short_tasks(apply_each, worker, tasks, task, run):
     def dispatched(dispatch_seconds):
         """Tasks of 20 ms; their overhead is 13 % or 5 % of their time."""

@@ -80,6 +80,7 @@ def test_a_slow_host(apply_each, naps, task, run):
     assert rows == [expected for _, expected in cases.values()]
 
 
+@pytest.mark.exhaustive
 def test_chunks_from_the_middle_of_the_run_on(apply_rules, worker, chunk, run):
     """Chunks take 1 s; after 20 of 40 s, those of the slow workers take 3 s."""
 
@@ -124,6 +125,7 @@ def test_a_host_of_which_one_worker_is_nearly_slow(apply_rules, worker, task, ru
     ]
 
 
+@pytest.mark.exhaustive
 def test_a_host_that_is_slow_now_and_then(apply_each, worker, task, run):
     """On some workers, every third or ninth of 30 tasks takes 5 s instead of 1 s."""
 

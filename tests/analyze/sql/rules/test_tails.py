@@ -130,6 +130,7 @@ def test_a_chain(apply_rules, cluster):
     assert tails[0] == []
 
 
+@pytest.mark.exhaustive
 def test_parallel_chains(apply_each, worker, task, run):
     """Chains of ten tasks occupy some of four workers during the whole run."""
 
@@ -155,6 +156,7 @@ def test_parallel_chains(apply_each, worker, task, run):
     ]
 
 
+@pytest.mark.exhaustive
 def test_a_long_task_between_others(apply_rules, cluster):
     """Tasks after a fit of 30 s form a chain with it if they take at least a tenth as long."""
     traces = [cluster(30.0, *[seconds] * 5, is_chain=True) for seconds in (1.0, 4.0)]
@@ -163,6 +165,7 @@ def test_a_long_task_between_others(apply_rules, cluster):
     assert chains[1] != []
 
 
+@pytest.mark.exhaustive
 def test_a_task_after_a_merge(apply_rules, worker, task, run):
     """One partition is left after the merge; the other thread is idle while it is written."""
     reads = [f"read-{number}" for number in range(20)]

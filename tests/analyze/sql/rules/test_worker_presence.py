@@ -71,6 +71,7 @@ def test_a_name_that_is_used_again(apply, worker, naps, gone, stimulus_id, sente
     )
 
 
+@pytest.mark.exhaustive
 def test_late_workers_of_a_large_cluster(apply, worker, naps):
     """With 150 workers a time bucket of core_time is 1 s long."""
     records = []

@@ -40,6 +40,7 @@ def test_time_is_divided_between_buckets(rows, worker, move):
         (201.0, 1.0, 201), (3600.0, 10.0, 360), (86400.0, 500.0, 173),
     ],
 )  # fmt: skip
+@pytest.mark.exhaustive
 def test_default_bucket_width(rows, stop_t, width, buckets):
     query = "SELECT max(seconds), count(*) FROM concurrency"
 

@@ -47,6 +47,7 @@ PLACES = {
     "sql/rules/skipped-files.sql": {"memory", SKIPPED},
     "sql/rules/killed-workers.sql": {"memory", "erred"},
     "sql/rules/retries.sql": {"memory", "erred", "retried", SKIPPED},
+    "sql/rules/unfinished-tasks.sql": {"memory", "unfinished"},
     "sql/workers/_fatal_chunks.sql": {"erred", "lost"},
     "sql/workers/_silences.sql": {"memory", "lost", "unfinished"},
 }  # fmt: skip

@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 #: Use of threads that needs no explanation.
 _KEPT: Final = "kept result"
+#: The part of it that computed keys again, which rules can explain although it is no use of
+#: view ``core_time``.
+REPEATED: Final = "repeated result"
+_WORDS: Final = {use: meaning.words for use, meaning in USES.items()} | {
+    REPEATED: "computing keys again whose result had been kept before"
+}
 #: Shares of the core time below which a part is not named, and all of it is not mentioned.
 _NAMED_SHARE: Final = 0.01
 _MENTIONED_SHARE: Final = 0.05
@@ -83,7 +89,7 @@ class Unexplained:
         Thread time that computed results that were kept, also those computed again.
     uses : mapping of str to float
         Thread time by use that no finding accounts for, the largest first.
-    repeated_seconds, repeated_keys, repeated_attempts
+    repeated_keys, repeated_attempts
         Results that were computed again although an earlier one of the key had been kept.
     unfinished_attempts : int
         Attempts that had not ended when the recording did.
@@ -99,7 +105,6 @@ class Unexplained:
     core_seconds: float
     kept_seconds: float
     uses: Mapping[str, float]
-    repeated_seconds: float = 0.0
     repeated_keys: int = 0
     repeated_attempts: int = 0
     unfinished_attempts: int = 0
@@ -122,7 +127,7 @@ class Unexplained:
     @property
     def seconds(self) -> float:
         """Thread time without an explanation."""
-        return sum(self.uses.values()) + self.repeated_seconds
+        return sum(self.uses.values())
 
 
 def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
@@ -135,8 +140,7 @@ def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
     return Unexplained(
         core_seconds=sum(uses.values()),
         kept_seconds=uses.get(_KEPT, 0.0),
-        uses=_remaining(uses, found),
-        repeated_seconds=seconds,
+        uses=_remaining({**uses, REPEATED: seconds}, found),
         repeated_keys=keys,
         repeated_attempts=attempts,
         unfinished_attempts=unfinished,
@@ -176,11 +180,9 @@ def describe(time: Unexplained, *, has_findings: bool) -> str:
     if not has_findings:
         texts.append("No rule found a change that could save 1 % of this run or more.")
     if time.core_seconds and time.seconds >= _MENTIONED_SHARE * time.core_seconds:
-        parts = {USES[use].words: seconds for use, seconds in time.uses.items()}
-        parts["computing keys again whose result had been kept before"] = time.repeated_seconds
         named = [
-            f"{words} {q.seconds(seconds)}"
-            for words, seconds in sorted(parts.items(), key=lambda item: -item[1])
+            f"{_WORDS[use]} {q.seconds(seconds)}"
+            for use, seconds in time.uses.items()
             if seconds >= _NAMED_SHARE * time.core_seconds
         ][:_NAMED_USES]
         texts.append(
@@ -190,7 +192,7 @@ def describe(time: Unexplained, *, has_findings: bool) -> str:
     elif not has_findings and time.core_seconds:
         kept = q.share(time.kept_seconds / time.core_seconds)
         texts.append(f"{kept} of the thread time computed results that were kept.")
-    if time.repeated_seconds >= _NAMED_SHARE * max(time.core_seconds, 1e-9):
+    if time.uses.get(REPEATED, 0.0) >= _NAMED_SHARE * max(time.core_seconds, 1e-9):
         keys = q.counted(time.repeated_keys, "key was", "keys were")
         texts.append(
             f"{keys} computed again in {q.counted(time.repeated_attempts, 'attempt')}."

@@ -1,0 +1,106 @@
+"""Rule unfinished-tasks."""
+
+import pytest
+
+FRAMES = [
+    {"name": name, "filename": filename, "line_number": 1}
+    for name, filename in [
+        ("__call__", "/x/site-packages/dask/_task_spec.py"),
+        ("read", "/home/a/my.py"),
+        ("recv", "/lib/python3.12/socket.py"),
+    ]
+]
+
+
+def profile(start_t: float, samples: int, worker: str = "w1", prefix: str = "a") -> dict:
+    """Return the samples of 10 s in which tasks of a prefix wait in a function of a library."""
+    tree = {
+        "frames": FRAMES,
+        "parents": [None, 0, 1, 2],
+        "node_frames": [None, 0, 1, 2],
+        "line_numbers": [None, 1, 1, 1],
+        "slices": [
+            {
+                "start_t": start_t,
+                "stop_t": start_t + 10.0,
+                "nodes": [0, 1, 2, 3],
+                "counts": [samples, samples, samples, 0],
+                "innermost": [0, 0, 0, samples],
+            }
+        ],
+    }
+    about = {"worker": worker, "server_id": f"id-{worker}-0.0", "prefix": prefix}
+    times = {"t": start_t + 10.0, "start_t": start_t, "stop_t": start_t + 10.0}
+    return {"kind": "profile", "interval_seconds": 0.01, "tree": tree, **about, **times}
+
+
+PLACE = (
+    "the stacks begin with read (home/a/my.py) and mostly end with recv "
+    "(lib/python3.12/socket.py)."
+)
+LOOK = (
+    "Find out what read computes or waits for there; with a timeout, what waits for ever ends "
+    "with an error."
+)
+
+
+@pytest.fixture
+def found(apply_each):
+    """Return the sentence and the change of the finding of each trace, or None."""
+
+    def found(*traces):
+        rows = apply_each("unfinished-tasks", *traces, columns="sentence, change")
+        return [of_trace[0] if of_trace else None for of_trace in rows]
+
+    return found
+
+
+def test_a_task_that_hangs(found, worker, task, run):
+    """The last of three tasks is sampled for 40 s, on one of two workers."""
+    ended = [worker("w1", name="one"), worker("w2"), task("a-1"), *run("a-1", 50.0, 51.0)]
+    ended += [task("a-2"), *run("a-2", 51.0, 60.0)]
+    hanging = [task("a-3"), *run("a-3", 60.0)]
+    sampled, of_others = (
+        [profile(t, 1000, prefix=prefix) for t in (60.0, 70.0, 80.0, 90.0)] for prefix in "ab"
+    )
+
+    hangs, ends, is_queued, is_usual = found(
+        [*ended, *hanging, *sampled],
+        [*ended, task("a-3"), *run("a-3", 60.0, 100.0), *sampled],
+        # It waits behind a task of another prefix.
+        [*ended, *hanging, *of_others],
+        # It takes less than three times as long as another one.
+        [*ended, task("a-4"), *run("a-4", 30.0, 50.0), *hanging, *sampled],
+    )
+
+    sentence = (
+        "When the recording ended, a-3 had not ended 40.0 s after it was assigned to worker "
+        f"one; 2 others of a took at most 9.0 s. In 40.0 sampled seconds, {PLACE} Meanwhile, "
+        "threads were idle for 40.0 core-seconds."
+    )
+    assert hangs == (sentence, LOOK)
+    assert ends is is_queued is is_usual is None
+
+
+def test_tasks_that_wait_for_tasks(found, worker, task, run):
+    nested = {"client": "Client-worker-1", "t": 1.0}
+    both = [worker("w1"), worker("w2")]
+    for number in (1, 2):
+        both += [task(f"a-{number}"), *run(f"a-{number}", 0.0, worker=f"w{number}")]
+        both += [profile(10.0 * n, 900, f"w{number}") for n in range(10)]
+
+    waits, begun = found(
+        [*both, task("b-1", **nested), *run("b-1", 1.0), task("b-2", **nested)],
+        [*both, task("b-1", **nested), *run("b-1", 1.0, 2.0)],
+    )
+
+    sentence = (
+        "When the recording ended, 2 tasks of a had not ended up to 100.0 s after they were "
+        f"assigned to 2 workers; no task of a had ended. In 180.0 sampled seconds, {PLACE}"
+    )
+    change = (
+        "A task that waits for tasks that it submitted occupies a thread, which they may need: "
+        "let it wait within worker_client(), or call secede() before it waits."
+    )
+    assert waits == (f"{sentence} 2 tasks that tasks had submitted had not begun.", change)
+    assert begun == (sentence, LOOK)

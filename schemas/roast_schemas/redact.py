@@ -316,7 +316,7 @@ _ABOUT: Final = re.compile(
     "|ttl|timeout|len|length|size|count|name|format|polic(?:y|ie)|provider|limit|enabled"
     "|required|mode|scope|method|issuer|audience|port|class|algorithm|weight|column|index|idx"
     "|manager|factory|lifetime|interval|attempt|retrie|retry|pattern|regex|validator|handler"
-    "|backend|field|prompt|mask|pt|eta|phi|mass|embedding|classification|ids)s?"
+    "|backend|field|prompt|mask|pt|eta|phi|mass|embedding|classification|ids|sock|socket)s?"
 )
 
 #: A number whose name contains one of these is a count.
@@ -338,6 +338,9 @@ _OF_TOKEN: Final = frozenset({"id", "value", "secret", "string", "header", "refr
 
 #: Variables with a folder, though ``pwd`` is otherwise a password.
 _FOLDERS: Final = frozenset({"PWD", "OLDPWD"})
+
+#: A path of two folders or more, which is the value of ``pwd`` in a shell.
+_FOLDER: Final = re.compile(r"[\"']?(?:/[a-z][a-z_-]*\d{0,4}){2,}/?[\"']?(?![^\s,;)\]}])")
 
 #: Words before ``pass`` that make it a password, and after it.
 _LOGIN_WORD: Final = re.compile(
@@ -677,17 +680,20 @@ _SHAPES: Final = {
         (?P<secret>[^()\n"']*+["'](?:[^\n]*?(?=\\{0,7}["']\s?\))|[^\n]*))""",
     "login": r"""(?:machine\s++\S++|default)\s++login\s++\S++\s++(?:account\s++\S++\s++)?
         password\s++(?P<secret>\S++)""",
+    "secretstr(": r"""SecretStr\([ ]{0,4}["'](?!\*+["'])(?P<secret>[^"'\n]++)""",
+    ":thin:": r""":thin:[\w.-]{1,100}/(?P<secret>[^\s@/]++)@""",
     # JSON web tokens.
     "eyj": r"""(?<![\w-])(?>[\w-]*?(?=eyJ))
         (?P<secret>[\w-]{10,}+\.[\w-]{5,}+(?:\.[\w-]*+){0,3})""",
     # A key that was cut has no end line.
     "private key": r"""(?P<secret>-----BEGIN[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----
         (?s:.*?-----END[ ][A-Z0-9 ]{0,40}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----|.*))""",
-    # User and password in a URL, or a user name of 20 characters, which is a token. A password
-    # with a slash ends the authority early. A prefix or group may end within the password,
-    # since Dask cuts keys at hyphens. A port may end a sentence.
+    # User and password in a URL, or a user name that is a token: of 20 characters or generated.
+    # A password with a slash ends the authority early. A prefix or group may end within the
+    # password, since Dask cuts keys at hyphens. A port may end a sentence.
     "://": r"""://(?P<secret>
-        (?:[^\s/?\#'"<>\\:]*+:++[^\s/?\#'"<>\\:][^\s/?\#'"<>\\]*|[^\s/?\#'"<>\\]{20,})(?=@)
+        (?:[^\s/?\#'"<>\\:]*+:++[^\s/?\#'"<>\\:][^\s/?\#'"<>\\]*
+        |(?P<user>[^\s/?\#'"<>\\:]{12,}))(?=@)
         |(?!\[)[^\s/?\#'"<>\\@]*:(?!\d*+[^\w\s/?\#'"<>\\@:]*+(?:[\s/?\#'"<>\\]|\Z)|\{)
         [^\s/?\#'"<>\\@:]*+(?![^\s/?\#'"<>\\])
         (?:[^\s'"<>\\@]{0,200}(?=@))?)""",
@@ -748,7 +754,7 @@ _NAME: Final = re.compile(
 
 #: A replaced value, no value, a type, and a statement where a value might have been.
 _NOTHING: Final = (
-    rf"{_MARK}|(?:None|null|True|true|False|false|str|bytes|int|float|bool|object|dict|list"
+    rf"{_MARK}|(?:None|none|null|True|true|False|false|no|yes|off|on|disabled|enabled|str|bytes|int|float|bool|object|dict|list"
     r"|tuple|Any|Optional|raise|return|pass|continue|break|yield)(?![\w.!@#$%^&*+~?-])"
     # Code that fetches it: a call without a string, or a variable of the environment.
     r"|(?:[A-Za-z_][\w.]*+\([\w., *]*+\)|os\.environ\[[\"']\w++[\"']\]"
@@ -849,6 +855,10 @@ _FILE: Final = re.compile(
 
 _NUMBER: Final = re.compile(r"[+-]?[\d_.,]+(?:[eE][+-]?\d+)?")
 
+#: With a number, such a name is that of a count.
+_COUNTED: Final = re.compile(r"\w*(?:token|key|secret|cookie)s")
+_DECIMAL: Final = re.compile(r"[+-]?\d{1,6}\.\d+(?:[eE][+-]?\d+)?")
+
 _STRING: Final = re.compile(r"[rRbBuUfF]{0,2}\\{0,7}[\"']")
 
 
@@ -864,7 +874,11 @@ def _spans(text: str, lowered: str) -> Iterator[Span]:
     for part, pattern in _SHAPE_PATTERNS:
         if part in lowered:
             for match in pattern.finditer(text):
-                if "name" not in pattern.groupindex or names_a_secret(match["name"]):
+                named = match.groupdict()
+                user = named.get("user")
+                if "name" in named and not names_a_secret(named["name"]):
+                    continue
+                if user is None or len(user) >= 20 or _looks_generated(user):
                     yield match.span("secret")
     if "-" in text:
         for pattern in _COMMAND_LINES:
@@ -970,6 +984,8 @@ def _sure_span(text: str, match: re.Match[str], name: str) -> Span | None:
         return None
     if name in _FOLDERS and text.startswith(("/", "'/", '"/'), match.end()):
         return None
+    if name == "pwd" and _FOLDER.match(text, match.end()):
+        return None
     lowered = name.lower()
     has_spaces = "cookie" in lowered or "rucio" in lowered
     line = has_spaces and _LINE_VALUE.match(text, match.end())
@@ -992,8 +1008,8 @@ def _sure_span(text: str, match: re.Match[str], name: str) -> Span | None:
     if (
         is_key
         and in_repr
-        and names_a_secret(secret)
-        and _VALUE_FIELD.search(text, stop, stop + 9)
+        and not _looks_generated(secret)
+        and _VALUE_FIELD.search(text, stop, stop + 20)
     ):
         return None  # of {"key": "token", "value": "…"}
     if match["pair"]:
@@ -1008,6 +1024,7 @@ def _sure_span(text: str, match: re.Match[str], name: str) -> Span | None:
     # A number is a count or a weight.
     is_weight = _is_of_analysis(words) and ("." in secret or len(secret) < 4)
     is_count = _counts(name) or (is_weight and words != ["pass"] and words[0] != "sig")
+    is_count |= bool(_COUNTED.fullmatch(words[-1]) or _DECIMAL.fullmatch(secret))
     is_number = _NUMBER.fullmatch(secret) and is_count
     return None if is_dask_key or is_number else (start, stop)
 

@@ -346,6 +346,8 @@ auth_key=§
 auth=§
 auth: §
 auth=«('me', '§')»
+SecretStr('§')
+jdbc:oracle:thin:bob/§@h:1521:x
 credential=§
 credentials: §
 creds=§
@@ -857,5 +859,13 @@ LHCb_2018_Beam6500GeV_VeloClosed_MagDown
 ALICE.LHC18q.pass3
 LHC18q_pass3_AOD
 LHC15o/pass1/AOD194
+auth: none
+tokens=1500
+apikeys: 0
+pwd=/home/alice/work
+cred=0.5
+SSH_AUTH_SOCK=/tmp/ssh-abc/agent.1
+{"key": "Jet_pt", "value": 30}
+SecretStr('**********')
 reco_pass=pass3
 """

@@ -50,6 +50,8 @@ SECRETS = [
     ("postgres://me:a/b@h:5432/x", "postgres://<redacted>@h:5432/x"),
     ("redis://:abc@h/0", "redis://<redacted>@h/0"),
     ("https://abcdefghijklmnopqrst@h/x", "https://<redacted>@h/x"),
+    ("https://Zx9kQ2mVb7Lw4Tn8@h/x", "https://<redacted>@h/x"),
+    ("ssh://analysis-robot@h/x", "ssh://analysis-robot@h/x"),
     ("u=https%3A%2F%2Fme%3Aabc%40h%2F", "u=https%3A%2F%2F<redacted>%40h%2F"),
     ("s3?a=1&X-Amz-Signature=c&se=2&sp=r", "s3?a=1&X-Amz-Signature=<redacted>&se=2&sp=r"),
     ("s3?X-Amz-Credential=b%2F2&a=1", "s3?X-Amz-Credential=<redacted>&a=1"),

@@ -17,6 +17,8 @@
 -- $max_computing_share = 0.5: share of the stalls in which threads compute
 -- $min_cpu_share = 0.5: CPU time of task threads relative to their compute time, below which cores can be lacking
 -- $entity_share = 0.6: share of the cost that makes one worker the entity
+-- $least_saved = 0.6: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.5: ratio of the largest saving to the cost; calibrated as well
 WITH all_stalls AS (
     SELECT
         stall.trace_id,
@@ -220,9 +222,9 @@ SELECT
         ''
     ) AS sentence,
     seconds AS core_seconds,
-    0.6 * seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
+    $least_saved * seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
     -- The last results can depend on one worker, and other workers on its results.
-    least(longest_seconds, 1.5 * worst_seconds, cluster.stop_t - cluster.start_t) AS wall_seconds_max,
+    least(longest_seconds, $most_saved * worst_seconds, cluster.stop_t - cluster.start_t) AS wall_seconds_max,
     CASE WHEN cpu_share IS NOT NULL OR loads.host IS NOT NULL THEN 'Check which other programs use the host. ' ELSE '' END
     || CASE
         WHEN computing_seconds >= $max_computing_share * stalled_seconds

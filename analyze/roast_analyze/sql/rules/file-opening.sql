@@ -9,6 +9,8 @@
 -- $min_share = 0.25: opening relative to the compute time of chunks and metadata tasks
 -- $good_share = 0.05: share that larger files or chunks can reach
 -- $small_file_chunks = 2: chunks of a file with few of them
+-- $least_saved = 0.7: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.6: ratio of the largest saving to the cost; calibrated as well
 WITH chunk AS (
     SELECT
         trace_id,
@@ -54,9 +56,9 @@ SELECT
     ) AS sentence,
     (CASE WHEN is_small_files THEN opening_seconds ELSE all_open_seconds END) * (1 - 1 / factor)
         AS core_seconds,
-    0.7 * core_seconds / cluster.nthreads AS wall_seconds_min,
+    $least_saved * core_seconds / cluster.nthreads AS wall_seconds_min,
     -- Reading a chunk also begins with requests that do not depend on its size.
-    least(1.6 * core_seconds / cluster.mean_nthreads, cluster.wall_seconds) AS wall_seconds_max,
+    least($most_saved * core_seconds / cluster.mean_nthreads, cluster.wall_seconds) AS wall_seconds_max,
     CASE
         WHEN is_small_files
             THEN format(

@@ -29,6 +29,8 @@
 -- $entity_share = 0.6: share of the waiting that makes a prefix the entity
 -- $own_cores = 0.1: CPU use of a worker apart from its tasks, in cores, which is subtracted
 -- $min_busy_share = 0.5: compute time relative to thread time in this case; else Dask itself uses the CPU
+-- $least_saved = 0.4: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.6: ratio of the largest saving to the cost; calibrated as well
 WITH slices AS (
     SELECT trace_id, worker, prefix, interval_seconds, unnest(tree.slices) AS slice
     FROM raw.profile
@@ -303,9 +305,9 @@ SELECT
         )
     END AS sentence,
     saved_seconds * peak_nthreads AS core_seconds,
-    0.4 * saved_seconds AS wall_seconds_min,
+    $least_saved * saved_seconds AS wall_seconds_min,
     -- least() ignores nulls, and an unknown saving must stay null.
-    CASE WHEN saved_seconds IS NOT NULL THEN least(1.6 * saved_seconds, wall_seconds) END
+    CASE WHEN saved_seconds IS NOT NULL THEN least($most_saved * saved_seconds, wall_seconds) END
         AS wall_seconds_max,
     CASE
         WHEN NOT is_gil THEN 'Set OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and MKL_NUM_THREADS of workers to 1, in'

@@ -7,6 +7,8 @@
 -- Source: dask-jobqueue and adaptive clusters, where workers wait in a queue; early ends of jobs
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
 -- $min_seconds = 1: missing thread time
+-- $least_saved = 0.75: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.4: ratio of the largest saving to the cost; calibrated as well
 WITH work AS (
     SELECT trace_id, min(processing_t) AS start_t, max(end_t) AS stop_t
     FROM _task_runs
@@ -187,8 +189,8 @@ SELECT
         END
     ) AS sentence,
     thread_seconds AS core_seconds,
-    0.75 * thread_seconds / _run_size.peak_nthreads AS wall_seconds_min,
-    1.4 * thread_seconds / _run_size.peak_nthreads AS wall_seconds_max,
+    $least_saved * thread_seconds / _run_size.peak_nthreads AS wall_seconds_min,
+    $most_saved * thread_seconds / _run_size.peak_nthreads AS wall_seconds_max,
     CASE
         WHEN late_share >= 0.5 THEN concat(
             'Start the workers before the work: request them earlier',

@@ -11,6 +11,7 @@
 -- $min_share = 0.1: share of merges in the compute time of all tasks
 -- $usual_share = 0.02: the same with small results, which is not saved
 -- $small_fan_in = 10: inputs of a merge, below which merges are merged again several times
+-- $least_saved = 0.5: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 WITH totals AS (
     SELECT
         trace_id,
@@ -68,7 +69,7 @@ SELECT
         CASE WHEN chunk_bytes IS NOT NULL THEN '.' END
     ) AS sentence,
     seconds - $usual_share * all_seconds AS core_seconds,
-    0.5 * core_seconds / cluster.peak_nthreads AS wall_seconds_min,
+    $least_saved * core_seconds / cluster.peak_nthreads AS wall_seconds_min,
     -- The last merges do not run on all threads.
     core_seconds / cluster.mean_nthreads + last_seconds AS wall_seconds_max,
     concat(

@@ -5,6 +5,8 @@
 -- Source: distributed.worker.memory.pause; view pauses
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html
 -- $min_seconds = 0.5: time paused
+-- $least_saved = 0.8: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.3: ratio of the largest saving to the cost; calibrated as well
 WITH buckets AS (
     SELECT
         trace_id,
@@ -51,8 +53,8 @@ SELECT
         seconds
     ) AS sentence,
     seconds AS core_seconds,
-    0.8 * seconds / mean_nthreads AS wall_seconds_min,
-    1.3 * (seconds + idle_seconds) / mean_nthreads AS wall_seconds_max,
+    $least_saved * seconds / mean_nthreads AS wall_seconds_min,
+    $most_saved * (seconds + idle_seconds) / mean_nthreads AS wall_seconds_max,
     'Give workers more memory, or fewer threads each; hold fewer results, and release memory that Dask does'
     ' not manage.' AS change,
     format(

@@ -8,6 +8,8 @@
 -- Documentation: https://distributed.dask.org/en/stable/locality.html
 -- $min_share = 0.05: saving relative to the duration of the run
 -- $min_idle_share = 0.3: time of idle threads meanwhile, relative to the saving on all threads
+-- $least_saved = 0.4: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.1: ratio of the largest saving to the cost; calibrated as well
 SELECT
     prefix AS entity,
     'high' AS confidence,
@@ -16,8 +18,8 @@ SELECT
         ' evenly divided work takes {:.1f} s.', tasks, prefix, worker, seconds, even_seconds
     ) AS sentence,
     least(idle_seconds, excess_seconds * mean_nthreads) AS core_seconds,
-    0.4 * excess_seconds AS wall_seconds_min,
-    1.1 * excess_seconds AS wall_seconds_max,
+    $least_saved * excess_seconds AS wall_seconds_min,
+    $most_saved * excess_seconds AS wall_seconds_max,
     'Remove the restriction (workers= of submit, map or annotate; worker_affinity of coffea''s DaskExecutor), or'
     ' allow other workers as well: allow_other_workers=True.' AS change,
     'SELECT worker, count(*) AS tasks, sum(compute_seconds) AS compute_seconds FROM task_runs'

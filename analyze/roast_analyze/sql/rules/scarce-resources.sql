@@ -9,6 +9,8 @@
 -- Documentation: https://distributed.dask.org/en/stable/resources.html
 -- $min_share = 0.05: saving relative to the duration of the run
 -- $min_idle_share = 0.3: time of idle threads meanwhile, relative to the saving on all threads
+-- $least_saved = 0.4: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.1: ratio of the largest saving to the cost; calibrated as well
 WITH needs AS (
     SELECT
         attempt.trace_id,
@@ -82,8 +84,8 @@ SELECT
         round(amount, 1), least_seconds, even_seconds
     ) AS sentence,
     least(idle_seconds, excess_seconds * mean_nthreads) AS core_seconds,
-    0.4 * excess_seconds AS wall_seconds_min,
-    1.1 * excess_seconds AS wall_seconds_max,
+    $least_saved * excess_seconds AS wall_seconds_min,
+    $most_saved * excess_seconds AS wall_seconds_max,
     format(
         'Start workers with more of {} (dask worker --resources) if the hosts have it, or let tasks that do not'
         ' need it run without.', resource

@@ -16,6 +16,8 @@
 -- $min_stall_seconds = 0.3: duration of a long stall
 -- $min_stall_share = 0.5: share of the waiting time that long stalls cover
 -- $large_graph_bytes = 1e7: size of a graph that keeps the scheduler busy instead
+-- $least_saved = 0.4: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.1: ratio of the largest saving to the cost; calibrated as well
 WITH waited AS (
     SELECT
         trace_id,
@@ -126,8 +128,8 @@ SELECT
         ELSE ''
     END AS sentence,
     seconds AS core_seconds,
-    0.4 * seconds / mean_nthreads AS wall_seconds_min,
-    1.1 * seconds / mean_nthreads AS wall_seconds_max,
+    $least_saved * seconds / mean_nthreads AS wall_seconds_min,
+    $most_saved * seconds / mean_nthreads AS wall_seconds_max,
     CASE
         WHEN lacks_cores
             THEN 'Check which programs use the cores of host ' || host || ', and give the scheduler its own. Judge the'

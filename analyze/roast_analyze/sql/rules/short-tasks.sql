@@ -13,6 +13,8 @@
 -- $min_overhead_share = 0.1: share of overhead in the time of the tasks
 -- $max_call_seconds = 0.003: largest overhead of a call
 -- $good_seconds = 0.2: duration of a task after the change
+-- $least_saved = 0.6: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.4: ratio of the largest saving to the cost; calibrated as well
 WITH tasks_of AS (
     SELECT
         trace_id,
@@ -77,10 +79,10 @@ SELECT
         ), ''
     ) AS sentence,
     overhead_seconds AS core_seconds,
-    0.6 * overhead_seconds / mean_nthreads AS wall_seconds_min,
+    $least_saved * overhead_seconds / mean_nthreads AS wall_seconds_min,
     least(
         (run_core_seconds - seconds + call_seconds) / mean_nthreads,
-        1.4 * (overhead_seconds + call_seconds) / mean_nthreads
+        $most_saved * (overhead_seconds + call_seconds) / mean_nthreads
     ) AS wall_seconds_max,
     CASE WHEN _is_shuffle(prefix) THEN format(
         'Use fewer and larger partitions or chunks before the shuffle, join or rechunking that {} belongs to.', prefix

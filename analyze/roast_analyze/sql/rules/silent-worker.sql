@@ -7,6 +7,7 @@
 -- Source: distributed, worker-ttl; Spark's executor heartbeats
 -- Documentation: https://distributed.dask.org/en/stable/worker-state.html
 -- $min_seconds = 5: time without a heartbeat
+-- $least_saved = 0.8: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 WITH silences AS (
     SELECT
         *,
@@ -82,7 +83,7 @@ SELECT
         )
     END AS sentence,
     thread_seconds AS core_seconds,
-    0.8 * thread_seconds / mean_nthreads AS wall_seconds_min,
+    $least_saved * thread_seconds / mean_nthreads AS wall_seconds_min,
     silent_seconds AS wall_seconds_max,
     CASE
         WHEN expired.workers IS NULL

@@ -14,6 +14,8 @@
 -- $few_ratio = 3: time per event of each chunk of a file with fewer, relative to the upper quartile of other files
 -- $min_read_share = 0.5: share of the excess time that reading explains if storage is the cause
 -- $min_wait_share = 0.5: share of the excess time that is neither reading nor CPU time if the processor waits
+-- $least_saved = 0.5: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.2: ratio of the largest saving to the cost; calibrated as well
 WITH io AS (
     SELECT
         trace_id,
@@ -161,10 +163,10 @@ SELECT
         ELSE 'Reading does not explain this: the events of the file cost more.'
     END AS sentence,
     excess_seconds AS core_seconds,
-    0.5 * excess_seconds / cluster.nthreads AS wall_seconds_min,
+    $least_saved * excess_seconds / cluster.nthreads AS wall_seconds_min,
     -- Its chunks can be the last ones of the cluster.
     least(
-        1.2 * excess_seconds / cluster.mean_nthreads + longest_seconds * (1 - 1 / relative_duration),
+        $most_saved * excess_seconds / cluster.mean_nthreads + longest_seconds * (1 - 1 / relative_duration),
         excess_seconds,
         cluster.wall_seconds
     ) AS wall_seconds_max,

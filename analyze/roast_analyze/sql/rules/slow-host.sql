@@ -6,6 +6,8 @@
 -- Source: stragglers in MapReduce (Dean, Ghemawat 2004)
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_relative_duration = 1.5: duration relative to other workers
+-- $least_saved = 0.8: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
+-- $most_saved = 1.4: ratio of the largest saving to the cost; calibrated as well
 WITH slow AS (
     SELECT
         trace_id,
@@ -35,8 +37,8 @@ SELECT
         ELSE ''
     END AS sentence,
     excess_seconds AS core_seconds,
-    0.8 * excess_seconds / mean_nthreads AS wall_seconds_min,
-    1.4 * (excess_seconds + coalesce(idle.seconds, 0)) / mean_nthreads AS wall_seconds_max,
+    $least_saved * excess_seconds / mean_nthreads AS wall_seconds_min,
+    $most_saved * (excess_seconds + coalesce(idle.seconds, 0)) / mean_nthreads AS wall_seconds_max,
     CASE
         WHEN is_loaded THEN format('Check which programs use the cores of host {}, or exclude it.', host)
         ELSE format('Exclude host {}, or look for other load, throttled CPUs and slow disks there.', host)

@@ -422,6 +422,7 @@ class Recording(TraceOwner):
 
 
 def _address_of(server: Any) -> str | None:
-    with contextlib.suppress(Exception):
-        return str(server.address_safe)
+    for name in ("address_safe", "address"):
+        with contextlib.suppress(Exception):
+            return str(getattr(server, name))
     return None

@@ -14,9 +14,11 @@ and the scheduler runs without it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
+import uuid
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,7 +46,10 @@ async def dask_setup(scheduler: Scheduler) -> None:
     try:
         settings = Settings.from_keywords({})
         root = _directory()
-        identity = re.sub(r"[^A-Za-z0-9]", "", scheduler.id.rpartition("Scheduler-")[2])[:12]
+        scheduler_id = str(uuid.uuid4())
+        with contextlib.suppress(Exception):  # a version of Dask that has no such name
+            scheduler_id = str(scheduler.id)
+        identity = re.sub(r"[^A-Za-z0-9]", "", scheduler_id.rpartition("Scheduler-")[2])[:12]
         target = str(root / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{identity}")
         store = dask.config.get(f"{CONFIGURATION}.store", None)
         if store and not (find_spec("roast_analyze") and find_spec("deltalake")):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Final
 
@@ -123,7 +123,8 @@ class Settings:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""
-        return asdict(self)
+        # asdict() finds no fields in a class that was unpickled by value.
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def for_header(self) -> dict[str, Any]:
         """Return the settings by name, with the number of the user's secret patterns only."""

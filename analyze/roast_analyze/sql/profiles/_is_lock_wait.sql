@@ -28,3 +28,7 @@ array_to_string(
     )[-3:],
     '/'
 );
+
+-- Function and file of a frame. A function that was pickled by value has no file.
+CREATE MACRO _frame_place(frame) AS
+frame.name || CASE WHEN frame.filename LIKE '<%' THEN '' ELSE ' (' || _file_tail(frame.filename) || ')' END;

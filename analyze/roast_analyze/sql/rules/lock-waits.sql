@@ -91,8 +91,8 @@ SELECT
     prefixes.prefix AS entity,
     CASE WHEN is_shared OR max_nthreads = 1 THEN 'medium' ELSE 'high' END AS confidence,
     format(
-        'For {:.1f} of {:.1f} sampled seconds, tasks wait for a lock in {} ({}){}.',
-        wait_seconds, seconds, frame.name, _file_tail(frame.filename),
+        'For {:.1f} of {:.1f} sampled seconds, tasks wait for a lock in {}{}.',
+        wait_seconds, seconds, _frame_place(frame),
         coalesce(format(', called by {}', caller.name), '')
     ) AS sentence,
     wait_seconds AS core_seconds,

@@ -10,6 +10,7 @@
 -- Documentation: https://distributed.dask.org/en/stable/task-launch.html
 -- $min_share = 0.1: share of the wall time of the run
 -- $min_ratio = 3: ratio to the longest other task of the prefix
+-- $min_idle_seconds = 0.1: idle time that is mentioned
 -- $min_sampled_share = 0.5: share of the time in which the profiler found such a task
 WITH ended AS (
     SELECT trace_id, prefix, count(*) AS tasks, max(whole_seconds) AS longest_seconds
@@ -160,13 +161,11 @@ SELECT
         ),
         '.',
         format(
-            ' In {:.1f} sampled seconds, the stacks begin with {} ({}){}.', sampled_seconds, outermost.name,
-            _file_tail(outermost.filename),
-            CASE WHEN innermost <> outermost
-                THEN format(' and mostly end with {} ({})', innermost.name, _file_tail(innermost.filename))
-                ELSE '' END
+            ' In {:.1f} sampled seconds, the stacks begin with {}{}.', sampled_seconds, _frame_place(outermost),
+            CASE WHEN innermost <> outermost THEN ' and mostly end with ' || _frame_place(innermost) ELSE '' END
         ),
-        format(' Meanwhile, threads were idle for {:,.1f} core-seconds.', idle.seconds),
+        CASE WHEN idle.seconds >= $min_idle_seconds
+            THEN format(' Meanwhile, threads were idle for {:,.1f} core-seconds.', idle.seconds) END,
         format(' {} that tasks had submitted had not begun.', if(nested.tasks = 1, '1 task', nested.tasks || ' tasks'))
     ) AS sentence,
     sampled_seconds + coalesce(idle.seconds, 0) AS core_seconds,

@@ -133,7 +133,8 @@ def summarize(run: Run) -> str:
         rate = f": {q.rate(run.events_per_second, 'events')}" if run.events_per_second else ""
         done = f"{q.counted(run.chunks, 'chunk')}{events}"
     else:
-        seconds, rate = run.busy_seconds, ""
+        # The last end is not that of the work if attempts had not ended.
+        seconds, rate = run.wall_seconds if run.unfinished else run.busy_seconds, ""
         done = q.counted(run.task_runs, "task")
         if not run.task_runs:
             done = f"{q.counted(run.chunk_attempts, 'chunk attempt')}, none finished"
@@ -191,7 +192,9 @@ def _tiles(context: Context, loss: Listing, uses: Mapping[str, float]) -> tuple[
     span = "no task finished"
     if run.busy_seconds is not None:
         what = "task" if run.task_runs else "chunk"
-        span = f"{q.seconds(run.busy_seconds)} from first to last {what}"
+        last = "last one that ended" if run.unfinished else f"last {what}"
+        first = f"first {what} to " if run.unfinished else "first to "
+        span = f"{q.seconds(run.busy_seconds)} from {first}{last}"
     counts = (
         (run.memory, "succeeded"),
         (run.erred, "failed"),

@@ -49,6 +49,11 @@ def built_from(run, **recording):
                 "whether they ran or failed."
             ),
         ),
+        # One had not ended when the recording did, after 10 s.
+        (
+            {"task_runs": 2, "tasks": 2, "busy_seconds": 4.0, "unfinished": 1},
+            "2 tasks in 10 s.",
+        ),
         (
             {"task_runs": 1, "tasks": 1, "busy_seconds": 4.0, "workers": 1, "peak_workers": 1,
              "peak_nthreads": 2},

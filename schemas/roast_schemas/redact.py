@@ -693,7 +693,7 @@ _SHAPES: Final = {
     # password, since Dask cuts keys at hyphens. A port may end a sentence.
     "://": r"""://(?P<secret>
         (?:[^\s/?\#'"<>\\:]*+:++[^\s/?\#'"<>\\:][^\s/?\#'"<>\\]*
-        |(?P<user>[^\s/?\#'"<>\\:]{12,}))(?=@)
+        |(?P<user>[^\s/?\#'"<>\\:]{12,}):?)(?=@)
         |(?!\[)[^\s/?\#'"<>\\@]*:(?!\d*+[^\w\s/?\#'"<>\\@:]*+(?:[\s/?\#'"<>\\]|\Z)|\{)
         [^\s/?\#'"<>\\@:]*+(?![^\s/?\#'"<>\\])
         (?:[^\s'"<>\\@]{0,200}(?=@))?)""",
@@ -1024,7 +1024,8 @@ def _sure_span(text: str, match: re.Match[str], name: str) -> Span | None:
     # A number is a count or a weight.
     is_weight = _is_of_analysis(words) and ("." in secret or len(secret) < 4)
     is_count = _counts(name) or (is_weight and words != ["pass"] and words[0] != "sig")
-    is_count |= bool(_COUNTED.fullmatch(words[-1]) or _DECIMAL.fullmatch(secret))
+    is_decimal = _DECIMAL.fullmatch(secret) and not any(map(_IN_KEY.fullmatch, words))
+    is_count |= bool(is_decimal or _COUNTED.fullmatch(words[-1]))
     is_number = _NUMBER.fullmatch(secret) and is_count
     return None if is_dask_key or is_number else (start, stop)
 

@@ -200,7 +200,7 @@ def test_a_released_attempt_has_the_time_at_which_it_began(
     ended = [line for line in by_kind(trace)["transition"] if line["start"] == "processing"]
     began = [float((tmp_path / name).read_text()) for name in ("a first", "a again", "b")]
     assert [line["start_t"] for line in ended if "start_t" in line] == pytest.approx(
-        began, abs=0.5
+        began, abs=0.3
     )
     # Queued behind one that ends, a task can begin.
     assert {line["key"] for line in ended if "start_t" not in line} <= {
@@ -209,9 +209,10 @@ def test_a_released_attempt_has_the_time_at_which_it_began(
 
 
 @pytest.mark.parametrize("worker_transitions", [False, True])
-def test_a_task_that_secedes(own_cluster, trace, by_kind, worker_transitions):
+def test_a_task_that_secedes(own_cluster, tmp_path, trace, by_kind, worker_transitions):
     def wait_outside():
         time.sleep(0.5)
+        (tmp_path / "secedes").write_text(f"{time.time()}")
         distributed.secede()
         time.sleep(1.0)
 
@@ -226,8 +227,8 @@ def test_a_task_that_secedes(own_cluster, trace, by_kind, worker_transitions):
     [compute] = [part for part in end["startstops"] if part["action"] == "compute"]
     assert secession["key"] == end["key"] == "('outside', 1)"
     assert secession["worker"] == end["worker"]
-    # On a busy machine, the message can be late, and so is the clock of the worker.
-    assert compute["start"] + 0.2 < secession["t"] < compute["stop"] - 0.2
+    # The scheduler converts the worker's times, which depends on the load, but not this one.
+    assert float((tmp_path / "secedes").read_text()) <= secession["t"] < compute["stop"]
 
 
 def test_a_lost_attempt_has_the_time_at_which_it_began(own_cluster, tmp_path, trace, by_kind):
@@ -257,5 +258,5 @@ def test_a_lost_attempt_has_the_time_at_which_it_began(own_cluster, tmp_path, tr
     ended = [line for line in by_kind(trace)["transition"] if line["start"] == "processing"]
     lost = [line for line in ended if line["finish"] != "memory"]
     found = [line["start_t"] for line in lost if line["key"] == "long"]
-    assert found == pytest.approx([float(line.split()[0]) for line in noted], abs=0.5)
+    assert found == pytest.approx([float(line.split()[0]) for line in noted], abs=0.3)
     assert all("start_t" not in line for line in lost if line["key"] != "long")

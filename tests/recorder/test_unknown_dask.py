@@ -86,29 +86,21 @@ SENT_LATE = ("fine_metric.", "profile.", "worker_transition.", "transfer.", "env
 
 
 def faults(folder: Path, names: list[str], ways: list[str], hows: list[str]) -> dict[str, str]:
-    """Return what is wrong, by case.
-
-    A case with a fault is run again: which fields a short recording has depends on the load.
-    """
+    """Return what is wrong, by case."""
     wholes = {way: f"{way}:missing:" for way in ways}
     cases = [f"{way}:{how}:{name}" for way in ways for how in hows for name in names]
     results = results_of(folder, [*wholes.values(), *cases])
-    whole_of = {way: results[case] for way, case in wholes.items()}
-    for way, whole in whole_of.items():
+    for way, case in wholes.items():
+        whole = results[case]
         assert not whole.get("error"), (way, whole["error"])
         assert not whole["losses"], whole["losses"]
         by_chance = BY_CHANCE if way in ("record", "attach") else (*BY_CHANCE, *SENT_LATE)
         whole["fields"] = [n for n in whole["fields"] if not n.startswith(by_chance)]
-
-    def found(results: dict[str, dict]) -> dict[str, str]:
-        by_case = {
-            case: fault_of(case, result, whole_of[case.partition(":")[0]])
-            for case, result in results.items()
-        }
-        return {case: fault for case, fault in by_case.items() if fault}
-
-    suspected = found(results)
-    return found(results_of(folder / "again", list(suspected))) if suspected else {}
+    found = {
+        case: fault_of(case, result, results[wholes[case.partition(":")[0]]])
+        for case, result in results.items()
+    }
+    return {case: fault for case, fault in found.items() if fault}
 
 
 def test_a_missing_name_ends_one_source_of_records(tmp_path):

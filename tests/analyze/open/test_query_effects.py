@@ -250,7 +250,6 @@ def test_few_statements_on_a_store(places):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kind", ["trace", "memory", "several", "time range"])
 def test_statements_on_traces(places, kind):
     paths = places.traces if kind == "several" else places.traces[:1]

@@ -192,9 +192,8 @@ def _tiles(context: Context, loss: Listing, uses: Mapping[str, float]) -> tuple[
     span = "no task finished"
     if run.busy_seconds is not None:
         what = "task" if run.task_runs else "chunk"
-        last = "last one that ended" if run.unfinished else f"last {what}"
-        first = f"first {what} to " if run.unfinished else "first to "
-        span = f"{q.seconds(run.busy_seconds)} from {first}{last}"
+        ends = f"first {what} to last end" if run.unfinished else f"first to last {what}"
+        span = f"{q.seconds(run.busy_seconds)} from {ends}"
     counts = (
         (run.memory, "succeeded"),
         (run.erred, "failed"),

@@ -1,7 +1,7 @@
 -- Results that were computed again for a later graph.
--- A key was computed, its result was kept until nothing needed it and released, and a graph that was submitted
--- later asked for the same key. Results that were lost with a worker are not counted. Keeping the results takes
--- memory; computing everything that needs them in one call does not.
+-- A key was computed, its result was kept, and computed again for a graph that was submitted later, because it
+-- was no longer there. Attempts for the same graph, as after the loss of a worker, are not counted. Keeping the
+-- results takes memory; computing everything that needs them in one call does not.
 -- Records: task
 -- Explains: repeated result
 -- Source: keys that several graphs asked for
@@ -51,8 +51,7 @@ SELECT
     prefix AS entity,
     'high' AS confidence,
     format(
-        '{} again in {}, after the results had been released, because later graphs asked for them: {:,.1f}'
-        ' core-seconds{}.',
+        '{} again in {}, for graphs that were submitted after the first result: {:,.1f} core-seconds{}.',
         if(keys = 1, '1 key was computed', keys || ' keys were computed'),
         if(attempts = 1, '1 attempt', attempts || ' attempts'),
         seconds,

@@ -9,8 +9,8 @@
 -- Documentation: https://distributed.dask.org/en/stable/resources.html
 -- $min_share = 0.05: saving relative to the duration of the run
 -- $min_idle_share = 0.3: time of idle threads meanwhile, relative to the saving on all threads
--- $least_saved = 0.4: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
--- $most_saved = 1.1: ratio of the largest saving to the cost; calibrated as well
+-- $least_saved = 0.4: part of the cost, on all threads, that is saved at least; assumed
+-- $most_saved = 1.1: ratio of the largest saving to the cost; assumed
 WITH needs AS (
     SELECT
         attempt.trace_id,

@@ -1,9 +1,10 @@
 -- Tasks that had not ended.
 -- Tasks that were executed when the recording ended, for much longer than any other task of their prefix took,
--- or of a prefix of which no task has ended. Whether they hang or take long is not known. A task counts as
+-- or of a prefix of which no result was recorded. Whether they hang or take long is not known. A task counts as
 -- executed if the profiler found it in a thread of its worker for most of the time since it was assigned
 -- there, or since the last task of its prefix ended there. Idle time is that of threads with nothing to do
--- meanwhile. A task that waits for tasks that it submitted occupies a thread, which these may need.
+-- meanwhile. A task that waits for tasks that it submitted occupies a thread, which these may need: they are
+-- counted if tasks submitted them since then, and if they were assigned without an end, or not at all.
 -- Records: profile
 -- Explains: unfinished attempt, tail, dependencies, imbalance
 -- Source: stacks of tasks without an end
@@ -33,6 +34,7 @@ unfinished AS (
         arg_min(run.key, run.processing_t) AS key,
         greatest(min(coalesce(run.processing_t, cluster.start_t)), any_value(cluster.start_t), any_value(last_ends.t))
             AS since_t,
+        greatest(min(coalesce(run.processing_t, cluster.start_t)), any_value(cluster.start_t)) AS assigned_t,
         any_value(cluster.stop_t) AS until_t,
         any_value(cluster.stop_t - cluster.start_t) AS run_seconds
     FROM _task_runs AS run
@@ -54,10 +56,8 @@ slices AS (
         profile.worker,
         profile.prefix,
         since_t,
-        profile.rowid AS record,
         profile.interval_seconds,
         profile.tree.frames AS frames,
-        profile.tree.parents AS parents,
         profile.tree.node_frames AS node_frames,
         unnest(profile.tree.slices) AS slice
     FROM raw.profile AS profile
@@ -110,7 +110,7 @@ found AS (
         arg_min(key, since_t) AS key,
         arg_min(worker, since_t) AS worker,
         min(since_t) AS since_t,
-        max(until_t - since_t) AS seconds,
+        max(until_t - assigned_t) AS assigned_seconds,
         any_value(tasks) AS tasks,
         any_value(longest_seconds) AS longest_seconds,
         sum(sampled.seconds) AS sampled_seconds,
@@ -121,14 +121,21 @@ found AS (
     WHERE sampled.seconds >= $min_sampled_share * (until_t - since_t)
     GROUP BY trace_id, prefix
 ),
--- Tasks that tasks submitted and that have not begun.
 nested AS (
-    SELECT trace_id, count(DISTINCT key) AS tasks
-    FROM raw.task
-    WHERE client LIKE 'Client-worker-%'
-        AND (trace_id, key) NOT IN (SELECT (trace_id, key) FROM _task_runs WHERE compute_stop_t IS NOT NULL)
-        AND (trace_id, prefix) NOT IN (SELECT (trace_id, prefix) FROM found)
-    GROUP BY trace_id
+    SELECT task.trace_id, found.prefix, count(DISTINCT task.key) AS tasks
+    FROM raw.task AS task
+    INNER JOIN found ON task.trace_id = found.trace_id AND task.t >= found.since_t
+    WHERE task.client LIKE 'Client-worker-%'
+        AND (task.trace_id, task.prefix) NOT IN (SELECT (trace_id, prefix) FROM found)
+        AND (
+            (task.trace_id, task.key) IN (
+                SELECT (trace_id, key) FROM _task_runs WHERE outcome = 'unfinished' AND end_t IS NULL
+            )
+            OR (task.trace_id, task.key) IN (
+                SELECT (trace_id, key) FROM unattempted WHERE reason = 'waiting at the end'
+            )
+        )
+    GROUP BY task.trace_id, found.prefix
 ),
 idle AS (
     SELECT trace_id, found.prefix, sum(uses.seconds) AS seconds
@@ -144,11 +151,11 @@ SELECT
         CASE attempts
             WHEN 1 THEN format(
                 'When the recording ended, {} had not ended {:.1f} s after it was assigned to worker {}',
-                key, found.seconds, coalesce(names.name, found.worker)
+                key, assigned_seconds, coalesce(names.name, found.worker)
             )
             ELSE format(
                 'When the recording ended, {} tasks of {} had not ended up to {:.1f} s after they were assigned to {}',
-                attempts, found.prefix, found.seconds, if(workers = 1, 'a worker', workers || ' workers')
+                attempts, found.prefix, assigned_seconds, if(workers = 1, 'a worker', workers || ' workers')
             )
         END,
         coalesce(
@@ -157,7 +164,7 @@ SELECT
                 if(found.tasks = 1, 'the other task of ' || found.prefix, found.tasks || ' others of ' || found.prefix),
                 longest_seconds
             ),
-            '; no task of ' || found.prefix || ' had ended'
+            '; no result of ' || found.prefix || ' was recorded'
         ),
         '.',
         format(
@@ -166,7 +173,7 @@ SELECT
         ),
         CASE WHEN idle.seconds >= $min_idle_seconds
             THEN format(' Meanwhile, threads were idle for {:,.1f} core-seconds.', idle.seconds) END,
-        format(' {} that tasks had submitted had not begun.', if(nested.tasks = 1, '1 task', nested.tasks || ' tasks'))
+        format(' {} that tasks had submitted meanwhile had no end either.', if(nested.tasks = 1, '1 task', nested.tasks || ' tasks'))
     ) AS sentence,
     sampled_seconds + coalesce(idle.seconds, 0) AS core_seconds,
     NULL::DOUBLE AS wall_seconds_min,
@@ -187,7 +194,7 @@ SELECT
     found.trace_id
 FROM found
 LEFT JOIN idle USING (trace_id, prefix)
-LEFT JOIN nested USING (trace_id)
+LEFT JOIN nested USING (trace_id, prefix)
 LEFT JOIN (
     SELECT trace_id, worker, max_by(name, added_t) AS name FROM workers GROUP BY ALL
 ) AS names USING (trace_id, worker);

@@ -18,8 +18,8 @@ def test_keys_that_later_graphs_asked_for(apply_each, worker, task, run):
     found = apply_each("recomputed-keys", asked_again, lost, asked_once, columns=columns)
 
     sentence = (
-        "2 keys were computed again in 4 attempts, after the results had been released, "
-        "because later graphs asked for them: 20.0 core-seconds for a."
+        "2 keys were computed again in 4 attempts, for graphs that were submitted after the "
+        "first result: 20.0 core-seconds for a."
     )
     change = (
         "Compute what needs a in one call, such as dask.compute(a, b), or keep it with "

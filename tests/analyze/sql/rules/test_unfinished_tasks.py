@@ -82,7 +82,7 @@ def test_a_task_that_hangs(found, worker, task, run):
     assert ends is is_queued is is_usual is None
 
 
-def test_tasks_that_wait_for_tasks(found, worker, task, run):
+def test_tasks_that_wait_for_tasks(found, worker, task, run, move):
     nested = {"client": "Client-worker-1", "t": 1.0}
     both = [worker("w1"), worker("w2")]
     for number in (1, 2):
@@ -90,17 +90,26 @@ def test_tasks_that_wait_for_tasks(found, worker, task, run):
         both += [profile(10.0 * n, 900, f"w{number}") for n in range(10)]
 
     waits, begun = found(
-        [*both, task("b-1", **nested), *run("b-1", 1.0), task("b-2", **nested)],
+        [
+            *both,
+            task("b-1", **nested),
+            *run("b-1", 1.0),
+            task("b-2", **nested),
+            move(1.0, "b-2", "released>waiting"),
+        ],
         [*both, task("b-1", **nested), *run("b-1", 1.0, 2.0)],
     )
 
     sentence = (
         "When the recording ended, 2 tasks of a had not ended up to 100.0 s after they were "
-        f"assigned to 2 workers; no task of a had ended. In 180.0 sampled seconds, {PLACE}"
+        f"assigned to 2 workers; no result of a was recorded. In 180.0 sampled seconds, {PLACE}"
     )
     change = (
         "A task that waits for tasks that it submitted occupies a thread, which they may need: "
         "let it wait within worker_client(), or call secede() before it waits."
     )
-    assert waits == (f"{sentence} 2 tasks that tasks had submitted had not begun.", change)
+    assert waits == (
+        f"{sentence} 2 tasks that tasks had submitted meanwhile had no end either.",
+        change,
+    )
     assert begun == (sentence, LOOK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,8 @@ from roast_analyze.computed.rules import COLUMNS, PARTLY_KNOWN, rules
 from roast_analyze.open.concurrent_queries import run_concurrently
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from roast_analyze.computed.rules import Rule
     from roast_analyze.open.concurrent_queries import Submit
     from roast_analyze.open.session import Session
@@ -49,17 +52,16 @@ _IDLE_TIME: Final = (
     "scarce-resources",
 )  # fmt: skip
 
+#: Place of a threshold in the text of a rule.
+_THRESHOLD: Final = re.compile(r"\$(\w+)")
+
 #: Rule that applies if no other finding of a run is more than minor.
 _UNEXPLAINED: Final = "idle-threads"
 
 
 def query(trace: Session) -> pl.DataFrame:
     """Return the findings of all traces."""
-    # Planning a rule takes longer than applying it to a small trace.
-    kinds = sorted({rule.records for rule in rules() if rule.records})
-    [present] = trace.rows("SELECT " + ", ".join(f"EXISTS (FROM raw.{kind})" for kind in kinds))
-    absent = {kind for kind, is_present in zip(kinds, present, strict=True) if not is_present}
-    applied = [rule for rule in rules() if rule.records not in absent]
+    applied = applicable(trace, rules())
     rows = run_concurrently(trace, partial(_apply, trace, applied))
     found = pl.DataFrame(
         [
@@ -147,6 +149,25 @@ def query(trace: Session) -> pl.DataFrame:
         )
     )
     return ranked
+
+
+def applicable(trace: Session, candidates: Sequence[Rule]) -> list[Rule]:
+    """Return the rules whose conditions hold: all others have no rows.
+
+    Planning a rule takes longer than applying it to a small trace. The conditions of all rules
+    are planned together.
+    """
+    columns: list[str] = []
+    parameters: dict[str, float] = {}
+    for number, rule in enumerate(candidates):
+        # Rules have thresholds of the same name.
+        texts = [_THRESHOLD.sub(rf"$\1_{number}", text) for text in rule.conditions]
+        records = [f"EXISTS (FROM raw.{rule.records})"] if rule.records else []
+        columns.append(" AND ".join([*records, f"({' OR '.join(texts or ['true'])})"]))
+        for name in _THRESHOLD.findall(" ".join(rule.conditions)):
+            parameters[f"{name}_{number}"] = rule.parameters[name]
+    [row] = trace.rows(f"SELECT {', '.join(columns)}", parameters)
+    return [rule for rule, holds in zip(candidates, row, strict=True) if holds]
 
 
 def _apply(

@@ -4,6 +4,7 @@ A rule is one query. The comment above it has, in this order, a title, lines tha
 rule, and these lines::
 
     -- Records: kind of record without which the rule finds nothing, if there is one
+    -- Applies: condition without which the rule finds nothing; of several lines, any
     -- Missing threads: counted, if the cost contains time of threads that were not there
     -- Explains: uses of core_time that its findings account for, if there are any
     -- Source: where the rule comes from
@@ -39,7 +40,7 @@ COLUMNS: Final = (
 PARTLY_KNOWN: Final = ("chunks-too-small",)
 
 _LABELLED: Final = re.compile(
-    r"-- (Records|Missing threads|Explains|Source|Documentation): (.+)"
+    r"-- (Records|Applies|Missing threads|Explains|Source|Documentation): (.+)"
 )
 _THRESHOLD: Final = re.compile(r"-- \$(\w+) = ([\d.e+-]+): (.+)")
 
@@ -68,6 +69,9 @@ class Rule:
     sql: str
     #: Whether the cost contains time of threads that were missing, which is no core time.
     counts_missing_threads: bool = False
+    #: Conditions in SQL, cheaper than the query, which has rows only if any of them is true;
+    #: without one it may always have rows.
+    conditions: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -92,7 +96,8 @@ def rules() -> tuple[Rule, ...]:
 
 
 def _parse(name: str, sql: str) -> Rule:
-    labelled = dict(_LABELLED.findall(sql))
+    lines = _LABELLED.findall(sql)
+    labelled = dict(lines)
     return Rule(
         id=name,
         title=sql.partition("\n")[0].removeprefix("-- ").rstrip("."),
@@ -106,4 +111,5 @@ def _parse(name: str, sql: str) -> Rule:
         ),
         sql=sql.rstrip().removesuffix(";"),
         counts_missing_threads="Missing threads" in labelled,
+        conditions=tuple(text for label, text in lines if label == "Applies"),
     )

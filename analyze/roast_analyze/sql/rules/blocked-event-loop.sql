@@ -8,6 +8,7 @@
 -- processes are on one host, the scheduler is blocked as well, and threads are rarely on the CPU, a lack of
 -- free cores is possible. Stalls of a worker that writes results to disk belong to rule spilling.
 -- Records: stall
+-- Applies: (SELECT count(*) FROM raw.stall WHERE worker IS NOT NULL) >= $min_stalls
 -- Explains: dispatch, dependencies, tail, imbalance, scheduler
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html

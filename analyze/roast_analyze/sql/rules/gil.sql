@@ -11,6 +11,7 @@
 -- saving of wall time is limited by the cores of the host, unless calls hold the GIL without using the
 -- CPU: with only one core per process, more processes save nothing, so the finding is a remark.
 -- Records: worker_sample
+-- Applies: EXISTS (FROM _activity_deltas WHERE context = 'execute' AND activity = 'thread-noncpu')
 -- Source: intervals of event loops, CPU time of task threads (fine metrics) and of processes (samples of workers)
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
 -- $min_wait_share = 0.35: share of the compute time without opening, reading and locks in which threads use no CPU

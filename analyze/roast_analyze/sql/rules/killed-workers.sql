@@ -10,6 +10,7 @@
 -- it needs; how much it needs is not recorded. Dask computes lost results again as long as a client holds
 -- them, even if it has fetched them. The saving excludes the time in which the client did its own work, if
 -- this is recorded and no other client submitted tasks.
+-- Applies: EXISTS (FROM _worker_removals WHERE is_lost OR kill IS NOT NULL)
 -- Missing threads: counted
 -- Explains: lost attempt, recomputed result, leaving worker
 -- Source: departures of workers, and core time of lost and recomputed attempts

@@ -2,6 +2,8 @@
 -- The time of an absence counts in proportion to how busy the other workers were, according to
 -- core_time. A worker whose name belonged to another one that had left as asked is a worker of its own.
 -- Other rules cover workers that were killed and replaced, and workers without heartbeats.
+-- Applies: EXISTS (FROM _worker_presence WHERE from_t > (SELECT min(t) FROM raw.task))
+-- Applies: EXISTS (FROM _worker_presence WHERE to_t < (SELECT max(end_t) FROM _task_runs))
 -- Missing threads: counted
 -- Explains: joining worker, leaving worker
 -- Source: dask-jobqueue and adaptive clusters, where workers wait in a queue; early ends of jobs

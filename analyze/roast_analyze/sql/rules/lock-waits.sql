@@ -4,6 +4,7 @@
 -- do not wait for it: at most one process per core then computes without waiting. A lock of the cluster
 -- or of a file is shared by the tasks of all workers.
 -- Records: profile
+-- Applies: EXISTS (FROM raw.profile WHERE list_bool_or(list_transform(tree.frames, lambda frame: _is_lock_wait(frame))))
 -- Source: innermost functions of statistical profiles
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#processes-and-threads
 -- $min_lock_share = 0.2: share of the samples of tasks in which threads acquire a lock

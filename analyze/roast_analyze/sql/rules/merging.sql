@@ -5,6 +5,7 @@
 -- are those of compressed results. The time in which other threads are idle during the last merges
 -- belongs to rule low-parallelism. How much smaller the results can be is not known from a trace.
 -- Records: transition
+-- Applies: EXISTS (FROM _task_runs WHERE role = 'merge')
 -- Explains: dependencies, tail, transfer
 -- Source: compute time of coffea's merges, see view task_roles
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/api/coffea.processor.DaskExecutor.html

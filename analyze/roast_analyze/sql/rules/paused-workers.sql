@@ -1,6 +1,7 @@
 -- Workers paused because of memory.
 -- A paused worker starts no task. The saving is at least the time of its threads; at most, it also
 -- includes the time of threads that waited for the tasks of this worker.
+-- Applies: EXISTS (FROM _core_time WHERE use = 'paused worker')
 -- Explains: paused worker
 -- Source: distributed.worker.memory.pause; view pauses
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html

@@ -3,6 +3,7 @@
 -- was no longer there. Attempts for the same graph, as after the loss of a worker, are not counted. Keeping the
 -- results takes memory; computing everything that needs them in one call does not.
 -- Records: task
+-- Applies: EXISTS (FROM _task_runs WHERE attempt > 1)
 -- Explains: repeated result
 -- Source: keys that several graphs asked for
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#persist-when-you-can

@@ -8,6 +8,9 @@
 -- Errors of decompression mean that a file is probably damaged, unless a later attempt succeeds.
 -- Tasks that lost their workers belong to rule killed-workers. Without a cluster there are no tasks:
 -- the rule applies to chunks and files.
+-- Applies: EXISTS (FROM _task_runs WHERE _has_raised(outcome))
+-- Applies: EXISTS (FROM _chunks WHERE NOT has_task AND _has_raised(outcome))
+-- Applies: EXISTS (FROM _unread_files WHERE NOT is_skipped)
 -- Explains: failed attempt
 -- Source: Spark's Dr. Elephant, "job with failed tasks"; recorded outcomes of attempts
 -- Documentation: https://distributed.dask.org/en/stable/resilience.html

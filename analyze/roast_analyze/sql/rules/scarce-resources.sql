@@ -4,6 +4,7 @@
 -- that all tasks would take if they were divided evenly among all threads, or that of the longest of
 -- these.
 -- Records: transition
+-- Applies: EXISTS (FROM restrictions WHERE resources IS NOT NULL)
 -- Explains: imbalance, tail, dependencies
 -- Source: lower bounds of the makespan (Graham 1969); resources in the annotations of tasks
 -- Documentation: https://distributed.dask.org/en/stable/resources.html

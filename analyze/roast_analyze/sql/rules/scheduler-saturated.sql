@@ -6,6 +6,7 @@
 -- waits blocks the event loop without using CPU. If the loops of all processes on its host are late and
 -- its own is not on the CPU, the host lacks cores.
 -- Records: transition
+-- Applies: EXISTS (FROM _core_time WHERE use IN ('dispatch', 'scheduler') AND seconds > 0)
 -- Explains: scheduler, dispatch, dependencies, tail
 -- Source: distributed's event_loop_interval; Dask, "Where is the bottleneck of the scheduler"
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html

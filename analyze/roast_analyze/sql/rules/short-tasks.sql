@@ -5,6 +5,7 @@
 -- overhead of calls, which is part of the compute time: at most half of it, and a few milliseconds per
 -- task.
 -- Records: transition
+-- Applies: (SELECT count(*) FROM _task_runs WHERE outcome = 'memory') >= $min_tasks
 -- Explains: scheduler, dispatch
 -- Source: Dask best practices, "Avoid very large graphs": each task costs about 1 ms
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html

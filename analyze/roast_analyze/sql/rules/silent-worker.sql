@@ -3,6 +3,7 @@
 -- assumes that the whole run waits while any worker is silent. If the scheduler closed such workers
 -- because of worker-ttl, the setting was too short for them, or a task held the GIL for longer.
 -- Records: worker_sample
+-- Applies: EXISTS (FROM _silences WHERE seconds >= $min_seconds)
 -- Explains: silent worker, lost attempt, dispatch, tail, dependencies
 -- Source: distributed, worker-ttl; Spark's executor heartbeats
 -- Documentation: https://distributed.dask.org/en/stable/worker-state.html

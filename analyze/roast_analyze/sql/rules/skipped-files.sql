@@ -2,6 +2,8 @@
 -- With skipbadfiles the run succeeds, and the result lacks their events. Processing them makes the
 -- run longer, by about their share of all chunks' compute time: there is no saving.
 -- A chunk is skipped if reading or processing it raises an exception: the file can be readable.
+-- Applies: EXISTS (FROM _chunks WHERE outcome = 'skipped')
+-- Applies: EXISTS (FROM _unread_files WHERE is_skipped)
 -- Explains: failed attempt
 -- Source: exceptions that coffea suppressed, see view failures
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/api/coffea.processor.Runner.html

@@ -6,6 +6,7 @@
 -- must be much slower than most chunks of other files, on at least two workers. First chunks of
 -- workers are compared only with each other.
 -- Records: chunk
+-- Applies: (SELECT count(DISTINCT (filename, treename)) FROM _chunks WHERE is_first_result AND events > 0) > 1
 -- Explains: tail, dependencies
 -- Source: Tukey's median polish of chunk durations, see view files
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html

@@ -2,6 +2,7 @@
 -- Attempts are compared with others of the same prefix at the same time, chunks by their events.
 -- On a slow host, at least one worker is slow, and at least two workers, and three quarters of all,
 -- are slow or take 1.5 times as long as those of other hosts.
+-- Applies: EXISTS (FROM _slow_workers WHERE is_of_slow_host AND relative_duration >= $min_relative_duration)
 -- Explains: tail, dependencies
 -- Source: stragglers in MapReduce (Dean, Ghemawat 2004)
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html

@@ -7,6 +7,7 @@
 -- many requests, or both take longer for each request than the latency between continents. The cost
 -- excludes repeated reads of the same baskets (rule repeated-baskets).
 -- Records: chunk
+-- Applies: EXISTS (FROM _chunks WHERE bytes_read > 0 AND NOT is_warming_up)
 -- Source: recorded bytes, requests and times of chunks
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
 -- $min_ratio = 3: rate of the fastest server, or of local files, relative to this one

@@ -2,6 +2,7 @@
 -- Attempts are compared with others of the same prefix at the same time, chunks by their events.
 -- The saving is at least the lost time divided among all threads; at most, threads that were idle
 -- while slow workers computed are used as well.
+-- Applies: EXISTS (FROM _slow_workers WHERE NOT is_of_slow_host AND relative_duration >= $min_relative_duration)
 -- Explains: tail, dependencies
 -- Source: Spark's Dr. Elephant, "mapper skew"; stragglers in MapReduce (Dean, Ghemawat 2004)
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html

@@ -5,6 +5,7 @@
 -- writes is blocked), threads that waited for the last tasks, and the time in which the client waited
 -- for the workers to store its data before the first task. In a large cluster, some worker
 -- spills at almost any time, so waits count only up to a multiple of the spilling time.
+-- Applies: EXISTS (FROM _core_time WHERE use = 'disk')
 -- Explains: disk, dispatch, dependencies, tail
 -- Source: core time of use disk; sizes of spilled results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#spilling-data-to-disk

@@ -7,6 +7,8 @@
 -- inputs. The client counts as waiting for its results if they are large and it is still waiting after
 -- the last one was computed. The upper end also includes the time in which the last merges waited for
 -- these results.
+-- Applies: EXISTS (FROM _core_time WHERE use = 'transfer')
+-- Applies: (SELECT sum(nbytes) FROM _task_runs WHERE outcome = 'memory') >= $min_result_bytes
 -- Explains: transfer, dependencies
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html

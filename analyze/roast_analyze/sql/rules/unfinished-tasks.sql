@@ -6,6 +6,7 @@
 -- meanwhile. A task that waits for tasks that it submitted occupies a thread, which these may need: they are
 -- counted if tasks submitted them since then, and if they were assigned without an end, or not at all.
 -- Records: profile
+-- Applies: EXISTS (FROM _task_runs WHERE outcome = 'unfinished' AND end_t IS NULL)
 -- Explains: unfinished attempt, tail, dependencies, imbalance
 -- Source: stacks of tasks without an end
 -- Documentation: https://distributed.dask.org/en/stable/task-launch.html

@@ -5,6 +5,7 @@
 -- their memory. Workers that were killed because of one chunk, or of the tasks that they ran last or
 -- first, belong to rule killed-workers.
 -- Records: worker_sample
+-- Applies: EXISTS (FROM _worker_memory WHERE unmanaged_bytes - idle_bytes >= $min_share * (limit_bytes - idle_bytes))
 -- Explains: paused worker
 -- Source: process memory minus managed results in samples of workers
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage

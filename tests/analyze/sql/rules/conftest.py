@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from roast_analyze import Trace
+from roast_analyze.computed.findings import applicable
 from roast_analyze.computed.rules import COLUMNS, rules
 
 
@@ -28,6 +29,10 @@ def apply_rules(write_traces):
         results = []
         with Trace(*write_traces(*traces, stop_t=stop_t)) as trace:
             for rule in map(by_id.get, rule_ids):
+                # As in the table of findings: a rule whose condition does not hold has no rows.
+                if not applicable(trace, [rule]):
+                    results.append([[] for _ in traces])
+                    continue
                 found = trace.sql(rule.sql, rule.parameters).pl()
                 assert set(COLUMNS) <= set(found.columns)
                 assert found["sentence"].null_count() == found["change"].null_count() == 0

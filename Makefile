@@ -63,7 +63,7 @@ lint: $(VENV)/installed-test  ## check formatting, lint and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-generate: $(VENV)/installed-test  ## write the generated files: docs/reference, schemas/roast.sql, schemas/trace.schema.json
+generate: $(VENV)/installed-test  ## write the generated files: docs/reference, schemas/trace.schema.json
 	$(BIN)/python schemas/generate.py
 
 docs: $(VENV)/installed-docs  ## build the documentation in docs/_build and check its links

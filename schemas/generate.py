@@ -1,7 +1,7 @@
 """Generate the files that are derived from declarations in the code.
 
-These are ``trace.schema.json`` and ``roast.sql`` of ``schemas``, and the pages of
-``docs/reference``. Run this after changing a record, a view, a rule, a setting or an option.
+These are ``schemas/trace.schema.json`` and the pages of ``docs/reference``. Run this after
+changing a record, a view, a rule, a setting or an option.
 With ``--check`` nothing is written, and the exit code is 1 if a file is stale.
 """
 
@@ -21,7 +21,6 @@ import roast_analyze.cli
 import roast_recorder.cli
 import roast_schemas.records
 from roast_analyze.computed.rules import rules
-from roast_analyze.export.shell_script import shell_script
 from roast_analyze.metrics import METRICS, VERSION
 from roast_analyze.open.database import documented_views
 from roast_analyze.store.layout import store_views
@@ -152,7 +151,6 @@ def generated() -> dict[Path, str]:
     }
     return {
         ROOT / "schemas" / "trace.schema.json": schema,
-        ROOT / "schemas" / "roast.sql": shell_script(),
         **{ROOT / "docs" / "reference" / f"{name}.md": text for name, text in pages.items()},
     }
 

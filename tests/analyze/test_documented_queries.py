@@ -9,6 +9,7 @@ import json
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from roast_analyze import Trace
@@ -47,6 +48,20 @@ def test_queries_return_the_recorded_answers(sample):
         if not equal(rows, recorded[title])
     }
     assert differing == {}
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_query_for_plain_duckdb_returns_the_rows_of_a_view(sample):
+    page = (ROOT / "docs" / "how-to" / "export.md").read_text("utf-8")
+    [query] = re.findall(r"^```sql raw\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    path = ROOT / "sample_traces" / f"{sample}.jsonl.zst"
+    with Trace(path) as trace:
+        rows = trace.rows(
+            "SELECT worker, count(*), sum(nbytes) FROM task_runs WHERE outcome = 'memory' "
+            "GROUP BY worker ORDER BY worker"
+        )
+
+    assert duckdb.sql(query.replace("trace.jsonl.zst", str(path))).fetchall() == rows
 
 
 def equal(found: object, recorded: object) -> bool:

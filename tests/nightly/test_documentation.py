@@ -2,9 +2,9 @@
 
 A block whose first line is a comment ``# Not run in the tests: …`` is only compiled, and its
 calls are compared with the signatures of what it imports. A block with a file name after its
-language is written to that file. The lines of a ``text`` block must be in the output of the
-command above it, if that was run. Seconds in the prose of a tutorial must be in the output of
-its commands.
+language is written to that file. A block ``sql raw`` runs in DuckDB without roast. The lines of
+a ``text`` block must be in the output of the command above it, if that was run. Seconds in the
+prose of a tutorial must be in the output of its commands.
 """
 
 import ast
@@ -21,6 +21,7 @@ from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
+import duckdb
 import pytest
 import yaml
 
@@ -67,7 +68,6 @@ def run(page: Path, folder: Path) -> None:
         path = folder / (name if "." in name else f"{name}.jsonl.zst")
         path.parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / "sample_traces" / f"{sample}.jsonl.zst", path)
-    (folder / "schemas").symlink_to(ROOT / "schemas")
     shutil.copytree(ROOT / "sample_traces" / "tutorial", folder / "sample_traces" / "tutorial")
     blocks = BLOCK.findall(page.read_text("utf-8"))
     with ExitStack() as stack:
@@ -79,6 +79,8 @@ def run(page: Path, folder: Path) -> None:
             if file.endswith((".py", ".sql")):
                 Path(file).parent.mkdir(exist_ok=True)
                 Path(file).write_text(text)
+            elif file == "raw":
+                duckdb.sql(text).fetchall()
             elif language == "sh":
                 output = run_shell(text)
             elif language == "text" and output is not None:

@@ -31,11 +31,14 @@ def test_a_stale_file_is_reported_and_rewritten(generate, tmp_path, monkeypatch,
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     monkeypatch.setattr(generate, "generated", lambda: texts)
     generate.main([])
-    (tmp_path / "schemas" / "roast.sql").write_text("stale")
+    (tmp_path / "schemas" / "trace.schema.json").write_text("stale")
     capsys.readouterr()
 
     assert generate.main(["--check"]) == 1
-    assert capsys.readouterr() == ("", "schemas/roast.sql is stale: run make generate\n")
+    assert capsys.readouterr() == (
+        "",
+        "schemas/trace.schema.json is stale: run make generate\n",
+    )
     assert generate.main([]) == 0
-    assert capsys.readouterr().out == "wrote schemas/roast.sql\n"
+    assert capsys.readouterr().out == "wrote schemas/trace.schema.json\n"
     assert generate.main(["--check"]) == 0

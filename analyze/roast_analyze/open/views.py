@@ -266,27 +266,6 @@ def _time_range_definitions() -> tuple[_Definition, ...]:
     return _in_order(kept | replaced)
 
 
-def view_statements() -> tuple[str, ...]:
-    """Return the text of the public views that need no Python, each after its dependencies."""
-    definitions = {definition.name: definition for definition in _definitions()}
-    wanted: set[str] = set()
-    needed = set(view_names()) - set(computed_view_names())
-    while needed:
-        wanted |= needed
-        needed = {name for wanted_name in needed for name in definitions[wanted_name].needs}
-        needed = (needed & definitions.keys()) - wanted
-    return tuple(d.sql for d in definitions.values() if d.name in wanted)
-
-
-def computed_view_names() -> tuple[str, ...]:
-    """Return the names of the public views of computed tables."""
-    computed = set(computed_tables())
-    for definition in _definitions():
-        if not computed.isdisjoint(definition.needs):
-            computed.add(definition.name)
-    return tuple(name for name in view_names() if name in computed)
-
-
 def describe_views(
     connection: duckdb.DuckDBPyConnection, user_views: Sequence[str] = ()
 ) -> list[View]:

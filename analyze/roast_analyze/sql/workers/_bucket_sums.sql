@@ -60,8 +60,6 @@ levels AS (
         within,
         coalesce(sum(change) OVER before, 0) AS level_before,
         coalesce(sum(change) OVER before, 0) + change AS level,
-        -- coalesce instead of the default of lead(), which is lost in a database written by
-        -- DuckDB 1.5.
         coalesce(lead(bucket) OVER in_order, bucket + 1) AS until_bucket
     FROM changes
     WINDOW

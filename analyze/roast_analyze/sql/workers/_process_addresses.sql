@@ -7,7 +7,5 @@ SELECT
     worker,
     process,
     from_t,
-    -- coalesce instead of the default of lead(), which is lost in a database written by
-    -- DuckDB 1.5.
     coalesce(lead(from_t) OVER (PARTITION BY trace_id, worker ORDER BY from_t), 'infinity') AS until_t
 FROM _workers;

@@ -14,7 +14,7 @@ from roast_analyze.algorithms.outcomes import OUTCOMES
 from roast_analyze.commands.explain import finding_lines
 from roast_analyze.commands.terminal import cell, table
 from roast_analyze.open.concurrent_queries import run_concurrently
-from roast_analyze.report import findings, time_ranges, unexplained
+from roast_analyze.report import findings, time_ranges, unexplained, wall_time
 from roast_analyze.report.quantities import (
     byte_size,
     count,
@@ -288,6 +288,8 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         yield "Only", f"{time_ranges.describe(time_range)}. {omissions}"
     start = instant(run["start_t"], first["utc_offset_seconds"])
     yield "Recorded", f"{seconds(run['wall_seconds'])} from {start}"
+    if text := wall_time.describe(wall_time.query(trace)):
+        yield "", text
     if end := describe_end(segments[-1]["end_reason"]):
         yield "Ended", end
     if first["dask_version"]:

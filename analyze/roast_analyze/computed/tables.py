@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.computed import chain_waits, core_time, critical_path, findings, task_slack
+from roast_analyze.computed import (
+    chain_waits,
+    core_time,
+    critical_path,
+    findings,
+    task_slack,
+    wall_time,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,4 +27,5 @@ TABLES: Final[Mapping[str, Callable[[Session], pl.DataFrame]]] = {
     "_critical_path": critical_path.query,
     "_findings": findings.query,
     "_task_slack": task_slack.query,
+    "_wall_time": wall_time.query,
 }

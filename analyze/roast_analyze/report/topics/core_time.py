@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -12,6 +12,7 @@ from roast_analyze.figures import layout
 from roast_analyze.figures.bars import Part, stacked
 from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
+from roast_analyze.report import wall_time
 from roast_analyze.report.columns import columns
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.listing import list_query
@@ -23,6 +24,8 @@ from roast_analyze.report.run import (
 from roast_analyze.report.section import Plot, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
     from roast_analyze.report.listing import Listing
@@ -73,6 +76,8 @@ class CoreTime:
     by_worker: pl.DataFrame
     by_prefix: Listing
     without_workers: WithoutWorkers
+    #: Wall time by state.
+    wall_time: Mapping[str, float] = field(default_factory=dict)
 
 
 def query(trace: Session) -> CoreTime:
@@ -85,6 +90,7 @@ def query(trace: Session) -> CoreTime:
         by_worker=trace.sql(_BY_WORKER).pl(),
         by_prefix=list_query(trace, "core_time", _BY_PREFIX, "thread_seconds DESC, prefix", 20),
         without_workers=query_without_workers(trace),
+        wall_time=wall_time.query(trace),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from roast_analyze.report import findings, unexplained
+from roast_analyze.report import findings, unexplained, wall_time
 from roast_analyze.report import quantities as q
 from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.run import (
@@ -93,6 +93,8 @@ def build(
                 f" Transfers took {q.seconds(run.transfer_seconds)} in total. Only threads "
                 "that waited for them are counted: most transfers overlap with computing."
             )
+        if rest_of_wall_time := wall_time.describe(core_time.wall_time):
+            text += f" {rest_of_wall_time}"
     return Verdict(
         summary=summarize(run),
         outcome=describe_outcome(run, seconds, context.recording.end_reason),

@@ -178,7 +178,9 @@ def test_every_second_of_the_core_time_has_one_use(built, worker, task, run):
     assert plain(found.spent_sentence) == (
         "The workers provided 10 core-seconds. Each second is counted once. Transfers took "
         "500 ms in total. Only threads that waited for them are counted: most transfers "
-        "overlap with computing."
+        "overlap with computing. Tasks were assigned to workers for 6 s of 10 s. The rest "
+        "includes: 2 s after the last task, in which it is not known what the client did; 2 s "
+        "in which tasks waited and none was assigned."
     )
     second = built_from(Run(core_seconds=1.0))
     assert second.spent_sentence.startswith("The workers provided 1 core-second. Each")

@@ -1,0 +1,97 @@
+"""View wall_time."""
+
+import pytest
+
+from roast_analyze import Trace
+
+#: State of a run and its end, from the end of the state before.
+STATES = "SELECT state, stop_t FROM wall_time"
+
+
+def did(activity: str, start_t: float, stop_t: float) -> dict:
+    period = {"start_t": start_t, "stop_t": stop_t, "name": "f"}
+    return {
+        "kind": "client_activity",
+        "t": stop_t,
+        "client": "c",
+        "activity": activity,
+        **period,
+    }
+
+
+def client(kind: str, t: float) -> dict:
+    return {"kind": kind, "t": t, "client": "c"}
+
+
+def test_each_state(rows, worker, gone, task, run):
+    assert rows(
+        STATES,
+        client("client_added", 0.0),
+        worker("w1"),
+        did("dask", 5.0, 14.0),
+        task("a-1", t=14.0, client="c"),
+        *run("a-1", 15.0, 20.0),
+        did("own", 20.0, 30.0),
+        task("b-1", t=30.0, client="c"),
+        gone("w1", 31.0, "retire-workers-1"),
+        worker("w2", t=40.0),
+        *run("b-1", 42.0, 50.0, "w2"),
+        did("wait", 50.0, 51.0),
+        # Nothing is known of the client from 51 to 60, and after 70.
+        task("c-1", t=60.0, client="c"),
+        *run("c-1", 60.0, 70.0, "w2"),
+        client("client_removed", 90.0),
+    ) == [
+        ("starting", 5.0),
+        ("client makes graphs", 14.0),
+        ("tasks not assigned", 15.0),
+        ("working", 20.0),
+        ("client computes", 30.0),
+        ("tasks not assigned", 31.0),
+        ("no worker", 40.0),
+        ("tasks not assigned", 42.0),
+        ("working", 50.0),
+        ("client waits", 51.0),
+        ("client not known", 60.0),
+        ("working", 70.0),
+        ("ending", 90.0),
+        ("no client", 100.0),
+    ]
+
+
+def test_work_without_an_end_lasts_until_the_end(rows, worker, task, run):
+    assert rows(STATES, worker("w1"), task("a-1"), *run("a-1", 10.0), task("b-1", t=20.0)) == [
+        ("tasks not assigned", 10.0),
+        ("working", 100.0),
+    ]
+
+
+def test_tasks_that_were_never_assigned_wait(rows, worker, task, move):
+    waiting = task("a-1", t=10.0), move(10.0, "a-1", "released>waiting")
+    assert rows(STATES, worker("w1"), *waiting) == [
+        ("starting", 10.0),
+        ("tasks not assigned", 100.0),
+    ]
+
+
+def test_a_client_that_waits_for_workers(rows, worker, task, run):
+    """Nothing is submitted before they are there."""
+    assert rows(
+        STATES, did("wait", 0.0, 60.0), worker("w1", t=60.0), task("a-1", t=60.0),
+        *run("a-1", 60.0, 100.0),
+    ) == [("no worker", 60.0), ("working", 100.0)]  # fmt: skip
+
+
+def test_nothing_but_the_recording(rows):
+    assert rows(STATES) == [("starting", 100.0)]
+
+
+def test_a_time_range(write_trace, worker, task, run):
+    path = write_trace(worker("w1"), task("a-1", t=20.0), *run("a-1", 30.0, 60.0))
+    with Trace(path, start=25.0, stop=70.0) as trace:
+        assert trace.rows(f"{STATES} UNION ALL SELECT 'all', sum(seconds) FROM wall_time") == [
+            ("tasks not assigned", 30.0),
+            ("working", 60.0),
+            ("ending", 70.0),
+            ("all", pytest.approx(45.0)),
+        ]

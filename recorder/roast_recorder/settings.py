@@ -19,9 +19,9 @@ import dask.utils
 
 #: Kinds of records that can be left out.
 OPTIONAL_KINDS: Final = (
-    "task", "transition", "worker_sample", "scheduler_sample", "stall", "span", "fine_metric",
-    "chunk", "section", "profile", "event", "environment", "graph", "graph_update",
-    "client_activity", "cluster_size", "computation", "wanted_keys",
+    "task", "transition", "worker_sample", "scheduler_sample", "host_sample", "stall", "span",
+    "fine_metric", "chunk", "section", "profile", "event", "environment", "graph",
+    "graph_update", "client_activity", "cluster_size", "computation", "wanted_keys",
 )  # fmt: skip
 
 #: Kinds of records that workers send only on request, and the setting that requests them.
@@ -35,6 +35,7 @@ OPT_IN_KINDS: Final = {
 MIN_INTERVALS: Final = {
     "flush_interval_seconds": 0.05,
     "sample_interval_seconds": 0.1,
+    "host_interval_seconds": 1.0,
     "profile_interval_seconds": 0.5,
 }
 
@@ -64,6 +65,9 @@ class Settings:
     #: Time between two samples of each worker; at least 0.1. Workers report at most every
     #: 0.5 s, so shorter intervals repeat values.
     sample_interval_seconds: float = 1.0
+    #: Time between two samples of each host; at least 1. One worker of a host takes them, or
+    #: the scheduler where there is none.
+    host_interval_seconds: float = 5.0
     #: Time between two messages with the samples of Dask's profiler; at least 0.5. A worker
     #: that dies loses up to this much of its profile.
     profile_interval_seconds: float = 10.0
@@ -306,7 +310,7 @@ def recorded_kinds(settings: dict[str, Any]) -> frozenset[str]:
 
 def worker_kinds(settings: dict[str, Any]) -> frozenset[str]:
     """Return the kinds of records that plugins on workers send."""
-    sent = {"profile", "environment", "stall", *OPT_IN_KINDS}
+    sent = {"profile", "environment", "stall", "host_sample", *OPT_IN_KINDS}
     if settings["measure_chunks"]:
         sent |= {"chunk", "section"}
     return recorded_kinds(settings) & sent

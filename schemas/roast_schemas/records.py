@@ -40,6 +40,7 @@ meaning or a removed field the major one):
 * 2.5: ``records_by_kind`` and ``dropped_by_kind`` of a ``header``.
 * 2.6: ``start_t`` of a ``transition`` that cancels or reschedules an attempt. The
   ``worker_transition`` of a task that secedes is always written.
+* 2.7: ``host_sample`` is written.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from typing import Annotated, Final, NewType, TypedDict
 
 from roast_schemas.units import LARGEST, Content, Field, Unit
 
-SCHEMA_VERSION: Final = "2.6"
+SCHEMA_VERSION: Final = "2.7"
 
 #: Names that all kinds together may have at the top level. DuckDB infers a column of JSON
 #: instead of columns with names if lines have fewer than a tenth of the names that occur
@@ -429,7 +430,13 @@ class WantedKeys(Record, total=False):
 
 
 class Metrics(TypedDict, total=False):
-    """Metrics of a worker at its last heartbeat, or of the scheduler."""
+    """Metrics of a worker at its last heartbeat, of the scheduler, or of a host.
+
+    A host has the fields from ``clock_seconds`` on. Times and numbers of periods are counters
+    since the start of the host, control group or process. The control group is the one with
+    the smallest CPU quota among that of the sampling process and those around it, or else its
+    own.
+    """
 
     cpu: Annotated[float, Field("CPU use of the process", Unit.PERCENT_OF_CORE)]
     memory: Annotated[int, Field("memory of the process", Unit.BYTES)]
@@ -459,9 +466,89 @@ class Metrics(TypedDict, total=False):
         float,
         Field("CPU time so far of the thread of the scheduler's event loop", Unit.SECONDS),
     ]
+    clock_seconds: Annotated[
+        float, Field("monotonic clock of the host, for differences", Unit.SECONDS)
+    ]
+    cores: Annotated[int, Field("cores of the host", Unit.COUNT)]
+    usable_cores: Annotated[
+        int, Field("cores that the process may use, by its affinity", Unit.COUNT)
+    ]
+    cgroup_cores: Annotated[
+        float, Field("cores that the control group may use, by its quota", Unit.COUNT)
+    ]
+    load_average: Annotated[
+        float, Field("threads that run or are ready to, over the last minute", Unit.COUNT)
+    ]
+    host_busy_seconds: Annotated[
+        float, Field("CPU time so far of everything on the host", Unit.SECONDS)
+    ]
+    host_idle_seconds: Annotated[float, Field("time that cores were idle so far", Unit.SECONDS)]
+    host_iowait_seconds: Annotated[
+        float, Field("time that cores were idle while I/O was awaited so far", Unit.SECONDS)
+    ]
+    host_steal_seconds: Annotated[
+        float, Field("time that other virtual machines used the cores so far", Unit.SECONDS)
+    ]
+    usable_busy_seconds: Annotated[
+        float,
+        Field(
+            "CPU time so far of everything on the usable cores, if they are not all cores",
+            Unit.SECONDS,
+        ),
+    ]
+    usable_idle_seconds: Annotated[
+        float,
+        Field(
+            "time that the usable cores were idle so far, including I/O, if they are not all",
+            Unit.SECONDS,
+        ),
+    ]
+    cpu_pressure_seconds: Annotated[
+        float, Field("time so far in which a thread waited for a core", Unit.SECONDS)
+    ]
+    cpu_pressure_avg10: Annotated[
+        float, Field("share of the last 10 s in which one did", Unit.PERCENT)
+    ]
+    io_pressure_seconds: Annotated[
+        float, Field("time so far in which a thread waited for I/O", Unit.SECONDS)
+    ]
+    io_pressure_avg10: Annotated[
+        float, Field("share of the last 10 s in which one did", Unit.PERCENT)
+    ]
+    io_full_pressure_seconds: Annotated[
+        float, Field("time so far in which all threads waited for I/O", Unit.SECONDS)
+    ]
+    cgroup_busy_seconds: Annotated[
+        float, Field("CPU time so far of the control group", Unit.SECONDS)
+    ]
+    cgroup_periods: Annotated[
+        int, Field("periods of the quota so far in which it ran", Unit.COUNT)
+    ]
+    cgroup_throttled_periods: Annotated[
+        int, Field("periods so far in which it had used up its quota", Unit.COUNT)
+    ]
+    cgroup_throttled_seconds: Annotated[
+        float,
+        Field("time so far that it was throttled for, summed over cores", Unit.SECONDS),
+    ]
+    cgroup_pressure_seconds: Annotated[
+        float,
+        Field("time so far in which a thread of the group waited for a core", Unit.SECONDS),
+    ]
+    process_busy_seconds: Annotated[
+        float, Field("CPU time so far of the sampling process", Unit.SECONDS)
+    ]
+    process_waiting_seconds: Annotated[
+        float,
+        Field(
+            "time so far in which its threads were ready and waited for a core, summed over "
+            "those that still run",
+            Unit.SECONDS,
+        ),
+    ]
 
 
-MetricsThere = Annotated[Metrics, Field("metrics of the process")]
+MetricsThere = Annotated[Metrics, Field("metrics of the process or host")]
 
 
 class WorkerSample(Record, total=False):
@@ -489,6 +576,21 @@ class SchedulerSample(Record, total=False):
     """
 
     server_id: Annotated[str, Field("ID of the scheduler process", Content.IDENTITIES)]
+    metrics: MetricsThere
+
+
+class HostSample(Record, total=False):
+    """Load of a host, as read by one process on it.
+
+    A host is sampled by the first of its workers, and after that one has left by another; the
+    scheduler's host by the scheduler, without ``worker``, while there is no worker on it.
+    """
+
+    host: Annotated[str, Field("name of the host, by its own account", Content.HOSTS)]
+    worker: Worker
+    server_id: Annotated[
+        str, Field("ID of the worker or scheduler process", Content.IDENTITIES)
+    ]
     metrics: MetricsThere
 
 
@@ -928,6 +1030,7 @@ KINDS: Final[dict[str, type]] = {
     "wanted_keys": WantedKeys,
     "worker_sample": WorkerSample,
     "scheduler_sample": SchedulerSample,
+    "host_sample": HostSample,
     "stall": Stall,
     "client_activity": ClientActivity,
     "cluster_size": ClusterSize,

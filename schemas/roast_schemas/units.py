@@ -20,6 +20,7 @@ class Unit(StrEnum):
     COUNT = "count"
     #: 100 is one fully used core.
     PERCENT_OF_CORE = "% of a core"
+    PERCENT = "%"
     #: The field ``unit`` of the same record contains the unit.
     SEE_UNIT_FIELD = "see unit"
 
@@ -76,6 +77,7 @@ VALID: Final[dict[Unit, tuple[int, int]]] = {
     Unit.BYTES_PER_SECOND: (0, LARGEST),
     Unit.COUNT: (0, LARGEST),
     Unit.PERCENT_OF_CORE: (0, 10**6),
+    Unit.PERCENT: (0, 100),
     Unit.SEE_UNIT_FIELD: (-LARGEST, LARGEST),
 }
 

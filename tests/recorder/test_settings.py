@@ -20,6 +20,7 @@ LIMITS = {
 SECONDS = {
     "flush_interval_seconds": (0.05, 86_400),
     "sample_interval_seconds": (0.1, 86_400),
+    "host_interval_seconds": (1, 86_400),
     "profile_interval_seconds": (0.5, 86_400),
     "segment_limit_seconds": (1, 31_536_000),
 }

@@ -22,7 +22,7 @@ KINDS = {
     "worker_removed", "worker_sample", "span", "fine_metric", "profile", "chunk", "section",
     "worker_transition", "transfer", "event", "loss", "client_added", "client_removed",
     "graph", "computation", "spill", "import", "io_file", "io_segment", "function",
-    "wanted_keys", "scheduler_sample", "stall", "graph_update",
+    "wanted_keys", "scheduler_sample", "host_sample", "stall", "graph_update",
     "client_activity", "cluster_size",
 }  # fmt: skip
 FIELDS = [field for kind in kinds().values() for field in kind.fields]

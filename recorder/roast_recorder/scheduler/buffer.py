@@ -56,6 +56,7 @@ SAMPLES, EVENTS, FACTS = range(3)
 LANES: Final = {
     "worker_sample": SAMPLES,
     "scheduler_sample": SAMPLES,
+    "host_sample": SAMPLES,
     "profile": SAMPLES,
     "event": EVENTS,
     "stall": EVENTS,

@@ -23,6 +23,7 @@ from roast_recorder import environment, graphs
 from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.event_loop import observe_stalls
 from roast_recorder.exception_text import received_text
+from roast_recorder.host import HostSampler
 from roast_recorder.scheduler.buffer import (
     TRANSITION_VALUES_PER_BATCH,
     UNSEALED_SHARE,
@@ -53,7 +54,7 @@ from roast_recorder.settings import (
     recorded_kinds,
     worker_kinds,
 )
-from roast_recorder.worker.plugin import operation_name
+from roast_recorder.worker.plugin import operation_name, repeat
 from roast_recorder.worker.profiler import ProfileReader
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ FLUSH_SHARE = 1 / 5
 #: Maximum number of tasks in a row, and of existing tasks that are recorded before the
 #: scheduler's own work continues.
 TASKS_PER_STEP = 1_000
+
+#: Time after which the scheduler samples its host for the first time, unless a worker does.
+FIRST_HOST_SAMPLE_SECONDS = 1.0
 
 #: Approximate memory of a value of a transition, with the texts and the times of the task.
 BYTES_PER_VALUE = 64
@@ -193,6 +197,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._all_left = asyncio.Event()
         self._profiles: ProfileReader | None = None
         self._profiled = monotonic()
+        self._host: HostSampler | None = None
         self._worker_plugins = WorkerPlugins(
             scheduler,
             self._trace_id,
@@ -277,6 +282,13 @@ class RecorderPlugin(SchedulerPlugin):
         if "stall" in kinds:
             with tap.source("stall"):
                 observe_stalls(tap, scheduler, partial(self._record, "stall"))
+        if "host_sample" in kinds:
+            with tap.source("host_sample"):
+                self._host = HostSampler(self._trace_id, is_scheduler=True)
+                interval = self._settings["host_interval_seconds"]
+                first = min(interval, FIRST_HOST_SAMPLE_SECONDS)
+                sample = self._sample_host
+                self._run(repeat(tap, "host_sample", sample, interval, first))
         if "task" in kinds:
             with tap.source("task", "span"):
                 spans, on_tasks = scheduler.extensions["spans"], self._on_observe_tasks
@@ -336,6 +348,7 @@ class RecorderPlugin(SchedulerPlugin):
         with self._tap.guard("wanted_keys"):
             self._seal_wanted_keys()
         self._sample()
+        self._sample_host()
         self._take_profile()
         if "environment" in self._kinds:
             for kind, names in self._plugin_names().items():
@@ -969,6 +982,16 @@ class RecorderPlugin(SchedulerPlugin):
                 read = partial(self._tap.read, "scheduler_sample", self._scheduler)
                 metrics = scheduler_metrics(read)
                 self._record("scheduler_sample", server_id=read("id"), metrics=metrics)
+
+    def _sample_host(self) -> None:
+        """Sample the scheduler's host while no worker of it does."""
+        if self._host is None:
+            return
+        with self._tap.guard("host_sample"):
+            sample = self._host.take()
+            if sample is not None:
+                server_id = self._tap.read("host_sample", self._scheduler, "id")
+                self._record("host_sample", server_id=server_id, **sample)
 
     def _odd_worker_sample(self, worker: WorkerState) -> Row:
         """Return the values of a sample that can be read; the others are None."""

@@ -1,4 +1,4 @@
-"""The recorder's worker plugin: sends chunks, profiles, logs and stalls to the scheduler.
+"""The recorder's worker plugin: sends what it records on a worker to the scheduler.
 
 The scheduler registers the plugin on all workers, including those that join later, and
 unregisters it when the recording ends. It is pickled by value, so workers need nothing
@@ -25,6 +25,7 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.event_loop import observe_stalls
+from roast_recorder.host import HostSampler
 from roast_recorder.scheduler.tap import Tap
 from roast_recorder.scheduler.wire_format import Row, loss, pack
 from roast_recorder.settings import recorded_kinds
@@ -63,12 +64,15 @@ class WorkerRecorder(WorkerPlugin):
 
     def __init__(self, trace_id: str, settings: dict[str, Any]) -> None:
         self.name = PLUGIN_NAME.format(trace_id=trace_id)
+        self._trace_id = trace_id
         self._topic = TOPIC.format(trace_id=trace_id)
         self._process_operation = operation_name("process", trace_id)
         self._settings = settings
         # Filled by the threads of tasks and emptied by the event loop: a deque needs no lock.
         self._measured: deque[Records] = deque()
         self._stalls: list[dict[str, Any]] = []
+        self._host: HostSampler | None = None
+        self._host_samples: list[dict[str, Any]] = []
         self._delays: deque[float] = deque(maxlen=120)
         self._profiles: ProfileReader | None = None
         self._logs: LogObserver | None = None
@@ -98,24 +102,31 @@ class WorkerRecorder(WorkerPlugin):
                 # Spread the messages of a thousand workers over the interval.
                 first = interval * random()  # noqa: S311
                 send = lambda: self._send(self._take_profiles())  # noqa: E731
-                self._start(_repeat(tap, "profile", send, interval, first))
+                self._start(repeat(tap, "profile", send, interval, first))
         if "environment" in kinds:
             self._describing = self._start(self._describe_process())
         if "stall" in kinds:
             with tap.source("stall"):
                 observe_stalls(tap, worker, lambda **fields: self._stalls.append(fields))
+        if "host_sample" in kinds:
+            with tap.source("host_sample"):
+                host = self._host = HostSampler(self._trace_id)
+                tap.until_closed(host.close)
+                interval = settings["host_interval_seconds"]
+                self._start(repeat(tap, "host_sample", self._sample_host, interval))
         transfers, transitions = settings["transfers"], settings["worker_transitions"]
         if transfers or transitions:
             self._logs = LogObserver(worker, tap, transfers=transfers, transitions=transitions)
             with tap.source():  # without it, they are sent when many are pending
                 heartbeats, send_logs = worker.periodic_callbacks["heartbeat"], self._send_logs
                 tap.method("transfer", heartbeats, "callback", after=lambda _: send_logs())
-        self._start(_repeat(tap, "stall", self._send_pending, SEND_INTERVAL_SECONDS))
+        self._start(repeat(tap, "stall", self._send_pending, SEND_INTERVAL_SECONDS))
 
     def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - Dask's signature
         """Send what is pending, and restore everything."""
         for task in self._tasks:
             task.cancel()
+        self._sample_host()
         self._tap.close()
         self._send_pending()
         self._send(self._take_profiles(is_last=True))
@@ -130,12 +141,14 @@ class WorkerRecorder(WorkerPlugin):
     async def flush(self) -> None:
         """Send what is pending, and return when the scheduler has received it.
 
-        It is called once, at the end of the recording: no profiles follow.
+        It is called once, at the end of the recording: no profiles and host samples follow.
         """
         if self._describing is not None:
             await asyncio.wait([self._describing])
+        self._sample_host()
+        self._host = None
         rows = self._take_measured() + self._take_stalls() + self._take_profiles(is_last=True)
-        rows += self._take_logs() + self._take_losses()
+        rows += self._take_host_samples() + self._take_logs() + self._take_losses()
         if rows:
             # `Worker.log_event` returns before the message is sent.
             await self._call_with(rows)
@@ -175,7 +188,7 @@ class WorkerRecorder(WorkerPlugin):
 
     def _send_pending(self) -> None:
         """Send what waits for neither a heartbeat nor the interval of profiles."""
-        self._send(self._take_measured() + self._take_stalls())
+        self._send(self._take_measured() + self._take_stalls() + self._take_host_samples())
         if self._logs and self._logs.crowded:
             self._send_logs()
 
@@ -201,13 +214,37 @@ class WorkerRecorder(WorkerPlugin):
         stalls, self._stalls = self._stalls, []
         if not stalls:
             return []
-        # Convert to the scheduler's clock by a median: a stall distorts Dask's estimate.
-        delay = sorted(self._delays)[len(self._delays) // 2]
+        delay = self._median_delay()
         for stall in stalls:
             stall["worker"] = self._read("stall", self._worker, "address")
             stall["start_t"] += delay
             stall["stop_t"] += delay
         return [("stall", len(stalls), pack(stalls))]
+
+    def _median_delay(self) -> float:
+        """Return a delay without the effect of a stall, which distorts Dask's estimate."""
+        delays = self._delays or [self._delay()]
+        return sorted(delays)[len(delays) // 2]
+
+    def _sample_host(self) -> None:
+        """Sample the host, if this is the worker that does."""
+        if self._host is None:
+            return
+        with self._tap.guard("host_sample"):
+            sample = self._host.take()
+            if sample is not None:
+                self._host_samples.append({"t": time(), **sample})
+
+    def _take_host_samples(self) -> list[Row]:
+        """Return the samples of the host since the last call."""
+        samples, self._host_samples = self._host_samples, []
+        if not samples:
+            return []
+        read, delay = partial(self._read, "host_sample", self._worker), self._median_delay()
+        for sample in samples:
+            sample["t"] = round(sample["t"] + delay, 6)
+            sample |= {"worker": read("address"), "server_id": read("id")}
+        return [("host_sample", len(samples), pack(samples))]
 
     def _take_logs(self) -> list[Row]:
         """Return the entries of logs since the last call."""
@@ -319,11 +356,12 @@ class WorkerRecorder(WorkerPlugin):
             self._send(self._take_logs())
 
 
-async def _repeat(
-    tap: Tap, kind: str, send: Callable[[], None], interval: float, first: float = 0.0
+async def repeat(
+    tap: Tap, kind: str, call: Callable[[], None], interval: float, first: float = 0.0
 ) -> None:
+    """Call a guarded function in intervals, the first time after `first` seconds."""
     await asyncio.sleep(first)
     while True:
         with tap.guard(kind, 0):
-            send()
+            call()
         await asyncio.sleep(interval)

@@ -25,7 +25,7 @@ from roast_recorder.scheduler.tap import Tap
 from roast_recorder.scheduler.wire_format import unpack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import Settings
-from roast_recorder.worker.plugin import TOPIC, _repeat
+from roast_recorder.worker.plugin import TOPIC, repeat
 
 pytestmark = pytest.mark.cluster
 
@@ -170,7 +170,7 @@ def test_sending_continues_after_an_error():
             raise answer
 
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(_repeat(Tap(print), "event", send, 0.0))
+        asyncio.run(repeat(Tap(print), "event", send, 0.0))
     assert not answers
 
 

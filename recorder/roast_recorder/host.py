@@ -15,9 +15,11 @@ import math
 import os
 import socket
 import sys
+import threading
+from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
-from time import monotonic, process_time
+from time import monotonic
 from typing import Any, Final
 
 import psutil
@@ -28,6 +30,9 @@ TURN: Final = "\0roast-host-{trace_id}"
 
 #: Only Linux has abstract addresses. Elsewhere, the scheduler alone samples its host.
 HAS_TURNS: Final = sys.platform == "linux"
+
+#: Part of the names of threads in which Dask's workers compute tasks.
+TASK_THREADS: Final = "Dask-Default-Threads"
 
 #: Most bytes read of a file. Lines of cores come first in /proc/stat.
 MAX_FILE_BYTES: Final = 65_536
@@ -110,20 +115,18 @@ class Counters:
                 metrics["io_full_pressure_seconds"] = _micro(pressure.get("full total"))
         if self._group is not None:
             metrics |= _usage(self._group)
-        metrics["process_busy_seconds"] = process_time()
-        metrics["process_waiting_seconds"] = self._waiting_seconds()
+        metrics |= self._seconds_of_threads(task_threads())
         return {name: value for name, value in metrics.items() if value is not None}
 
-    def _waiting_seconds(self) -> float | None:
-        """Return how long threads of this process have been ready and waited for a core."""
-        try:
-            threads = [*(self._proc / "self/task").iterdir()]
-        except OSError:
-            return None
-        # Of each: time on a core, time ready without one, in nanoseconds; number of turns.
-        texts = [_read(thread / "schedstat") for thread in threads]
-        waiting = [int(text.split()[1]) for text in texts if text]
-        return sum(waiting) / 1e9 if waiting else None
+    def _seconds_of_threads(self, threads: Iterable[int]) -> dict[str, float]:
+        """Return how long threads were on a core so far, and ready without one."""
+        paths = [self._proc / "self/task" / str(thread) / "schedstat" for thread in threads]
+        # In nanoseconds; the third value is a number of turns.
+        spent = [[*map(int, text.split())] for text in map(_read, paths) if text]
+        if not spent:
+            return {}
+        busy, waiting, _ = map(sum, zip(*spent, strict=True))
+        return {"threads_busy_seconds": busy / 1e9, "threads_waiting_seconds": waiting / 1e9}
 
     def _seconds_of_cores(self, usable: set[int] | None) -> dict[str, float]:
         """Return what all cores, and those that this process may use, did so far."""
@@ -145,6 +148,15 @@ class Counters:
             busy, idle, iowait, _ = _uses([*map(sum, zip(*cores, strict=True))])
             found |= {"usable_busy_seconds": busy, "usable_idle_seconds": idle + iowait}
         return {name: number / self._ticks_per_second for name, number in found.items()}
+
+
+def task_threads() -> list[int]:
+    """Return the system's IDs of the threads that compute tasks in this process."""
+    return [
+        thread.native_id
+        for thread in threading.enumerate()
+        if thread.native_id is not None and TASK_THREADS in thread.name
+    ]
 
 
 def _uses(ticks: list[int]) -> tuple[int, int, int, int]:

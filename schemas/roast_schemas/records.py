@@ -433,7 +433,7 @@ class Metrics(TypedDict, total=False):
     """Metrics of a worker at its last heartbeat, of the scheduler, or of a host.
 
     A host has the fields from ``clock_seconds`` on. Times and numbers of periods are counters
-    since the start of the host, control group or process. The control group is the one with
+    since the start of the host, control group or threads. The control group is the one with
     the smallest CPU quota among that of the sampling process and those around it, or else its
     own.
     """
@@ -535,16 +535,13 @@ class Metrics(TypedDict, total=False):
         float,
         Field("time so far in which a thread of the group waited for a core", Unit.SECONDS),
     ]
-    process_busy_seconds: Annotated[
-        float, Field("CPU time so far of the sampling process", Unit.SECONDS)
-    ]
-    process_waiting_seconds: Annotated[
+    threads_busy_seconds: Annotated[
         float,
-        Field(
-            "time so far in which its threads were ready and waited for a core, summed over "
-            "those that still run",
-            Unit.SECONDS,
-        ),
+        Field("CPU time so far of the threads of the sampling worker for tasks", Unit.SECONDS),
+    ]
+    threads_waiting_seconds: Annotated[
+        float,
+        Field("time so far in which they were ready and waited for a core", Unit.SECONDS),
     ]
 
 

@@ -67,7 +67,7 @@ def host_samples(recording: Recording) -> list[Row]:
         if "usable_idle_seconds" not in now and None not in idle:
             free = sum(idle)
         periods, throttled = grown("cgroup_periods"), grown("cgroup_throttled_periods")
-        busy, waiting = grown("process_busy_seconds"), grown("process_waiting_seconds")
+        busy, waiting = grown("threads_busy_seconds"), grown("threads_waiting_seconds")
         usable = [now[name] for name in ("usable_cores", "cgroup_cores") if name in now]
         rows.append(
             {

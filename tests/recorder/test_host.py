@@ -2,15 +2,21 @@
 
 import multiprocessing
 import os
+import sys
 import time
 from itertools import pairwise
 
+import cloudpickle
 import pytest
 
 import roast_recorder
+from roast_analyze import Trace
 from roast_recorder import host
 from roast_recorder.host import Counters, HostSampler
 from roast_recorder.scheduler.plugin import FIRST_HOST_SAMPLE_SECONDS
+
+# Workers cannot import tests.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 #: Counters of a host with four cores; a tick is 10 ms.
 STAT = """\
@@ -29,7 +35,7 @@ CPU = {"proc/stat": STAT, "proc/pressure/cpu": PRESSURE, "proc/pressure/io": PRE
 #: Of a system that is not described by files.
 ALWAYS = {
     "clock_seconds", "cores", "usable_cores", "load_average", "host_busy_seconds",
-    "host_idle_seconds", "process_busy_seconds",
+    "host_idle_seconds",
 }  # fmt: skip
 
 
@@ -50,8 +56,7 @@ def counters(tmp_path, monkeypatch):
 
 
 def test_counters_of_the_host(counters):
-    threads = {"proc/self/task/7/schedstat": "9 1500000000 4\n", "proc/self/task/8/stat": "8"}
-    found = counters({**CPU, **threads})
+    found = counters(CPU)
 
     assert found["cores"] == os.cpu_count()
     assert found["usable_cores"] == 4
@@ -64,11 +69,24 @@ def test_counters_of_the_host(counters):
         "io_pressure_seconds": 2.5,
         "io_pressure_avg10": 12.5,
         "io_full_pressure_seconds": 0.5,
-        "process_waiting_seconds": 1.5,
     }
     # Time of guests is part of that of users.
     assert found["host_busy_seconds"] == pytest.approx(10 + 2 + 3 + 0.5 + 0.6)
     assert found["host_idle_seconds"] == 50.0
+
+
+def test_threads_that_compute_tasks(counters, monkeypatch):
+    monkeypatch.setattr(host, "task_threads", lambda: [7, 8, 9])
+    found = counters(
+        {
+            "proc/self/task/6/schedstat": "9000000000 9000000000 9\n",  # of the event loop
+            "proc/self/task/7/schedstat": "1000000000 1500000000 4\n",
+            "proc/self/task/8/schedstat": "250000000 500000000 4\n",
+        }
+    )
+
+    assert found["threads_busy_seconds"] == 1.25
+    assert found["threads_waiting_seconds"] == 2.0
 
 
 def test_cores_that_the_process_may_not_use_are_counted_for_the_host_only(
@@ -273,3 +291,48 @@ def test_hosts_are_not_sampled_without_the_kind(client, trace, by_kind):
         client.submit(sum, [1]).result()
 
     assert not by_kind(trace)["host_sample"]
+
+
+def _use_a_core(ended):
+    while not ended.is_set():
+        for _ in range(100_000):
+            pass
+
+
+def _compute(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+
+
+@pytest.mark.cluster
+@pytest.mark.exhaustive
+def test_a_host_beside_busy_programs(own_cluster, trace):
+    """Twice as many programs as cores compute beside the workers."""
+    ended = multiprocessing.Event()
+    programs = [
+        multiprocessing.Process(target=_use_a_core, args=(ended,), daemon=True)
+        for _ in range(2 * os.cpu_count())
+    ]
+    with own_cluster(2) as (_, client):
+        for program in programs:
+            program.start()
+        try:
+            with roast_recorder.record(client, trace, host_interval_seconds=1.0):
+                client.gather(client.map(_compute, [0.5] * 4, pure=False))
+        finally:
+            ended.set()
+            for program in programs:
+                program.join()
+
+    with Trace(trace) as opened:
+        [(host, sentence)] = opened.rows(
+            "SELECT entity, sentence FROM findings WHERE id = 'starved-host'"
+        )
+        [(busy, cores)] = opened.rows(
+            "SELECT max(cpu_percent) / 100, any_value(cores) FROM host_samples"
+        )
+        loaded = opened.rows("SELECT host FROM _host_load WHERE is_loaded")
+    assert loaded == [(host,)] == [(os.uname().nodename,)]
+    assert sentence.startswith(f"No core of host {host} was free for ")
+    assert busy > 0.8 * cores

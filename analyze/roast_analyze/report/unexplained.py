@@ -70,11 +70,19 @@ LIMIT 1
 """
 #: Hosts whose cores were in use, with the CPU use of the processes that were sampled.
 _LOADED_HOSTS: Final = """
-SELECT host, 1000 * interval_seconds, used_cores, cores
+SELECT
+    host,
+    if(is_sampled, reason, NULL),
+    1000 * interval_seconds,
+    used_cores,
+    cores
 FROM _host_load
 WHERE is_loaded
 ORDER BY interval_seconds DESC, host
 """
+
+#: Name, reason, interval in ms, used cores and cores of a host, each if known.
+_LoadedHost = tuple[str, str | None, float | None, float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -96,8 +104,8 @@ class Unexplained:
     unfinished_key, unfinished_worker, unfinished_seconds
         The one of them that had been assigned for the longest time.
     loaded_hosts : sequence of tuple
-        Hosts on which the event loops of all processes were late: name, interval of the most
-        punctual one in ms, cores that the processes used, and cores of the host if known.
+        Hosts without free cores: name, reason if the host was sampled, else the interval of the
+        most punctual event loop in ms, cores that the processes used, and cores of the host.
     obstacle : str
         Why nothing can be concluded from this trace; empty if it can.
     """
@@ -111,7 +119,7 @@ class Unexplained:
     unfinished_key: str = ""
     unfinished_worker: str = ""
     unfinished_seconds: float = 0.0
-    loaded_hosts: Sequence[tuple[str, float, float, float | None]] = ()
+    loaded_hosts: Sequence[_LoadedHost] = ()
     obstacle: str = ""
 
     @property
@@ -209,13 +217,19 @@ def describe(time: Unexplained, *, has_findings: bool) -> str:
     return " ".join(texts)
 
 
-def _describe_load(hosts: Sequence[tuple[str, float, float, float | None]]) -> str:
+def _describe_load(hosts: Sequence[_LoadedHost]) -> str:
     """Describe hosts without free cores by the one whose event loops were latest."""
-    (host, milliseconds, used_cores, cores), *others = hosts
+    (host, reason, milliseconds, used_cores, cores), *others = hosts
     more = f" and {q.counted(len(others), 'other host')}" if others else ""
     of = f" of {cores:g}" if cores else ""
-    return (
-        f"The cores of {visible(host)}{more} were in use: event loops of all its processes ran "
-        f"every {milliseconds:.0f} ms or less often (20 ms with free cores), while those of "
-        f"this run used {used_cores:.1f}{of} cores. Durations can be shorter with free cores."
-    )
+    used = [] if used_cores is None else [f"of this run used {used_cores:.1f}{of} cores"]
+    if reason:
+        begin = f"On {visible(host)}{more}, {reason}"
+        text = "; processes ".join([begin, *used])
+    else:
+        begin = (
+            f"The cores of {visible(host)}{more} were in use: event loops of all its processes "
+            f"ran every {milliseconds:.0f} ms or less often (20 ms with free cores)"
+        )
+        text = ", while those ".join([begin, *used])
+    return f"{text}. Durations can be shorter with free cores."

@@ -163,7 +163,7 @@ shortages AS (
     WHERE cpu_share < $min_cpu_share
 ),
 loads AS (
-    SELECT trace_id, any_value(host) AS host, max(interval_seconds) AS interval_seconds
+    SELECT trace_id, max(host) AS host, arg_max(reason, host) AS reason
     FROM _loaded_workers
     WHERE worker IN (SELECT worker FROM stalls)
     GROUP BY trace_id
@@ -210,11 +210,7 @@ SELECT
         ) ELSE '' END,
         seconds
     ) || coalesce(
-        format(
-            ' The event loops of all processes on host {} ran late, every {:.0f} ms or less often (20 ms if idle): its'
-            ' cores were in use.',
-            loads.host, 1000 * loads.interval_seconds
-        ),
+        format(' On host {}, {}.', loads.host, loads.reason),
         format(
             ' Task threads were on the CPU for {:.0f} % of the compute time, and the event loop of the scheduler,'
             ' on the same host, was blocked for {:.1f} s: a lack of free cores is a possible cause.',

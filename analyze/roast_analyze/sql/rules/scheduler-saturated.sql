@@ -89,7 +89,7 @@ waiting AS (
     LEFT JOIN loops USING (trace_id)
     LEFT JOIN stalled USING (trace_id)
     LEFT JOIN (
-        SELECT trace_id, host, interval_seconds AS host_seconds
+        SELECT trace_id, host, interval_seconds AS host_seconds, reason, is_sampled
         FROM _host_load
         WHERE has_scheduler AND is_loaded
     ) USING (trace_id)
@@ -120,6 +120,10 @@ SELECT
             )
         )
     END || CASE
+        WHEN lacks_cores AND is_sampled THEN format(
+            ' On its host ({}), {}{}.',
+            host, reason, coalesce(format('; it was on the CPU for {:.0f} % of the time', cpu_percent), '')
+        )
         WHEN lacks_cores THEN format(
             ' The event loops of all processes on its host ({}) were late, every {:.0f} ms or less often{}:'
             ' the cores of the host were in use.',

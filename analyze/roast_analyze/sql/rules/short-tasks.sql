@@ -75,8 +75,7 @@ SELECT
         _three_digits(1000 * overhead_seconds / short_tasks)
     ) || coalesce(
         format(
-            ' The event loops of all processes on host {} were late, since its cores were in use: with free cores, the'
-            ' overhead is lower.', loads.host
+            ' On host {}, {}: with free cores, the overhead is lower.', loads.host, loads.reason
         ), ''
     ) AS sentence,
     overhead_seconds AS core_seconds,
@@ -100,5 +99,8 @@ SELECT
 FROM found
 INNER JOIN _run_size USING (trace_id)
 LEFT JOIN (
-    SELECT trace_id, any_value(host) AS host FROM _host_load WHERE is_loaded GROUP BY trace_id
+    SELECT trace_id, max(host) AS host, arg_max(reason, host) AS reason
+    FROM _host_load
+    WHERE is_loaded
+    GROUP BY trace_id
 ) AS loads USING (trace_id);

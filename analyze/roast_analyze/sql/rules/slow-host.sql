@@ -14,6 +14,7 @@ WITH slow AS (
         trace_id,
         _slow_workers.host,
         bool_or(load.is_loaded) AS is_loaded,
+        any_value(load.reason) AS reason,
         count(DISTINCT process) AS slow_workers,
         sum(seconds) / sum(seconds / relative_duration) AS relative_duration,
         sum(seconds * (1 - 1 / relative_duration)) AS excess_seconds
@@ -34,7 +35,7 @@ SELECT
         '{} workers on host {} take {:.1f} times as long as others for the same work.',
         slow_workers, host, relative_duration
     ) || CASE
-        WHEN is_loaded THEN ' The event loops of all its processes were late: its cores were in use.'
+        WHEN is_loaded THEN format(' There, {}.', reason)
         ELSE ''
     END AS sentence,
     excess_seconds AS core_seconds,

@@ -15,6 +15,7 @@ WITH slow AS (
         any_value(worker) AS worker,
         any_value(nthreads) AS nthreads,
         any_value(load.host) AS loaded_host,
+        any_value(load.reason) AS reason,
         max_by(prefix, seconds) AS prefix,
         sum(seconds) / sum(seconds / relative_duration) AS relative_duration,
         sum(tasks) AS compared,
@@ -47,7 +48,8 @@ found AS (
         trace_id,
         count(*) AS slow_workers,
         -- Only if it explains all of them.
-        CASE WHEN bool_and(loaded_host IS NOT NULL) THEN any_value(loaded_host) END AS loaded_host,
+        CASE WHEN bool_and(loaded_host IS NOT NULL) THEN max(loaded_host) END AS loaded_host,
+        arg_max(reason, loaded_host) AS reason,
         string_agg(name, ', ' ORDER BY excess_seconds DESC, name) AS names,
         string_agg('''' || replace(worker, '''', '''''') || '''', ', ' ORDER BY worker) AS quoted,
         max_by(prefix, excess_seconds) AS prefix,
@@ -73,8 +75,7 @@ SELECT
         )
     END || coalesce(
         format(
-            ' The event loops of all processes on host {} were late: its cores were in use, which can delay one'
-            ' worker more than another.', loaded_host
+            ' On host {}, {}, which can delay one worker more than another.', loaded_host, reason
         ), ''
     ) AS sentence,
     excess_seconds AS core_seconds,

@@ -34,8 +34,8 @@ WITH counted AS (
         metrics.cgroup_pressure_seconds,
         metrics.io_pressure_seconds,
         metrics.io_full_pressure_seconds,
-        metrics.process_busy_seconds,
-        metrics.process_waiting_seconds
+        metrics.threads_busy_seconds,
+        metrics.threads_waiting_seconds
     FROM raw.host_sample
 ),
 grown AS (
@@ -57,8 +57,8 @@ grown AS (
         cgroup_pressure_seconds - lag(cgroup_pressure_seconds) OVER samples AS cgroup_pressure,
         io_pressure_seconds - lag(io_pressure_seconds) OVER samples AS io_pressure,
         io_full_pressure_seconds - lag(io_full_pressure_seconds) OVER samples AS io_full_pressure,
-        process_busy_seconds - lag(process_busy_seconds) OVER samples AS process_busy,
-        process_waiting_seconds - lag(process_waiting_seconds) OVER samples AS process_waiting
+        threads_busy_seconds - lag(threads_busy_seconds) OVER samples AS threads_busy,
+        threads_waiting_seconds - lag(threads_waiting_seconds) OVER samples AS threads_waiting
     FROM counted
     -- Counters of the usable cores begin anew with other cores.
     WINDOW samples AS (PARTITION BY trace_id, host, server_id, affinity_cores ORDER BY seq)
@@ -91,9 +91,9 @@ SELECT
     if(cgroup_pressure >= 0, cgroup_pressure / seconds, NULL) AS cgroup_pressure_share,
     if(io_pressure >= 0, io_pressure / seconds, NULL) AS io_pressure_share,
     if(io_full_pressure >= 0, io_full_pressure / seconds, NULL) AS io_full_pressure_share,
-    -- Share of the time in which threads of the process could have used a core. Threads that
-    -- have ended are missing from the wait.
-    CASE WHEN process_waiting >= 0 AND seconds IS NOT NULL
-        THEN process_waiting / nullif(process_waiting + process_busy, 0)
+    if(threads_waiting >= 0, threads_waiting / seconds, NULL) AS waiting_threads,
+    -- Share of the time in which threads for tasks could have used a core.
+    CASE WHEN threads_waiting >= 0 AND threads_busy >= 0 AND seconds IS NOT NULL
+        THEN threads_waiting / nullif(threads_waiting + threads_busy, 0)
     END AS waiting_share
 FROM grown;

@@ -1,7 +1,7 @@
--- Needs: _host_load, _loop_intervals
+-- Needs: _host_load, _process_hosts
 -- Workers on hosts whose cores were in use.
 CREATE VIEW _loaded_workers AS
-SELECT loop.trace_id, loop.worker, load.host, load.interval_seconds, true AS is_loaded
-FROM _loop_intervals AS loop
+SELECT trace_id, worker, load.host, load.reason, true AS is_loaded
+FROM _process_hosts
 INNER JOIN _host_load AS load USING (trace_id, host)
-WHERE loop.worker IS NOT NULL AND load.is_loaded;
+WHERE worker IS NOT NULL AND load.is_loaded;

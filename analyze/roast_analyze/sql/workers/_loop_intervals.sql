@@ -1,4 +1,4 @@
--- Needs: _processes, _task_runs, _workers
+-- Needs: _process_hosts, _task_runs
 -- Median interval of the event loop of each process while tasks were in progress. A tick runs every
 -- 20 ms; Dask skips ticks whose time has passed, so that the interval grows only if a loop waits for
 -- longer: for a core, for the GIL, or for a callback. The thread of the loop rarely needs a core, so
@@ -8,22 +8,6 @@ WITH work AS (
     SELECT trace_id, min(processing_t) AS start_t, max(coalesce(end_t, processing_t)) AS stop_t
     FROM _task_runs
     GROUP BY trace_id
-),
-machines AS (
-    SELECT
-        trace_id,
-        role,
-        worker,
-        max(process.machine.host) AS host,
-        max(least(cgroup_cores, process.machine.usable_cores)) AS cores
-    FROM _processes
-    WHERE role IN ('scheduler', 'worker')
-    GROUP BY ALL
-),
-addresses AS (
-    SELECT trace_id, worker, max(host) AS host
-    FROM _workers
-    GROUP BY trace_id, worker
 ),
 samples AS (
     SELECT
@@ -49,8 +33,8 @@ samples AS (
 SELECT
     samples.trace_id,
     samples.worker,
-    coalesce(any_value(machines.host), any_value(addresses.host)) AS host,
-    any_value(machines.cores) AS cores,
+    any_value(hosts.host) AS host,
+    any_value(hosts.cores) AS cores,
     count(*) AS samples,
     median(interval_seconds) AS interval_seconds,
     median(interval_seconds) FILTER (tasks > 1) AS threads_interval_seconds,
@@ -59,10 +43,8 @@ SELECT
     avg(used_cores) AS used_cores
 FROM samples
 LEFT JOIN work ON samples.trace_id = work.trace_id
-LEFT JOIN machines
-    ON samples.trace_id = machines.trace_id
-    AND samples.worker IS NOT DISTINCT FROM machines.worker
-    AND (samples.worker IS NULL) = (machines.role = 'scheduler')
-LEFT JOIN addresses ON samples.trace_id = addresses.trace_id AND samples.worker = addresses.worker
+LEFT JOIN _process_hosts AS hosts
+    ON samples.trace_id = hosts.trace_id
+    AND samples.worker IS NOT DISTINCT FROM hosts.worker
 WHERE interval_seconds > 0 AND coalesce(samples.t BETWEEN work.start_t AND work.stop_t, true)
 GROUP BY samples.trace_id, samples.worker;

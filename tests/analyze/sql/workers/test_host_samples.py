@@ -25,8 +25,8 @@ COUNTERS = {
     "cgroup_throttled_periods": 5,
     "cgroup_throttled_seconds": 3.0,
     "cgroup_pressure_seconds": 7.0,
-    "process_busy_seconds": 30.0,
-    "process_waiting_seconds": 60.0,
+    "threads_busy_seconds": 30.0,
+    "threads_waiting_seconds": 60.0,
 }
 GROWN = {
     **COUNTERS,
@@ -42,8 +42,8 @@ GROWN = {
     "cgroup_throttled_periods": 15,
     "cgroup_throttled_seconds": 4.0,
     "cgroup_pressure_seconds": 8.5,
-    "process_busy_seconds": 31.0,
-    "process_waiting_seconds": 63.0,
+    "threads_busy_seconds": 31.0,
+    "threads_waiting_seconds": 63.0,
 }
 
 

@@ -93,7 +93,7 @@ benchmark-recorder: $(VENV)/installed-benchmark  ## measure the cost of recordin
 benchmark-chunks: $(VENV)/installed-all  ## measure the cost of recording a coffea chunk (5 minutes)
 	$(BIN)/python benchmarks/chunk_cost.py
 
-benchmark-worker: $(VENV)/installed-benchmark  ## measure the cost of transfers and worker_transitions on workers (5 minutes)
+benchmark-worker: $(VENV)/installed-benchmark  ## measure the cost of transfers, worker_transitions and host samples on workers (5 minutes)
 	$(BIN)/python benchmarks/worker_cost.py
 
 benchmark-analyze: $(VENV)/installed-benchmark  ## compare the analysis with other readers, by number of tasks (15 minutes) [TASKS="10_000 … 10_000_000" HTA=python]

@@ -1,6 +1,6 @@
 """Measure the overhead of observing worker logs: ``make benchmark-worker``.
 
-It prints two tables.
+It prints three tables.
 
 **In one process**: the state machine of a worker, without network, completes tasks that are not
 executed; its logs are taken after every 1,000 tasks, as after a heartbeat, or not at all. The
@@ -11,6 +11,9 @@ and off in random order; the CPU time of all workers' processes is compared in p
 performs the same work of about 10 ms, or none. On a shared machine, the speed of the CPU varies
 by more than the overhead. If tasks work, the CPU time of the workers is therefore divided by
 the CPU time of the tasks' own loops.
+
+**Samples of a host**: the CPU time of a sample, and of an attempt at one while another worker
+samples the host, in a process with ten threads.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,6 +42,7 @@ from distributed.worker_state_machine import (
 )
 
 import roast_recorder
+from roast_recorder.host import HostSampler
 from roast_recorder.worker.log_observer import LogObserver
 
 #: Tasks between two heartbeats.
@@ -237,15 +242,38 @@ def print_on_a_cluster(pairs: int) -> None:
         )
 
 
+def print_host_samples(samples: int) -> None:
+    """Print the third table."""
+    ended = Event()
+    threads = [Thread(target=ended.wait) for _ in range(9)]
+    for thread in threads:
+        thread.start()
+    first, second = HostSampler("benchmark"), HostSampler("benchmark")
+    print("\n| samples of a host | CPU time (µs) |")
+    print("| --- | ---: |")
+    for what, sampler in {"a sample": first, "another worker samples": second}.items():
+        sampler.take()
+        begun = time.thread_time()
+        for _ in range(samples):
+            sampler.take()
+        print(f"| {what} | {(time.thread_time() - begun) / samples * 1e6:.0f} |", flush=True)
+    first.close()
+    ended.set()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="rounds of the first table")
     parser.add_argument(
         "--pairs", type=int, default=15, help="pairs of runs of the second table"
     )
+    parser.add_argument(
+        "--samples", type=int, default=10_000, help="samples of the third table"
+    )
     options = parser.parse_args()
     print_by_itself(options.rounds)
     print_on_a_cluster(options.pairs)
+    print_host_samples(options.samples)
 
 
 if __name__ == "__main__":

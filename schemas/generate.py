@@ -302,7 +302,8 @@ def findings_page() -> str:
         comment = re.match(r"(?:-- .*\n)+", rule.sql)
         assert comment is not None  # noqa: S101 - the rule has been parsed
         lines = [line.removeprefix("-- ") for line in comment[0].splitlines()[1:]]
-        text = re.split(r"\n(?:Records|Applies|Missing threads|Explains|Source): ", "\n".join(lines))[0]
+        labels = r"\n(?:Records|Applies|Missing threads|Explains|Source): "
+        text = re.split(labels, "\n".join(lines))[0]
         thresholds = (
             [f"`{t.name}`", f"{t.value:g}", t.meaning.replace("|", "\\|")]
             for t in rule.thresholds

@@ -13,8 +13,8 @@
 -- $min_time_share = 0.25: share of the sampled time with tasks in which the host was starved
 -- $min_waiting_share = 0.2: share of the time in which tasks could have used a core and waited for one
 -- $min_other_share = 0.1: CPU use of other processes, relative to the cores
--- $least_saved = 0.4: part of the lost time, on all threads, that is saved at least
--- $most_saved = 1.0: ratio of the largest saving to the lost time
+-- $least_saved = 0.4: part of the lost time, on all threads, that is saved at least; assumed
+-- $most_saved = 1.0: ratio of the largest saving to the lost time; assumed
 WITH losses AS (
     SELECT
         *,

@@ -19,7 +19,7 @@ unexport VIRTUAL_ENV
 # Without byte code, pytest rewrites all tests again, and each process compiles its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store campaign-instrumented illnesses dask-suite wheel-matrix clean
+.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate gold docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store campaign-instrumented illnesses dask-suite wheel-matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -32,7 +32,7 @@ test: $(VENV)/installed-test  ## run the tests, including those in a browser (6 
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" ROAST_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n 3 $(PYTEST_ARGS)
 
-test-all: $(VENV)/installed-test  ## run all tests: also the oldest distributed, the independent computation of all views, and damage (30 minutes)
+test-all: $(VENV)/installed-test  ## run all tests: also the oldest distributed, the independent computation of views, and damage (30 minutes)
 	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then \
 		$(MAKE) --no-print-directory test-oldest; \
 	else \
@@ -65,6 +65,9 @@ lint: $(VENV)/installed-test  ## check formatting, lint and types
 
 generate: $(VENV)/installed-test  ## write the generated files: docs/reference, schemas/trace.schema.json
 	$(BIN)/python schemas/generate.py
+
+gold: $(VENV)/installed-test  ## write the gold rows of the nightly tests again, after a view has changed (2 minutes)
+	cd tests && $(abspath $(BIN))/python -m nightly.write_gold
 
 docs: $(VENV)/installed-docs  ## build the documentation in docs/_build and check its links
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs docs/_build

@@ -7,7 +7,7 @@ does. Such recordings raise an error here.
 from nightly.processes import process_of
 from nightly.recording import Recording, Row, once
 from nightly.tasks import attempts, chunk_keys, task_runs
-from nightly.totals import column, costliest_first, grouped, known, lasted, ratio, total
+from nightly.totals import grouped, known, lasted, ratio, total
 
 #: Columns that identify a chunk.
 IDENTITY = ("dataset", "filename", "treename", "entry_start", "entry_stop")
@@ -250,40 +250,3 @@ def chunk_branches(recording: Recording) -> list[Row]:
         for row in chunk_attempts(recording)
         for read in row["branches"] or []
     ]
-
-
-def branches(recording: Recording) -> list[Row]:
-    """Return one row per dataset and branch, highest read time first."""
-    reads = chunk_branches(recording)
-    everything = {
-        name: total(column(reads, name)) for name in ("compressed_bytes", "read_seconds")
-    }
-    rows = []
-    for (dataset, branch), of_it in grouped(
-        reads, lambda read: (read["dataset"], read["branch"])
-    ).items():
-        size, seconds = (total(column(of_it, name)) for name in everything)
-        both = [
-            read
-            for read in of_it
-            if None not in (read["compressed_bytes"], read["uncompressed_bytes"])
-        ]
-        rows.append(
-            {
-                "dataset": dataset,
-                "branch": branch,
-                "chunk_attempts": len(of_it),
-                "files": len(set(column(of_it, "filename"))),
-                "compressed_bytes": size,
-                "uncompressed_bytes": total(column(of_it, "uncompressed_bytes")),
-                "compression_ratio": ratio(
-                    total(column(both, "uncompressed_bytes")),
-                    total(column(both, "compressed_bytes")),
-                ),
-                "read_seconds": seconds,
-                "byte_share": ratio(size, everything["compressed_bytes"]),
-                "read_share": ratio(seconds, everything["read_seconds"]),
-                "decompress_seconds": total(column(of_it, "decompress_seconds")),
-            }
-        )
-    return costliest_first(rows, "read_seconds", "dataset", "branch")

@@ -37,6 +37,14 @@ class Answer:
         rows = [dict(zip(types, row, strict=True)) for row in relation.fetchall()]
         return cls(types, _each(rows, json.loads, [n for n in types if types[n] == "JSON"]))
 
+    def only(self, rows: list[Row]) -> "Answer":
+        """Return the columns that the rows have."""
+        if not rows:
+            return self
+        names = [name for name in self.types if name in rows[0]]
+        kept = [{name: row[name] for name in names} for row in self.rows]
+        return Answer({name: self.types[name] for name in names}, kept)
+
     def by(self, column: str) -> "dict[str, Answer]":
         """Split the rows by the values of a column."""
         found = grouped(self.rows, lambda row: row[column])
@@ -54,13 +62,13 @@ def differences(answer: Answer, expected: list[Row], *, in_order: bool = False) 
     doubles = [name for name, type_ in answer.types.items() if type_ == "DOUBLE"]
     expected = _each(expected, float, doubles)
     if not in_order:
-        found, expected = (sorted(rows, key=_likeness) for rows in (found, expected))
+        found, expected = (sorted(rows, key=likeness) for rows in (found, expected))
     many = [f"{len(found)} rows, not {len(expected)}"] * (len(found) != len(expected))
     return many + [
         f"row {n}: {name} is {row.get(name)!r}, not {other.get(name)!r}"
         for n, (row, other) in enumerate(zip_longest(found, expected, fillvalue={}))
         for name in row | other
-        if not (row and other and _is_same(name, row[name], other[name]))
+        if not (row and other and is_same(name, row[name], other[name]))
     ]
 
 
@@ -72,20 +80,21 @@ def _each(rows: list[Row], convert: Callable, names: list[str]) -> list[Row]:
     ]
 
 
-def _is_same(name: str, value: object, expected: object) -> bool:
-    if _is_measure(name, value) and _is_measure(name, expected):
+def is_same(name: str, value: object, expected: object) -> bool:
+    """Return whether two values of a column are equal, within the tolerance of floats."""
+    if is_measure(name, value) and is_measure(name, expected):
         return math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=NOTHING)
     return value == expected and type(value) is type(expected)
 
 
-def _is_measure(name: str, value: object) -> bool:
-    """Return whether a column may differ slightly: floats except instants."""
+def is_measure(name: str, value: object) -> bool:
+    """Return whether a value may differ slightly: floats except instants."""
     return isinstance(value, float) and name != "t" and not name.endswith("_t")
 
 
-def _likeness(row: Row) -> tuple:
-    """Return a sort key: exact values first, then values that may differ slightly."""
+def likeness(row: Row) -> tuple:
+    """Return a sort key of rows: exact values first, then values that may differ slightly."""
     names = sorted(row)
-    exact = [(name, str(row[name])) for name in names if not _is_measure(name, row[name])]
-    close = [(name, f"{row[name]:.6g}") for name in names if _is_measure(name, row[name])]
+    exact = [(name, str(row[name])) for name in names if not is_measure(name, row[name])]
+    close = [(name, f"{row[name]:.6g}") for name in names if is_measure(name, row[name])]
     return exact, close

@@ -5,14 +5,14 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 
 from nightly.chunks import chunk_attempts
-from nightly.latencies import stays
 from nightly.processes import extent, presence, process_of, processes
-from nightly.recording import Recording, Row
+from nightly.recording import Recording, Row, once
+from nightly.states import stays
 from nightly.tasks import attempts, task_runs
-from nightly.timeline import buckets
 from nightly.totals import grouped
 from nightly.workers import statuses
 
@@ -28,6 +28,24 @@ STATUSES = {"paused": "paused", "closing_gracefully": "leaving", "closing": "lea
 
 #: Rows of less than a nanosecond are left out.
 NOTHING = 1e-9
+
+#: Possible bucket widths, in seconds.
+WIDTHS = sorted(Fraction(10) ** power * n for power in range(-9, 9) for n in (1, 2, 5))
+
+
+@once
+def buckets(recording: Recording) -> list[Row]:
+    """Divide the recording into at most 400 buckets; the last one ends with it.
+
+    `start` and `stop` are in seconds since it began.
+    """
+    start_t, stop_t = extent(recording)
+    length = stop_t - start_t
+    width = float(next(width for width in WIDTHS if length / width <= 400))
+    return [
+        {"t": start_t + n * width, "start": n * width, "stop": min((n + 1) * width, length)}
+        for n in range(math.ceil(length / width))
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +84,7 @@ def core_time(recording: Recording) -> list[Row]:
     # Seconds since the start of the recording, for precision.
     for t, change, *what in _changes(recording):
         changes[t - start_t].append((change, what))
-    cuts = [bucket.start for bucket in buckets(recording)]
+    cuts = [bucket["start"] for bucket in buckets(recording)]
     instants = sorted({*changes, *cuts, 0.0, stop_t - start_t})
     unfinished = [t for t in changes if any(change == "state" for change, _ in changes[t])]
     active = (min(unfinished), max(unfinished)) if unfinished else (math.inf, math.inf)

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from nightly.recording import Recording
 from sealing import sealed
 
 Lines = list[dict]
@@ -401,6 +402,13 @@ def make_odd(oddity: Callable[[Lines], Lines], lines: Lines) -> Lines:
     """Apply a change, and correct the trailer unless it is damage."""
     made = oddity(lines)
     return made if oddity in DAMAGED else with_counts(made)
+
+
+def reduced(path: Path) -> Lines:
+    """Return the lines of a sample with few profiles."""
+    lines = Recording.read(path).lines
+    profiles = [id(line) for line in lines if line["kind"] == "profile"]
+    return with_counts([line for line in lines if id(line) not in profiles[2:]])
 
 
 def write_odd_traces(folder: Path, lines: Lines) -> dict[str, Path]:

@@ -1,36 +1,42 @@
-"""Expected rows of the tables of a page, computed by the other modules of this folder.
+"""Expected rows of the tables of a page: of views that are tested by themselves.
 
-Nothing here imports roast. Every table and column of the page must be listed in :data:`TABLES`.
+Every table and column of the page must be listed in :data:`TABLES`.
 """
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from nightly import (
-    chunks,
-    core_time,
-    costs,
-    critical_path,
-    datasets,
-    failures,
-    profiles,
-    sections,
-    setup,
-    spans,
-    stragglers,
-    tasks,
-    trace,
-    transfers,
-    workers,
-)
-from nightly.recording import Recording, Row
+from nightly import tasks
+from nightly.comparison import Answer
+from nightly.recording import Recording, Row, once
 from nightly.totals import column, grouped, quantile, ratio, total
+from roast_analyze import Trace
+from roast_analyze.open.views import view_names
 
 #: Maximum characters of an exception, of a traceback, and of a payload or a value.
 EXCEPTION, TRACEBACK, VALUE = 1000, 2000, 240
+
+
+@once
+def _views(recording: Recording) -> dict[str, list[Row]]:
+    """Return the rows of all views."""
+    with Trace(recording.path) as trace:
+        names = [name for name in view_names() if name != "findings"]
+        return {name: Answer.of(trace.view(name)).rows for name in names}
+
+
+def rows_of(view: str, recording: Recording) -> list[Row]:
+    """Return the rows of a view."""
+    return _views(recording)[view]
+
+
+def view(name: str) -> Callable[[Recording], list[Row]]:
+    """Return a function that returns the rows of a view."""
+    return lambda recording: rows_of(name, recording)
 
 
 @dataclass(frozen=True)
@@ -88,27 +94,27 @@ class Between:
 
 
 def _prefixes(recording: Recording) -> list[Row]:
-    runs = grouped(tasks.task_runs(recording), lambda run: run["prefix"])
+    runs = grouped(rows_of("task_runs", recording), lambda run: run["prefix"])
 
     def p95(prefix: str | None) -> float | None:
         seconds = column(runs.get(prefix, []), "compute_seconds")
         return quantile(seconds, 0.95) if seconds else None
 
-    rows = tasks.prefixes(recording)
+    rows = rows_of("prefixes", recording)
     return [row | {"p95_compute_seconds": p95(row["prefix"])} for row in rows]
 
 
 def _task_groups(recording: Recording) -> list[Row]:
     """Return the groups, unless each prefix is one group."""
-    rows = tasks.task_groups(recording)
-    return rows if len(rows) > len(tasks.prefixes(recording)) else []
+    rows = rows_of("task_groups", recording)
+    return rows if len(rows) > len(rows_of("prefixes", recording)) else []
 
 
 def _pairs(recording: Recording) -> list[Row]:
     """Sum transfers by source and destination; without them, the transfers of startstops."""
     moved_rows = [
         row | {"seconds": row["stop_t"] - row["start_t"]}
-        for row in transfers.transfers(recording)
+        for row in rows_of("transfers", recording)
         if row["source"] is not None and row["destination"] is not None
     ] or [
         {
@@ -140,33 +146,45 @@ def _alike(rows: list[Row], names: str) -> list[tuple[Row, list[Row]]]:
 
 
 def _roles(recording: Recording) -> list[Row]:
-    rows = tasks.task_roles(recording)
+    rows = rows_of("task_roles", recording)
     if not any(row["role"] for row in rows):
         return []
     return [row | {"role": row["role"] or "(other tasks)"} for row in rows]
 
 
 def _costs(recording: Recording) -> list[Row]:
-    rows = costs.chunk_costs(recording)
+    rows = rows_of("chunk_costs", recording)
     return [row | {"all": row["chunks"] + row["first_chunks"]} for row in rows]
 
 
 def _chunks(recording: Recording) -> list[Row]:
     return [
-        row
-        | {"well": row["outcome"] == "memory", "exception": failures.cause(row["exception"])}
-        for row in chunks.chunks(recording)
+        row | {"well": row["outcome"] == "memory", "exception": cause(row["exception"])}
+        for row in rows_of("chunks", recording)
     ]
+
+
+def cause(text: str | None) -> str | None:
+    """Return the error that coffea quotes, or else the exception."""
+    beginnings = ("Failed processing file: ", "Failed creating nanoevents: ")
+    if text is None or not any(beginning in text for beginning in beginnings):
+        return text
+    _, quoted, quote = text.partition("The error was: ")
+    if not quoted:
+        return text
+    for ending in (")", '"', "'", "."):
+        quote = quote.removesuffix(ending)
+    return re.sub(r"\\([\\'])", r"\1", quote)
 
 
 def _workers(recording: Recording) -> list[Row]:
     """Add the numbers beside sparklines: maxima of samples, or of their means over time."""
     sampled = grouped(
-        workers.worker_samples(recording), lambda row: (row["worker"], row["server_id"])
+        rows_of("worker_samples", recording), lambda row: (row["worker"], row["server_id"])
     )
     limited = any(row["memory_limit_bytes"] for some in sampled.values() for row in some)
     rows = []
-    for row in workers.workers(recording):
+    for row in rows_of("workers", recording):
         samples = sampled.get((row["worker"], row["server_id"]), [])
         shares = [
             sample["memory_bytes"] / sample["memory_limit_bytes"]
@@ -197,11 +215,21 @@ def _mean(values: list[float]) -> Between | None:
     return Between(_most([fmean(values)]) * 0.999, _most(values)) if values else None
 
 
+def _spent(recording: Recording) -> list[Row]:
+    """Return the fine metrics that are neither idle time nor repeated."""
+    return [
+        row
+        for row in rows_of("fine_metrics", recording)
+        if row["activity"] != "idle"
+        and (row["context"], row["prefix"]) != ("p2p", "foreground")
+    ]
+
+
 def _activities(recording: Recording) -> list[Row]:
     """Sum the metrics by context and activity; add the share of thread time for tasks."""
-    [whole] = trace.run(recording)
+    [whole] = rows_of("run", recording)
     rows = []
-    for kind, found in _alike(spans.spent(recording), "context activity"):
+    for kind, found in _alike(_spent(recording), "context activity"):
         sums = {
             unit: total(row["value"] for row in found if row["unit"] == unit)
             for unit in ("seconds", "bytes", "count")
@@ -221,22 +249,22 @@ def _activities_by(name: str, rows: list[Row]) -> list[Row]:
 
 
 def _activity_prefixes(recording: Recording) -> list[Row]:
-    rows = [row for row in spans.activities(recording) if row["context"] == "execute"]
+    rows = [row for row in rows_of("activities", recording) if row["context"] == "execute"]
     return _activities_by("prefix", rows)
 
 
 def _activity_workers(recording: Recording) -> list[Row]:
-    return _activities_by("worker", spans.activities(recording))
+    return _activities_by("worker", rows_of("activities", recording))
 
 
 def _spans(recording: Recording) -> list[Row]:
     """Return no rows if all spans are Dask's."""
-    if all(row["name"] == "default" for row in spans.spans(recording)):
+    if all(row["name"] == "default" for row in rows_of("spans", recording)):
         return []
-    [whole] = trace.run(recording)
-    idle = {row["span_id"]: row for row in spans.span_idle(recording)}
+    [whole] = rows_of("run", recording)
+    idle = {row["span_id"]: row for row in rows_of("span_idle", recording)}
     rows = []
-    for row in spans.span_totals(recording):
+    for row in rows_of("span_totals", recording):
         if row["span_id"] is None:
             continue
         of_threads = idle.get(row["span_id"], {})
@@ -261,7 +289,7 @@ def _spans(recording: Recording) -> list[Row]:
 
 def _functions(recording: Recording) -> list[Row]:
     """Sum Dask's samples by function: those of workers, else those of the scheduler."""
-    stacks = [row for row in profiles.profile_stacks(recording) if row["profiler"] == "dask"]
+    stacks = [row for row in rows_of("profile_stacks", recording) if row["profiler"] == "dask"]
     is_worker = any(row["worker"] is not None for row in stacks)
     sampled = [
         row
@@ -316,8 +344,8 @@ def _is_recorder(frame: dict) -> bool:
 
 
 def _core_time(recording: Recording) -> list[Row]:
-    used = core_time.core_time(recording)
-    [core_seconds] = column(trace.run(recording), "core_seconds") or [None]
+    used = rows_of("core_time", recording)
+    [core_seconds] = column(rows_of("run", recording), "core_seconds") or [None]
 
     def seconds(parts: list[Row]) -> float | None:
         return math.fsum(part["seconds"] for part in parts) if parts else None
@@ -350,7 +378,7 @@ def _path_causes(recording: Recording) -> list[Row]:
             "path_share": math.fsum(step["share"] for step in steps),
             "steps": len(steps),
         }
-        for kind, steps in _alike(critical_path.critical_path(recording), "cause prefix")
+        for kind, steps in _alike(rows_of("critical_path", recording), "cause prefix")
     ]
 
 
@@ -363,7 +391,7 @@ def _failures(recording: Recording) -> list[Row]:
             if row["exception"] == row["cause"]
             else _beginning(row["exception"], EXCEPTION),
         }
-        for row in failures.failures(recording)
+        for row in rows_of("failures", recording)
     ]
 
 
@@ -385,7 +413,7 @@ def _topics(recording: Recording) -> list[Row]:
             "first_t": min(row["t"] for row in events),
             "last_t": max(row["t"] for row in events),
         }
-        for topic, events in _alike(trace.events(recording), "topic")
+        for topic, events in _alike(rows_of("events", recording), "topic")
     ]
 
 
@@ -394,11 +422,11 @@ def _events(recording: Recording) -> list[Row]:
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
         return None if value is None else _beginning(text, VALUE)
 
-    return [row | {"payload": payload(row["payload"])} for row in trace.events(recording)]
+    return [row | {"payload": payload(row["payload"])} for row in rows_of("events", recording)]
 
 
 def _environment(recording: Recording) -> list[Row]:
-    rows = trace.environment(recording)
+    rows = rows_of("environment", recording)
     return [row | {"value": _beginning(row["value"], VALUE)} for row in rows]
 
 
@@ -407,13 +435,13 @@ def _options(recording: Recording) -> list[Row]:
         row
         | {name: _beginning(row[name], VALUE) for name in ("value", "default_value")}
         | {"set_by": row["source_name"] or row["source"]}
-        for row in setup.config(recording)
+        for row in rows_of("config", recording)
         if row["differs"]
     ]
 
 
 def _versions(recording: Recording) -> list[Row]:
-    return [row for row in setup.packages(recording) if row["differs"]]
+    return [row for row in rows_of("packages", recording) if row["differs"]]
 
 
 def _jobs(recording: Recording) -> list[Row]:
@@ -426,7 +454,7 @@ def _jobs(recording: Recording) -> list[Row]:
             "nodes": len({job["node"] or job["host"] for job in jobs}),
             "first_job": min(job["job_id"] for job in jobs),
         }
-        for kind, jobs in _alike(setup.jobs(recording), alike)
+        for kind, jobs in _alike(rows_of("jobs", recording), alike)
     ]
 
 
@@ -435,7 +463,7 @@ def _machines(recording: Recording) -> list[Row]:
         "process cpu_model cores usable_cores cgroup_cores memory_bytes cgroup_memory_bytes "
         "kernel python"
     )
-    known = [row for row in setup.machines(recording) if row["python"] is not None]
+    known = [row for row in rows_of("machines", recording) if row["python"] is not None]
     return [
         kind
         | {
@@ -465,7 +493,7 @@ TABLES = {
     ),
     "critical-path-steps": Expected(
         "step start_t seconds share cause key name detail",
-        critical_path.critical_path, "-seconds step", 12,
+        view("critical_path"), "-seconds step", 12,
     ),
     "datasets": Expected(
         "dataset files chunks failed_attempts events compute_seconds compute_share "
@@ -473,7 +501,7 @@ TABLES = {
         "relative_iqr open_seconds process_seconds read_seconds cpu_seconds wait_seconds "
         "bytes_read file_read_ratio branch_share compression_ratio checkpointed_chunks? "
         "output_bytes",
-        datasets.datasets, "-compute_seconds dataset", 250,
+        view("datasets"), "-compute_seconds dataset", 250,
     ),
     "costs": Expected(
         "dataset chunks sizes fixed_seconds fixed_error_seconds seconds_per_event r2 "
@@ -486,17 +514,17 @@ TABLES = {
         "events_per_second bytes_per_second relative_duration relative_iqr max_compute_seconds "
         "open_seconds read_seconds wait_seconds bytes_read file_read_ratio branch_share "
         "compression_ratio source workers",
-        datasets.files, "-compute_seconds dataset filename treename", 250,
+        view("files"), "-compute_seconds dataset filename treename", 250,
     ),
     "branches": Expected(
         "branch dataset chunk_attempts read_seconds read_share compressed_bytes byte_share "
         "uncompressed_bytes compression_ratio",
-        chunks.branches, "-read_seconds -compressed_bytes dataset branch", 100,
+        view("branches"), "-read_seconds -compressed_bytes dataset branch", 100,
     ),
     "sections": Expected(
         "name dataset executions failures seconds compute_share mean_seconds max_seconds "
         "cpu_seconds bytes_read mean_memory_delta_bytes max_memory_delta_bytes",
-        sections.section_totals, "-seconds dataset name", 100,
+        view("section_totals"), "-seconds dataset name", 100,
     ),
     "chunks": Expected(
         "filename dataset entry_start entry_stop outcome attempt events compute_seconds "
@@ -533,7 +561,7 @@ TABLES = {
     "stragglers": Expected(
         "key prefix compute_seconds median_seconds relative_duration excess_seconds "
         "compute_start_t worker outcome attempt dataset filename",
-        stragglers.stragglers, "-excess_seconds key attempt", 15,
+        view("stragglers"), "-excess_seconds key attempt", 15,
     ),
     "activities": Expected(
         "context activity seconds thread_share bytes count",
@@ -583,5 +611,5 @@ TABLES = {
         _machines, "-processes process first_host", 200,
     ),
     "environment": Expected("section name value", _environment, "section name value", 500),
-    "loss": Expected("reason records detail t", trace.loss, "-records t reason detail", 500),
+    "loss": Expected("reason records detail t", view("loss"), "-records t reason detail", 500),
 }  # fmt: skip

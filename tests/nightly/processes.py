@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from nightly.recording import Recording, Row, once
+from nightly.recording import Recording, once
 from nightly.tasks import task_runs
-from nightly.totals import column, grouped, known, most, total
+from nightly.totals import column, grouped, known, most
 
 
 @dataclass
@@ -152,29 +152,6 @@ def presence(recording: Recording) -> list[tuple[float, float, int | None]]:
         )
         for process in processes(recording)
     ]
-
-
-@once
-def cluster(recording: Recording) -> Row:
-    """Return numbers of workers and threads.
-
-    Changes at the same instant count together for peaks.
-    """
-    stays = presence(recording)
-    instants = sorted({t for come, go, _ in stays for t in (come, go)})
-    present = [[n for come, go, n in stays if come <= t < go] for t in instants]
-    lengths = [max(go - come, 0) for come, go, _ in stays]
-    return {
-        "workers": len(stays),
-        "peak_workers": max(map(len, present), default=0),
-        "peak_nthreads": max((sum(known(there)) for there in present), default=0),
-        "worker_seconds": total(lengths),
-        "core_seconds": total(
-            n * length
-            for (_, _, n), length in zip(stays, lengths, strict=True)
-            if n is not None
-        ),
-    }
 
 
 def extent(recording: Recording) -> tuple[float, float]:

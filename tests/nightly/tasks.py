@@ -2,22 +2,10 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nightly.recording import Recording, Row, once
-from nightly.totals import (
-    column,
-    costliest_first,
-    grouped,
-    lasted,
-    least,
-    mean,
-    median,
-    most,
-    ratio,
-    total,
-)
+from nightly.totals import grouped, lasted, least, most
 
 #: Prefixes of stimuli that remove a worker.
 DEPARTURES = (
@@ -416,109 +404,6 @@ def unattempted(recording: Recording) -> list[Row]:
         about = {"key": key, "prefix": first["prefix"]}
         rows.append({**about, "reason": reason, "last_state": last_state})
     return rows
-
-
-def _summed(
-    recording: Recording,
-    name: str,
-    group_of: Callable[[Attempt, Row], str | None],
-    describe: Callable[[list[Row], list[Row]], Row],
-) -> list[Row]:
-    """Describe the tasks and attempts of each group, highest compute time first."""
-    entered, tried = defaultdict(list), defaultdict(list)
-    for task in tasks(recording):
-        entered[task[name]].append(task)
-    for attempt, run in zip(attempts(recording), task_runs(recording), strict=True):
-        tried[group_of(attempt, run)].append(run)
-    rows = [
-        {name: group, "tasks": len(entered[group]), "task_runs": len(tried[group])}
-        | describe(entered[group], tried[group])
-        for group in dict.fromkeys([*entered, *tried])
-    ]
-    return costliest_first(rows, "compute_seconds", name)
-
-
-def _totals(runs: list[Row]) -> Row:
-    """Return the sums of attempts."""
-    return {
-        **outcomes(runs, "memory", "erred", "retried", "lost", "rescheduled"),
-        **outcomes(runs, "cancelled", "unfinished"),
-        **compute_times(runs),
-        "median_compute_seconds": median(column(runs, "compute_seconds")),
-        "output_bytes": total(column(runs, "nbytes")),
-    }
-
-
-def prefixes(recording: Recording) -> list[Row]:
-    """Return one row per prefix."""
-
-    def describe(entered: list[Row], runs: list[Row]) -> Row:
-        held = set(column(entered, "role"))
-        return _totals(runs) | {"roles": ", ".join(sorted(held)) or None}
-
-    return _summed(recording, "prefix", lambda _, run: run["prefix"], describe)
-
-
-def task_groups(recording: Recording) -> list[Row]:
-    """Return one row per task group.
-
-    A task counts in the group of its first submission, an attempt in that of its own one.
-    """
-
-    def describe(entered: list[Row], runs: list[Row]) -> Row:
-        first_t, last_t = least(column(runs, "processing_t")), most(column(runs, "end_t"))
-        return {
-            **_totals(runs),
-            "prefix": next(iter(column([*entered, *runs], "prefix")), None),
-            "workers": len(set(column(runs, "worker"))),
-            "submitted_t": least(column(entered, "submitted_t")),
-            "first_t": first_t,
-            "last_t": last_t,
-            "wall_seconds": None if None in (first_t, last_t) else last_t - first_t,
-        }
-
-    def group_of(attempt: Attempt, _run: Row) -> str | None:
-        return (attempt.task or {}).get("group")
-
-    return _summed(recording, "task_group", group_of, describe)
-
-
-def task_roles(recording: Recording) -> list[Row]:
-    """Return one row per role."""
-    everything = total(column(task_runs(recording), "compute_seconds"))
-
-    def describe(entered: list[Row], runs: list[Row]) -> Row:
-        held = sorted(set(column(entered, "prefix")))
-        has_role = any(column(entered, "role"))
-        times = compute_times(runs)
-        return {
-            "prefixes": ", ".join(held) if held and has_role else None,
-            "failed_attempts": sum(outcomes(runs, "erred", "retried", "lost").values()),
-            **times,
-            "compute_share": ratio(times["compute_seconds"], everything),
-            "output_bytes": total(column(runs, "nbytes")),
-            "first_t": least(column(runs, "processing_t")),
-            "last_t": most(column(runs, "end_t")),
-        }
-
-    return _summed(recording, "role", lambda _, run: run["role"], describe)
-
-
-def outcomes(runs: list[Row], *names: str) -> Row:
-    """Count attempts by outcome."""
-    ended = [run["outcome"] for run in runs]
-    return {name: ended.count(name) for name in names}
-
-
-def compute_times(runs: list[Row]) -> Row:
-    """Return the sums and extremes of compute time."""
-    seconds = column(runs, "compute_seconds")
-    return {
-        "compute_seconds": total(seconds),
-        "mean_compute_seconds": mean(seconds),
-        "max_compute_seconds": most(seconds),
-        **{name: total(column(runs, name)) for name in PARTS},
-    }
 
 
 def wanted_keys(recording: Recording) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Every tile and table cell of a page, compared with plain Python.
+"""Every tile and table cell of a page, compared with the views.
 
 Printed numbers must be correct to the last printed digit, and the raw numbers for sorting and
 downloads to a part in 10⁹.
@@ -14,10 +14,12 @@ import pytest
 
 from nightly import odd_traces
 from nightly.core_time import core_time
+from nightly.loss import loss
 from nightly.page_reading import amount, is_printed, is_same, read, units_of
-from nightly.page_tables import TABLES, Between, Expected, traceback
+from nightly.page_tables import TABLES, Between, Expected, rows_of, traceback
 from nightly.recording import Recording
-from nightly.trace import loss, run
+from nightly.test_views import all_differences
+from roast_analyze import Trace
 from roast_analyze.report.core_time_uses import USES
 from sealing import sealed
 
@@ -152,7 +154,7 @@ def shown(request, trace_of, report, chromium) -> tuple[dict, Recording]:
 
 def test_the_tiles(shown):
     page, recording = shown
-    [expected] = run(recording)
+    [expected] = rows_of("run", recording)
     units = {"core-seconds": 1, "core-minutes": 60, "core-hours": 3600}
 
     tiles = {}
@@ -208,7 +210,7 @@ def test_the_tables_are_those_that_have_rows(shown):
 
 def test_every_cell(shown):
     page, recording = shown
-    [headline] = run(recording)
+    [headline] = rows_of("run", recording)
 
     wrong = [
         f"{table['name']}: {difference}"
@@ -274,6 +276,13 @@ def test_notes_count_the_rows_that_are_left_out(shown):
             assert table["note"].startswith(f"{expected.limit:,} of {in_all:,} rows: ")
         else:
             assert table["note"] == ""
+
+
+def test_views_of_many_of_everything(trace_of):
+    path = trace_of(many_of_everything)
+
+    with Trace(path) as opened:
+        assert all_differences(opened, Recording.read(path)) == {}
 
 
 def test_many_of_everything_is_more_than_any_table_shows(trace_of):

@@ -70,11 +70,13 @@ def open_range(recording: Recording, time_range: TimeRange) -> Trace:
     return Trace(recording.path, start=start, stop=stop)
 
 
-def test_run_and_task_runs(recording, opened_range):
+def test_run_and_task_runs(recording, whole, opened_range):
     opened, time_range = opened_range
+    failures = Answer.of(whole.view("failures")).rows
 
     [run] = Answer.of(opened.view("run")).rows
     expected = run_within(recording, time_range)
+    expected["failures"] = sum(time_range.holds(recording, row["t"]) for row in failures)
     assert {name: run[name] for name in expected} == pytest.approx(expected)
     rows = [
         row | {"trace_id": recording.trace_id}

@@ -1,4 +1,9 @@
-"""All views of the sample traces equal those computed in plain Python."""
+"""Views of the sample traces, compared in three ways.
+
+Attempts, chunks, workers, core time, the critical path and losses are computed a second time in
+plain Python. All other views are compared with these, with each other and with the decoded
+lines by the relations of :mod:`nightly.relations`. All have gold rows.
+"""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,31 +13,16 @@ import pytest
 from nightly import (
     chunks,
     core_time,
-    costs,
     critical_path,
-    datasets,
-    dependencies,
-    dispatch_latency,
-    failures,
-    functions,
-    graphs,
-    imports,
-    io,
-    latencies,
-    loads,
-    metadata,
-    profiles,
-    sections,
-    setup,
-    spans,
-    stragglers,
+    hosts,
+    loss,
+    relations,
     tasks,
-    timeline,
-    trace,
-    transfers,
     workers,
 )
 from nightly.comparison import Answer, differences
+from nightly.gold import differences_from_gold, gold_of, read_gold
+from nightly.invariants import Copy, Never, Relation
 from nightly.recording import Recording, Row
 from roast_analyze import Trace
 from roast_analyze.open.views import view_names
@@ -42,63 +32,72 @@ SAMPLES = sorted((TESTS.parent / "sample_traces").glob("*.jsonl.zst"))
 #: Traces in older formats, which must remain readable.
 OLDER = [TESTS / "analyze" / "data" / "metadata_map.jsonl.zst"]
 
-GOLD: dict[str, Callable[[Recording], list[Row]]] = {
+#: Views that are computed a second time.
+COMPUTED: dict[str, Callable[[Recording], list[Row]]] = {
     function.__name__: function
     for function in (
-        trace.environment, trace.events, trace.loss, trace.run, trace.trace_info,
-        failures.failures, tasks.prefixes, tasks.task_runs, tasks.tasks, tasks.transitions,
-        tasks.task_groups, tasks.task_phases, tasks.unattempted, tasks.task_states,
-        tasks.wanted_keys, latencies.latencies, stragglers.stragglers,
-        dependencies.dependencies,
-        dispatch_latency.dispatch_latency, dispatch_latency.worker_transitions,
-        transfers.spills, transfers.transfers,
-        workers.cluster_samples, workers.pauses, workers.worker_samples, workers.workers,
-        chunks.branches, chunks.chunk_branches, costs.chunk_costs, chunks.chunks,
-        datasets.datasets, datasets.files, sections.section_totals, sections.sections,
-        tasks.task_roles, spans.activities, spans.fine_metric_deltas, spans.fine_metrics,
-        spans.spans, spans.span_idle, spans.span_totals, profiles.profile_stacks,
-        timeline.concurrency, timeline.utilization, core_time.core_time,
-        loads.scheduler_samples, loads.host_samples, loads.stalls, loads.client_activity,
-        loads.cluster_sizes,
-        critical_path.critical_path, critical_path.task_slack, setup.config,
-        setup.differences, setup.jobs, setup.machines,
-        setup.packages, graphs.computations, graphs.graph_layers,
-        graphs.graph_updates, graphs.restrictions, imports.imports, io.io_jobs, io.io_files,
-        io.io_segments, functions.yappi_functions, functions.yappi_calls, metadata.metadata_map,
+        tasks.task_runs, tasks.tasks, tasks.transitions, tasks.task_phases, tasks.unattempted,
+        tasks.task_states, tasks.wanted_keys, chunks.chunks, chunks.chunk_branches,
+        workers.workers, workers.worker_samples, workers.pauses, core_time.core_time,
+        critical_path.critical_path, critical_path.task_slack, loss.loss,
+        hosts.host_samples,
     )
 }  # fmt: skip
 
-#: Views with a documented order.
-IN_ORDER = {
-    "branches", "chunk_costs", "concurrency", "critical_path", "datasets", "files", "prefixes",
-    "section_totals", "span_totals", "stragglers", "task_groups", "task_roles", "utilization",
-    "workers",
-}  # fmt: skip
-
-
 #: Each rule of the findings has its own tests.
-WITHOUT = {"findings"}
+VIEWS = [view for view in view_names() if view != "findings"]
 
 
-def test_every_view_has_its_function():
-    assert set(GOLD) == set(view_names()) - WITHOUT
+def test_every_view_is_compared():
+    related = {getattr(relation, "view", None) for relation in relations.RELATIONS}
+
+    assert set(VIEWS) - related - COMPUTED.keys() == relations.ONLY_GOLD
 
 
-@pytest.fixture(
-    scope="module",
-    params=[*SAMPLES, *OLDER],
-    ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}",
-)
-def sample(request) -> Iterator[tuple[Trace, Recording]]:
+def subject(relation: Relation) -> str:
+    """Return the view of a relation, or what it forbids."""
+    return relation.what if isinstance(relation, Never) else relation.view
+
+
+def name_of(path: Path) -> str:
+    """Return the name of the gold rows of a trace."""
+    return f"{path.parent.name}-{path.name.split('.')[0]}"
+
+
+@pytest.fixture(scope="module", params=[*SAMPLES, *OLDER], ids=name_of)
+def sample(request) -> Iterator[tuple[Trace, Path]]:
     with Trace(request.param) as opened:
-        yield opened, Recording.read(request.param)
+        yield opened, request.param
 
 
-@pytest.mark.parametrize("view", GOLD)
-def test_view(sample, view):
-    opened, recording = sample
+@pytest.fixture(scope="module")
+def recording(sample) -> Recording:
+    return Recording.read(sample[1])
 
-    assert differences_of(view, Answer.of(opened.view(view)), recording) == []
+
+@pytest.fixture(scope="module")
+def copied(sample, recording) -> Copy:
+    return copy_of(sample[0], [recording])
+
+
+def copy_of(trace: Trace, recordings: list[Recording]) -> Copy:
+    """Return a database with the views, and what they are compared with."""
+    by_trace = {recording.trace_id: recording for recording in recordings}
+    return Copy(trace, by_trace, VIEWS, relations.PREPARE)
+
+
+@pytest.mark.parametrize("view", COMPUTED)
+def test_second_computation(sample, recording, view):
+    assert differences_of(view, Answer.of(sample[0].view(view)), recording) == []
+
+
+@pytest.mark.parametrize("relation", relations.RELATIONS, ids=subject)
+def test_relation(copied, relation):
+    assert relation.differences(copied)[:20] == []
+
+
+def test_conditions(copied):
+    assert broken_conditions(copied) == {}
 
 
 @pytest.mark.parametrize("view", ["concurrency", "utilization"])
@@ -111,7 +110,33 @@ def test_sums_over_time_are_those_of_the_run(sample, view):
         assert sum(row[part] for row in rows) == pytest.approx(run[whole])
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_gold_rows(sample, view):
+    opened, path = sample
+
+    gold = read_gold(name_of(path))[view]
+
+    assert differences_from_gold(gold_of(Answer.of(opened.view(view))), gold) == []
+
+
 def differences_of(view: str, answer: Answer, recording: Recording) -> list[str]:
-    """Return the differences, with the trace_id that every row has."""
-    expected = [row | {"trace_id": recording.trace_id} for row in GOLD[view](recording)]
-    return differences(answer, expected, in_order=view in IN_ORDER)
+    """Return the differences from the second computation, in the columns that it has."""
+    expected = [row | {"trace_id": recording.trace_id} for row in COMPUTED[view](recording)]
+    in_order = view in ("critical_path", "workers")
+    return differences(answer.only(expected), expected, in_order=in_order)
+
+
+def broken_conditions(copied: Copy) -> dict[str, list[str]]:
+    """Return the rows that break a condition on all views, a few of each."""
+    found = {
+        relation.what: relation.differences(copied)[:3]
+        for relation in relations.conditions(copied.types)
+    }
+    return {what: rows for what, rows in found.items() if rows}
+
+
+def all_differences(trace: Trace, recording: Recording) -> dict[str, list[str]]:
+    """Return what differs from all relations and conditions, a few differences of each."""
+    copied = copy_of(trace, [recording])
+    found = [(subject(one), one.differences(copied)[:3]) for one in relations.RELATIONS]
+    return {name: rows for name, rows in found if rows} | broken_conditions(copied)

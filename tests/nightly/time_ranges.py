@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from math import inf
 
-from nightly.failures import failures
 from nightly.processes import extent, presence
 from nightly.recording import Recording, Row
 from nightly.tasks import PARTS, Attempt, attempts, task_runs
@@ -91,7 +90,6 @@ def run_within(recording: Recording, time_range: TimeRange) -> Row:
     ]
     core_seconds = sum(threads * max(go - come, 0) for come, go, threads in there)
     compute_seconds = total(column(runs, "compute_seconds"))
-    failed = [row for row in failures(recording) if time_range.holds(recording, row["t"])]
     return {
         "start_t": max(start_t, from_t),
         "stop_t": min(stop_t, until_t),
@@ -104,7 +102,6 @@ def run_within(recording: Recording, time_range: TimeRange) -> Row:
             outcome: column(runs, "outcome").count(outcome)
             for outcome in ("memory", "erred", "retried", "lost", "unfinished")
         },
-        "failures": len(failed),
         "output_bytes": total(column(runs, "nbytes")),
         "transfer_seconds": total(column(runs, "transfer_seconds")),
     }

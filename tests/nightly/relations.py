@@ -594,8 +594,8 @@ RELATIONS: tuple[Relation, ...] = (
             GROUP BY trace_id
         ) AS working
         JOIN (
-            SELECT trace_id, sum(greatest(until_t - greatest(from_t, coalesce(before_t, from_t)), 0))
-                AS seconds
+            SELECT trace_id,
+                sum(greatest(until_t - greatest(from_t, before_t), 0)) AS seconds
             FROM (
                 SELECT *, max(until_t) OVER (
                     PARTITION BY trace_id ORDER BY from_t

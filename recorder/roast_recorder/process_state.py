@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 #: The number changes with the attributes: two versions must not share the state.
-_NAME = "_roast_recorder_here_1"
+_NAME = "_roast_recorder_here_2"
 
 
 def here() -> Any:
@@ -32,6 +32,10 @@ def here() -> Any:
         state.measured = {}
         # Names of the recordings that count the innermost functions of profiler samples.
         state.profiled_for = set()
+        # Names of the compiled functions that code objects call, by their ids.
+        state.compiled_calls = {}
+        # Time since the previous samples, while samples are taken; else None.
+        state.sampled_seconds = None
         # Thread that samples the memory of the process while anything is measured.
         state.watcher = None
         # A process id, to detect forks, and the function that reads that process's memory.

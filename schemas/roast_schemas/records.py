@@ -40,7 +40,8 @@ meaning or a removed field the major one):
 * 2.5: ``records_by_kind`` and ``dropped_by_kind`` of a ``header``.
 * 2.6: ``start_t`` of a ``transition`` that cancels or reschedules an attempt. The
   ``worker_transition`` of a task that secedes is always written.
-* 2.7: ``host_sample`` is written.
+* 2.7: ``host_sample`` is written. ``calls`` of a ``profile``, and ``call_nodes``,
+  ``call_names``, ``call_samples``, ``call_seconds`` and ``innermost_seconds`` of its slices.
 """
 
 from __future__ import annotations
@@ -657,6 +658,23 @@ class ProfileSlice(TypedDict, total=False):
     innermost: Annotated[
         list[int], Field("samples that ended in each node, if known", Unit.COUNT)
     ]
+    call_nodes: Annotated[
+        list[int],
+        Field("nodes that called a compiled function", valid=_POSITIVE_NUMBERS),
+    ]
+    call_names: Annotated[
+        list[int],
+        Field("function that each of them called, numbered from 0", valid=_POSITIVE_NUMBERS),
+    ]
+    call_samples: Annotated[
+        list[int], Field("samples that ended in each of these calls", Unit.COUNT)
+    ]
+    innermost_seconds: Annotated[
+        list[float], Field("time before the samples that ended in each node", Unit.SECONDS)
+    ]
+    call_seconds: Annotated[
+        list[float], Field("the part of it in each of the calls", Unit.SECONDS)
+    ]
 
 
 class ProfileTree(TypedDict, total=False):
@@ -666,6 +684,14 @@ class ProfileTree(TypedDict, total=False):
     parents precede their children. Dask counts a sample in all nodes on the stack except the
     innermost one, which has count 0 if it was never a caller. ``innermost`` of a slice is the
     number of samples that ended in a node; the first cycle of a recording may lack it.
+
+    A compiled function, such as ``time.sleep``, has no node. Samples that ended in a node while
+    it called one are among its ``innermost`` samples, and are also counted by the name of the
+    compiled function, or of an operator, as ``call_samples``; the others ended between calls.
+
+    Samples are late while a function holds the GIL, or while the host has no core for the
+    profiler. ``innermost_seconds`` are the sums of the times since the previous samples of the
+    process, also of threads that were idle then.
     """
 
     frames: Annotated[list[ProfileFrame], Field("functions")]
@@ -679,6 +705,10 @@ class ProfileTree(TypedDict, total=False):
     ]
     line_numbers: Annotated[
         list[int | None], Field("first line observed in each node", valid=_NUMBERS)
+    ]
+    calls: Annotated[
+        list[str],
+        Field("names of compiled functions, as the code calls them", Content.FUNCTIONS),
     ]
     slices: Annotated[list[ProfileSlice], Field("cycles with samples")]
 

@@ -34,6 +34,7 @@ from roast_recorder.worker.profiler import (
     ProfileReader,
     count_innermost,
     stop_counting_innermost,
+    time_samples,
 )
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class WorkerRecorder(WorkerPlugin):
             with tap.source("profile"):
                 tap.until_closed(lambda: stop_counting_innermost(name))
                 count_innermost(name)
+                time_samples(tap, worker)
                 self._profiles = ProfileReader.of_worker(worker, time() + self._delay())
                 interval = settings["profile_interval_seconds"]
                 # Spread the messages of a thousand workers over the interval.

@@ -7,7 +7,9 @@ keeps the counts of each cycle apart.
 
 Dask counts a sample in every function of its stack except the innermost one. During a
 recording, the function of Dask's that counts a sample is wrapped, so that the tree also
-contains the number of samples that ended in each node.
+contains the number of samples that ended in each node, and what it was calling: compiled
+functions have no node. Samples are late while a function holds the GIL or the host is busy, so
+the time since the previous samples is added up beside their number.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
-from time import time
+from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -25,9 +27,12 @@ from distributed import profile
 
 from roast_recorder.process_state import here
 from roast_recorder.scheduler.wire_format import loss
+from roast_recorder.worker.compiled_calls import compiled_call
 
 if TYPE_CHECKING:
     from distributed import Scheduler, Worker
+
+    from roast_recorder.scheduler.tap import Tap
 
 #: A tree of Dask's: count, identifier, description, children.
 Tree = dict[str, Any]
@@ -40,6 +45,14 @@ MAX_NODES = 20_000
 
 #: Name in Dask's trees for the number of samples that ended in a node.
 INNERMOST = "roast_innermost"
+
+#: Name in Dask's trees for those of them in which the node called each compiled function.
+CALLS = "roast_calls"
+
+#: Name in Dask's trees for the time before the samples that ended in a node, and of those of
+#: them in which it called each compiled function.
+SECONDS = "roast_seconds"
+CALL_SECONDS = "roast_call_seconds"
 
 #: The scheduler's profile takes one sample a cycle; the newest tree may still be changing.
 SETTLED_SECONDS = 0.1
@@ -116,8 +129,10 @@ class MergedTrees:
             "parents": [None],
             "node_frames": [None],
             "line_numbers": [None],
+            "calls": [],
             "slices": [],
         }
+        self._call_numbers: dict[str, int] = {}
         self._frame_numbers: dict[str, int] = {}
         self._nodes: dict[tuple[int, str], int] = {}
         #: Start and stop of the trees that had too many nodes.
@@ -126,7 +141,8 @@ class MergedTrees:
     def add(self, tree: Tree, start_t: float, stop_t: float) -> None:
         """Add the tree of one cycle."""
         frames, parents = self._tree["frames"], self._tree["parents"]
-        nodes, counts, innermost = [0], [tree["count"]], [0]
+        nodes, counts, innermost, seconds = [0], [tree["count"]], [0], [0.0]
+        calls: list[tuple[int, str, int, float]] = []
         # Not recursive: a stack can be as deep as Python's recursion limit.
         queue = [(0, child) for child in tree["children"].values()]
         while queue:
@@ -151,6 +167,10 @@ class MergedTrees:
             nodes.append(node)
             counts.append(child["count"])
             innermost.append(child.get(INNERMOST, 0))
+            seconds.append(round(child.get(SECONDS, 0.0), 4))
+            if called := child.get(CALLS):
+                spent = child[CALL_SECONDS]
+                calls += [(node, name, n, spent[name]) for name, n in called.items()]
             queue += [(node, grandchild) for grandchild in child["children"].values()]
         if not tree["count"]:
             return
@@ -158,11 +178,19 @@ class MergedTrees:
         # If recording began during the cycle, innermost counts lack its first samples.
         if sum(innermost) == tree["count"]:
             cycle["innermost"] = innermost
+            names = self._call_numbers
+            cycle["call_nodes"] = [node for node, *_ in calls]
+            cycle["call_names"] = [names.setdefault(name, len(names)) for _, name, *_ in calls]
+            cycle["call_samples"] = [samples for *_, samples, _ in calls]
+            if any(seconds):
+                cycle["innermost_seconds"] = seconds
+                cycle["call_seconds"] = [round(spent, 4) for *_, spent in calls]
         self._tree["slices"].append(cycle)
 
     def records(self, interval_seconds: float) -> Iterator[dict[str, Any]]:
         """Yield the fields of a ``profile`` record, and of a ``loss`` of the dropped trees."""
         if slices := self._tree["slices"]:
+            self._tree["calls"] = list(self._call_numbers)
             times = {"start_t": slices[0]["start_t"], "stop_t": slices[-1]["stop_t"]}
             yield {**times, "interval_seconds": interval_seconds, "tree": self._tree}
         if self._dropped:
@@ -176,9 +204,9 @@ def count_innermost(name: str) -> None:
 
     All recordings in this process share one wrapper around Dask's function.
     """
-    state = here()
-    with state.lock:
-        state.profiled_for.add(name)
+    shared = here()
+    with shared.lock:
+        shared.profiled_for.add(name)
         # By an attribute, because another copy of this module may have wrapped it.
         if hasattr(profile.process, "roast_original"):
             return
@@ -190,10 +218,34 @@ def count_innermost(name: str) -> None:
             # Dask calls this recursively for the callers, with a frame as `child`.
             if child is True and node is not None:
                 node[INNERMOST] = node.get(INNERMOST, 0) + 1
+                seconds = shared.sampled_seconds or 0.0
+                node[SECONDS] = node.get(SECONDS, 0.0) + seconds
+                if (called := compiled_call(frame)) is not None:
+                    calls, spent = node.setdefault(CALLS, {}), node.setdefault(CALL_SECONDS, {})
+                    calls[called] = calls.get(called, 0) + 1
+                    spent[called] = spent.get(called, 0.0) + seconds
             return node
 
         process.roast_original = original  # type: ignore[attr-defined]
         profile.process = process
+
+
+def time_samples(tap: Tap, worker: Worker) -> None:
+    """Note the time since the previous samples while a worker samples its threads."""
+    sampler = worker.periodic_callbacks.get("profile")
+    if sampler is None:  # the profiler is disabled
+        return
+    shared, sampled_at = here(), perf_counter()
+
+    def begin(_: Any) -> None:
+        nonlocal sampled_at
+        now = perf_counter()
+        shared.sampled_seconds, sampled_at = now - sampled_at, now
+
+    def end(_: Any) -> None:
+        shared.sampled_seconds = None
+
+    tap.method("profile", sampler, "callback", before=begin, after=end)
 
 
 def stop_counting_innermost(name: str) -> None:

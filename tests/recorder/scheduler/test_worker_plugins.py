@@ -88,7 +88,7 @@ def what_is_left(client, cluster):
     """Return what recorders left: plugins and topics on the scheduler, all state on workers."""
 
     def on_worker(dask_worker):
-        state = sys.modules.get("_roast_recorder_here_1")
+        state = sys.modules.get("_roast_recorder_here_2")
         plugins = [name for name in dask_worker.plugins if "roast" in name]
         finders = [str(one) for one in sys.meta_path if "roast" in type(one).__module__]
         return plugins + finders + (list(state.listeners) + state.patched if state else [])

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 from distributed import profile
 
 import roast_recorder
+from roast_recorder.process_state import here
 from roast_recorder.worker import profiler
 from roast_recorder.worker.profiler import (
     INNERMOST,
@@ -78,6 +80,7 @@ def test_trees_are_merged_and_their_counts_are_separate():
             "parents": [None, 0, 1, 1, 1],
             "node_frames": [None, 0, 1, 0, 2],
             "line_numbers": [None, 4, 2, 2, 2],
+            "calls": [],
             "slices": [
                 {"start_t": 0.0, "stop_t": 1.0, "nodes": [0, 1, 2], "counts": [3, 3, 1]},
                 {"start_t": 1.0, "stop_t": 2.0, "nodes": [0, 1, 3, 4], "counts": [2, 2, 1, 0]},
@@ -163,6 +166,62 @@ def test_innermost_functions_are_counted_while_any_recording_runs():
 
     assert innermost([record]) == {"inner": 1, "outer": 1}
     assert restored is original
+
+
+def test_compiled_functions_that_innermost_functions_call_and_the_time_before_samples():
+    state, shared = profile.create(), here()
+
+    def waiting():
+        return time.sleep(0.2)
+
+    def sample(after):
+        thread = threading.Thread(target=waiting)
+        thread.start()
+        while (frame := sys._current_frames()[thread.ident]).f_code is not waiting.__code__:
+            time.sleep(0.001)
+        shared.sampled_seconds = after
+        profile.process(frame, True, state)
+        shared.sampled_seconds = None
+        thread.join()
+
+    count_innermost("one")
+    sample(0.01)
+    sample(0.5)
+    profile.process(sys._getframe(), True, state)
+    stop_counting_innermost("one")
+
+    [record] = reader([(1.0, {"x": state})]).take()
+
+    [cycle] = record["tree"]["slices"]
+    names = [
+        record["tree"]["frames"][record["tree"]["node_frames"][node]]["name"]
+        for node in cycle["call_nodes"]
+    ]
+    calls = [record["tree"]["calls"][number] for number in cycle["call_names"]]
+    called = dict(zip(names, zip(calls, cycle["call_samples"], strict=True), strict=True))
+    assert called["waiting"] == ("time.sleep", 2)
+    spent = dict(zip(cycle["call_nodes"], cycle["call_seconds"], strict=True))
+    by_node = dict(zip(cycle["nodes"], cycle["innermost_seconds"], strict=True))
+    assert sum(by_node.values()) == 0.51
+    assert all(by_node[node] == seconds for node, seconds in spent.items())
+
+
+@pytest.mark.cluster
+def test_samples_of_a_worker_have_the_time_since_the_samples_before(own_cluster, tmp_path):
+    path = tmp_path / "trace.jsonl"
+    with own_cluster(1) as (_, client), roast_recorder.record(client, path):
+        client.submit(time.sleep, 1.5, key="nap").result()
+
+    records = [json.loads(line) for line in path.open()]
+    cycles = [
+        cycle
+        for record in records
+        if record["kind"] == "profile" and record.get("prefix") == "nap"
+        for cycle in record["tree"]["slices"]
+    ]
+    assert sum(sum(cycle["innermost_seconds"]) for cycle in cycles) == pytest.approx(
+        1.5, abs=0.3
+    )
 
 
 def test_innermost_counts_are_left_out_of_a_cycle_that_began_before_the_recording():

@@ -9,6 +9,7 @@ SELECT
             parents := record.tree.parents,
             node_frames := record.tree.node_frames,
             line_numbers := record.tree.line_numbers,
+            calls := record.tree.calls,
             slices := list_filter(
                 record.tree.slices,
                 lambda cycle: coalesce((cycle.start_t + cycle.stop_t) / 2, record.t) >= from_t

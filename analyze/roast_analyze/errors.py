@@ -49,6 +49,10 @@ class BrokenView(TraceError):
     """A file of the user's own views is invalid."""
 
 
+class BrokenKinds(TraceError):
+    """The user's file of kinds of work is invalid."""
+
+
 class NotWritable(TraceError):
     """An output cannot be written."""
 

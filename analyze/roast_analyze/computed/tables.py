@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.computed import (
+    busy_time,
     chain_waits,
     core_time,
     critical_path,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 #: Function that returns the rows of each table, by its name.
 TABLES: Final[Mapping[str, Callable[[Session], pl.DataFrame]]] = {
+    "_busy_time": busy_time.query,
     "_chain_waits": chain_waits.query,
     "_core_time": core_time.query,
     "_critical_path": critical_path.query,

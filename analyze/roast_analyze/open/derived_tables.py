@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 import duckdb
 
 from roast_analyze.errors import CacheNotUsed, first_paragraph
+from roast_analyze.open import user_kinds
 from roast_analyze.open.cache import keep_tables, kept_tables, unfinished
 from roast_analyze.open.database import attach_file, connect_writer
 from roast_analyze.open.tables import quoted, transaction
@@ -98,8 +99,8 @@ class DerivedTables:
         #: Words in the definition of each view of the user.
         self.users_views: dict[str, set[str]] = {}
         self._empty = set(derived_tables())
-        #: Tables that are not written to a file.
-        self._not_kept: set[str] = set()
+        #: Tables that are not written to a file. Kept ones do not depend on the user's files.
+        self._not_kept: set[str] = {user_kinds.TABLE} if user_kinds.user_file() else set()
         self._lock = threading.Lock()
         # Computing a table can query others, in the same thread. Dependencies between tables
         # have no cycles, so threads that wait for each other's tables cannot deadlock.
@@ -277,7 +278,7 @@ class DerivedTables:
         for (name,) in self._connection.execute(
             "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [alias]
         ).fetchall():
-            if name in self._empty:
+            if name in self._empty - self._not_kept:
                 self._connection.execute(view_of_table(FILLED, name, f"{alias}.main"))
                 self._empty.discard(name)
 

@@ -331,7 +331,7 @@ def definitions_digest() -> str:
 
 def _sources(file: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
     """Yield the files with code in a file or folder, with their paths in a fixed order."""
-    if path.endswith((".py", ".sql")):
+    if path.endswith((".py", ".sql", ".toml")):
         yield path, file
     elif file.is_dir():
         for within in sorted(file.iterdir(), key=lambda it: it.name):

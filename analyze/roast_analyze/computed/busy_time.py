@@ -1,0 +1,184 @@
+"""Rows of the table ``_busy_time``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from roast_analyze.algorithms.busy_time import BUSY_TIME, Profiled, busy_time
+from roast_analyze.algorithms.outcomes import COMPUTING
+from roast_analyze.algorithms.profile_forest import SAMPLES, SLICES, sampled_kinds
+from roast_analyze.algorithms.work_kinds import load_kinds
+from roast_analyze.open.user_kinds import user_file
+
+if TYPE_CHECKING:
+    from roast_analyze.algorithms.work_kinds import Kinds
+    from roast_analyze.open.session import Session
+
+#: Least width of a time bucket, because profiling cycles take a second.
+_LEAST_SECONDS: Final = 1.0
+
+#: Pairs of a bucket and a process, each of which has several kinds and functions.
+_PAIRS: Final = 5000
+
+#: Limits the memory: a record has up to 20,000 nodes.
+_RECORDS_PER_QUERY: Final = 500
+
+_RUNS: Final = """
+SELECT trace_id, start_t, width, buckets, count(process)
+FROM _core_time_buckets
+LEFT JOIN _workers USING (trace_id)
+GROUP BY ALL
+ORDER BY trace_id
+"""
+
+#: Buckets of core_time are numbered, and `per` of them are one.
+_COMPUTED: Final = """
+SELECT
+    process,
+    round((t - $start_t) / $width)::BIGINT // $per AS bucket,
+    prefix,
+    dataset,
+    span_id,
+    sum(seconds) AS seconds
+FROM _core_time
+WHERE trace_id = $trace_id AND list_contains($uses, use)
+GROUP BY ALL
+ORDER BY ALL
+"""
+
+#: A record belongs to the process that sent it; the address may have been used again.
+_PROFILES: Final = """
+SELECT
+    coalesce(known.process, address.process) AS process,
+    profile.prefix,
+    profile.interval_seconds AS interval,
+    profile.tree
+FROM raw.profile AS profile
+LEFT JOIN _workers AS known
+    ON profile.trace_id = known.trace_id AND profile.server_id = known.server_id
+LEFT JOIN _process_addresses AS address
+    ON profile.trace_id = address.trace_id
+    AND profile.worker = address.worker
+    AND profile.start_t >= address.from_t
+    AND profile.start_t < address.until_t
+WHERE profile.trace_id = $trace_id
+    AND profile.worker IS NOT NULL
+    AND coalesce(known.process, address.process) IS NOT NULL
+    AND profile.interval_seconds > 0
+    AND list_contains($records, profile.rowid)
+ORDER BY profile.rowid
+"""
+
+_RECORDS: Final = """
+SELECT rowid
+FROM raw.profile
+ANTI JOIN _damaged_profiles AS damaged ON rowid = damaged.record
+WHERE trace_id = $trace_id AND worker IS NOT NULL
+ORDER BY rowid
+"""
+
+_CPU: Final = """
+SELECT
+    coalesce(known.process, address.process) AS process,
+    metric.prefix,
+    coalesce(sum(delta) FILTER (activity = 'thread-cpu'), 0.0) AS cpu_seconds,
+    coalesce(sum(delta) FILTER (activity = 'thread-noncpu'), 0.0) AS noncpu_seconds
+FROM _activity_deltas AS metric
+LEFT JOIN _workers AS known
+    ON metric.trace_id = known.trace_id AND metric.server_id = known.server_id
+LEFT JOIN _process_addresses AS address
+    ON metric.trace_id = address.trace_id
+    AND metric.worker = address.worker
+    AND metric.t >= address.from_t
+    AND metric.t < address.until_t
+WHERE metric.trace_id = $trace_id
+    AND metric.context = 'execute'
+    AND metric.unit = 'seconds'
+    AND metric.activity IN ('thread-cpu', 'thread-noncpu')
+    AND metric.delta >= 0
+    AND coalesce(known.process, address.process) IS NOT NULL
+GROUP BY ALL
+ORDER BY ALL
+"""
+
+_CHUNKS: Final = """
+SELECT
+    chunk.process,
+    run.prefix,
+    chunk.dataset,
+    sum(chunk.compute_seconds) AS seconds,
+    sum(chunk.decompress_seconds) AS decompress_seconds
+FROM _chunks AS chunk
+INNER JOIN _task_runs AS run USING (seq)
+WHERE chunk.trace_id = $trace_id
+    AND chunk.process IS NOT NULL
+    AND chunk.decompress_seconds >= 0
+    AND chunk.compute_seconds > 0
+GROUP BY ALL
+ORDER BY ALL
+"""
+
+_DATASETS: Final = """
+SELECT dataset, bool_or(filename LIKE '%://%' AND filename NOT LIKE 'file://%') AS is_remote
+FROM _chunks
+WHERE trace_id = $trace_id AND filename IS NOT NULL AND dataset IS NOT NULL
+GROUP BY dataset
+ORDER BY dataset
+"""
+
+
+def query(trace: Session) -> pl.DataFrame:
+    """Return the compute time of all traces by kind of work."""
+    kinds = load_kinds(user_file())
+    working = frozenset(k for k, category in kinds.categories.items() if category == "working")
+    found = []
+    for trace_id, start_t, width, buckets, processes in trace.rows(_RUNS):
+        per = max(1, math.ceil(_LEAST_SECONDS / width), math.ceil(buckets * processes / _PAIRS))
+        run = {"trace_id": trace_id}
+        computed = trace.sql(
+            _COMPUTED,
+            {**run, "start_t": start_t, "width": width, "per": per, "uses": COMPUTING},
+        ).pl()
+        if computed.is_empty():
+            continue
+        slices, samples = _sampled(trace, trace_id, start_t, kinds)
+        spent = busy_time(
+            Profiled(
+                bucket_seconds=width * per,
+                computed=computed,
+                slices=slices,
+                samples=samples,
+                cpu=trace.sql(_CPU, run).pl(),
+                chunks=trace.sql(_CHUNKS, run).pl(),
+                datasets=trace.sql(_DATASETS, run).pl(),
+                working=working,
+            )
+        )
+        found.append(
+            spent.with_columns(
+                (start_t + pl.col("bucket") * (width * per)).alias("t"),
+                pl.col("kind").replace_strict(kinds.categories).alias("category"),
+                pl.lit(trace_id).alias("trace_id"),
+            ).drop("bucket")
+        )
+    return pl.concat(found) if found else pl.DataFrame(schema=BUSY_TIME)
+
+
+def _sampled(
+    trace: Session, trace_id: str, start_t: float, kinds: Kinds
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the profiling cycles of a trace and their samples by kind."""
+    run = {"trace_id": trace_id}
+    records = [record for (record,) in trace.rows(_RECORDS, run)]
+    slices, samples = [pl.DataFrame(schema=SLICES)], [pl.DataFrame(schema=SAMPLES)]
+    for begin in range(0, len(records), _RECORDS_PER_QUERY):
+        part = records[begin : begin + _RECORDS_PER_QUERY]
+        profiles = trace.sql(_PROFILES, {**run, "records": part}).pl()
+        first = sum(len(before) for before in slices)
+        some, of_kinds = sampled_kinds(kinds, profiles, first)
+        slices.append(some.with_columns(pl.col("start") - start_t, pl.col("stop") - start_t))
+        samples.append(of_kinds)
+    return pl.concat(slices), pl.concat(samples)

@@ -828,11 +828,11 @@ CONDITIONS = (
     ("span_id", "(view.trace_id, {}) IN (SELECT (trace_id, span_id) FROM nested)", set()),
 )  # fmt: skip
 
-#: Views that only gold rows and conditions describe. The kinds of busy_time are patterns, which a
-#: second implementation would repeat; `sql/workers/test_busy_time.py` tests its sums.
+#: Views that only gold rows and conditions describe. The kinds of busy_time are patterns, which
+#: a second implementation would repeat; `sql/workers/test_busy_time.py` tests its sums.
 ONLY_GOLD = {
-    "busy_time", "computations", "config", "differences", "jobs", "machines", "metadata_map", "packages",
-    "trace_info", "wall_time",
+    "busy_time", "computations", "config", "differences", "jobs", "machines", "metadata_map",
+    "packages", "trace_info", "wall_time",
 }  # fmt: skip
 
 

@@ -195,7 +195,8 @@ def _name(callee: _Callee, frame: FrameType) -> str:
         first, dot, rest = path.partition(".")
         scope: dict[str, Any] = frame.f_globals
         value = scope.get(root, frame.f_builtins.get(root))
-        while isinstance(value, ModuleType) and rest and first == first.rstrip("()"):
+        # A lazy module, which is of a class of its own, is loaded by reading any attribute.
+        while type(value) is ModuleType and rest and first == first.rstrip("()"):
             name, dot, after = rest.partition(".")
             # Not getattr(), which can import a module.
             inner = vars(value).get(name.removesuffix("()"))
@@ -208,12 +209,16 @@ def _name(callee: _Callee, frame: FrameType) -> str:
     return path[:_MAX_CHARACTERS]
 
 
-def _known_name(value: object) -> str:
-    """Return the name of a module, function or class, or of the class of another value."""
-    if isinstance(value, ModuleType):
-        return value.__name__
-    if not isinstance(value, BuiltinFunctionType | FunctionType | type):
-        kind = type(value)
+def _known_name(value: Any) -> str:
+    """Return the name of a module, function or class, or of the class of another value.
+
+    The value belongs to the program: isinstance() and attributes of other kinds of objects,
+    such as proxies, can call its code.
+    """
+    kind = type(value)
+    if kind is ModuleType:
+        return str(value.__name__)
+    if kind not in (BuiltinFunctionType, FunctionType) and not issubclass(kind, type):
         # NumPy's functions are instances of its own classes, and have names.
         if kind.__module__.partition(".")[0] == "numpy" and hasattr(value, "__name__"):
             return f"numpy.{value.__name__}"

@@ -4,13 +4,19 @@ import contextlib
 import sys
 import threading
 import time
+import types
 import zlib
 from time import sleep
 
 import pytest
 
 from roast_recorder.process_state import here
-from roast_recorder.worker.compiled_calls import _Instructions, _name, compiled_call
+from roast_recorder.worker.compiled_calls import (
+    _Instructions,
+    _known_name,
+    _name,
+    compiled_call,
+)
 
 LOCK = threading.Lock()
 
@@ -138,3 +144,20 @@ def test_codes_are_forgotten_when_they_are_many(monkeypatch):
         compiled_call(scope[f"f{number}"]())
 
     assert len(known) <= 3
+
+
+def test_names_of_the_program_do_not_call_its_code():
+    """A proxy and a lazy module are of classes of their own."""
+
+    class Proxy:
+        __class__ = property(lambda _self: pytest.fail("a property was read"))
+
+        def __getattr__(self, name):
+            pytest.fail(f"{name} was read")
+
+    class LazyModule(types.ModuleType):
+        def __getattribute__(self, name):
+            pytest.fail(f"{name} was read")
+
+    assert _known_name(Proxy()).endswith("Proxy")
+    assert _known_name(LazyModule("lazy")).endswith("LazyModule")

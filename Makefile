@@ -19,7 +19,7 @@ unexport VIRTUAL_ENV
 # Without byte code, pytest rewrites all tests again, and each process compiles its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate gold docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store campaign-instrumented illnesses dask-suite wheel-matrix clean
+.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate gold docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-busy-time benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store campaign-instrumented illnesses dask-suite wheel-matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -112,6 +112,9 @@ benchmark-what-if: $(VENV)/installed-benchmark  ## compare what-if predictions w
 benchmark-performance-report: $(VENV)/installed-benchmark  ## compare the report with Dask's performance_report of the same run (2 minutes) [TASKS=20_000]
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python benchmarks/performance_report.py $(if $(TASKS),--tasks $(TASKS))
+
+benchmark-busy-time: $(VENV)/installed-test  ## compare busy_time with clocks inside tasks, in 19 programs (10 minutes) [PROGRAMS="fifo http"]
+	$(BIN)/python benchmarks/busy_time.py $(PROGRAMS)
 
 benchmark-why: $(VENV)/installed-test  ## compare the terms of `why` with planted changes of real runs (5 minutes)
 	$(BIN)/python benchmarks/why.py

@@ -50,6 +50,7 @@ FUNCTIONS = {
     "http": Function("read", STANDARD + "http/client.py", 1),
     "s3": Function("_cat_file", PACKAGES + "s3fs/core.py", 1),
     "logging": Function("info", STANDARD + "logging/__init__.py", 1),
+    "current process": Function("name", STANDARD + "multiprocessing/process.py", 1),
     "cloudpickle": Function("dumps", PACKAGES + "cloudpickle/cloudpickle.py", 1),
     "zarr": Function("get", PACKAGES + "zarr/core/array.py", 1),
 }
@@ -96,6 +97,8 @@ OWN = "process (analysis.py:12)"
         (["task", "own", "numba", "import", "own"], ("JIT compilation", "numba")),
         (["task", "own", "import", "numba"], ("imports", OWN)),
         (["task", "own", "logging", "acquire"], ("logging and printing", "logging")),
+        # Each record has the name of the process.
+        (["task", "own", "logging", "current process"], ("logging and printing", "logging")),
         (["task", "own", "cloudpickle", "numpy"], ("pickling", "cloudpickle")),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",

@@ -286,10 +286,11 @@ def log_lines(number: int, folder: str) -> Any:
 
 
 def dataframes(number: int, folder: str) -> Any:
-    import numpy as np
-    import pandas as pd
-
-    clock, random = Clock(), np.random.default_rng(number)
+    clock = Clock()
+    with clock.measure("imports"):
+        import numpy as np
+        import pandas as pd
+    random = np.random.default_rng(number)
     frame = pd.DataFrame(
         {"key": random.integers(0, 1000, 200_000), "x": random.random(200_000)}
     )

@@ -2,9 +2,9 @@
 
 Each recording is made in a separate process, on a cluster of worker processes. It writes
 ``NAME.jsonl``, and ``NAME.json`` with the injected causes and the wall time of the program.
-``INDEX.md`` lists all illnesses. With ``--set``, the programs of an examination are recorded
-instead. Examinations were written after the rules, one after the other; after each one, the
-rules were corrected for the errors that it revealed.
+``INDEX.md`` lists all illnesses. Without names, those of the main set are recorded, with which
+the rules were developed; ``--set all`` adds those of all other combinations of a problem and a
+program that examinations of the rules had.
 """
 
 from __future__ import annotations
@@ -21,37 +21,31 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
+from illness import ILLNESSES, Illness, Run
+
 TIMEOUT_SECONDS = 240
 
+MAIN = ("main_plain_table", "main_coffea_table")
 
-#: Modules of the programs that are recorded without ``--set``.
-MODULES = ("plain_programs", "coffea_programs", "several_programs")
-
-#: Folder with a module of programs for each examination.
-EXAMINATIONS = Path(__file__).parent / "examinations"
-
-
-def examination_names() -> list[str]:
-    return sorted(path.stem.removesuffix("_programs") for path in EXAMINATIONS.glob("*.py"))
+#: Modules with the tables of each set.
+SETS = {
+    "main": MAIN,
+    "all": (*MAIN, "plain_table", "coffea_table"),
+}
 
 
-def register(modules: tuple[str, ...]) -> dict:
-    """Import modules; return their illnesses by name."""
-    from illness import ILLNESSES
-
-    sys.path.append(str(EXAMINATIONS))
+def register(modules: tuple[str, ...]) -> dict[str, Illness]:
+    """Import tables; return their illnesses by name."""
     for module in modules:
         importlib.import_module(module)
-    return {name: ill for name, ill in ILLNESSES.items() if ill.program.__module__ in modules}
+    return ILLNESSES
 
 
 def record(folder: Path, module: str, form: str) -> None:
     """Record one program in this process."""
-    from illness import Run
-
     ill = next(ill for ill in register((module,)).values() if form in ill.forms)
     run = Run(folder / f"{form}.jsonl", ill.forms[form], folder / "data")
-    ill.program(run)
+    ill.record(run)
     facts = {
         "name": ill.name,
         "ill": run.ill,
@@ -69,8 +63,7 @@ def record_apart(folder: Path, module: str, form: str) -> str | None:
     (folder / f"{form}.json").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="roast-illness-") as scratch:
         # The fork server imports the modules with programs, too.
-        folders = [str(EXAMINATIONS.parent), str(EXAMINATIONS)]
-        path = os.pathsep.join([*folders, os.environ.get("PYTHONPATH", "")])
+        path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, __file__, str(folder), "--here", module, form]
         try:
             done = subprocess.run(
@@ -87,7 +80,7 @@ def record_apart(folder: Path, module: str, form: str) -> str | None:
     return error
 
 
-def write_index(folder: Path, illnesses: dict) -> None:
+def write_index(folder: Path, illnesses: dict[str, Illness]) -> None:
     """Write ``INDEX.md``: the list of illnesses with the wall times of their recordings."""
     lines = [
         "# Illnesses",
@@ -116,13 +109,9 @@ def wall_seconds(path: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0].replace("``", "`"))
     parser.add_argument("folder", type=Path, help="where the recordings are written")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="all illnesses, if none")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the set, if none")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time")
-    parser.add_argument(
-        "--set",
-        choices=examination_names(),
-        help="record the programs of an examination instead",
-    )
+    parser.add_argument("--set", choices=SETS, default="main", help="illnesses to record")
     parser.add_argument("--index", action="store_true", help="write INDEX.md only")
     parser.add_argument("--here", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -131,14 +120,13 @@ def main() -> int:
         record(folder, *arguments.here)
         return 0
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    modules = (f"{arguments.set}_programs",) if arguments.set else MODULES
-    illnesses = register(modules)
+    illnesses = register(SETS["all" if arguments.names else arguments.set])
     write_index(folder, illnesses)
     if arguments.index:
         return 0
     begin = time.perf_counter()
     recordings = [
-        (illnesses[name].program.__module__, form)
+        (illnesses[name].module, form)
         for name in arguments.names or illnesses
         for form in illnesses[name].forms
     ]

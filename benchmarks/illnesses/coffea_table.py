@@ -89,8 +89,6 @@ row("file_of_tiny_baskets", "slow-file DYJets_3.root",
     muons(Analysis(1.2e-4), 3_000), Cluster(3), Written("DYJets_3.root", basket=2))
 row("file_of_a_noisy_detector", "slow-file DYJets_1.root",
     muons(Analysis(1.5e-4, jet_seconds=5e-5)), Cluster(5), Written("DYJets_1.root", jets=40.0))
-row("file_on_damaged_sectors", "slow-file DYJets_2.root",
-    muons(executor=TEN), Cluster(5), SlowReads("DYJets_2.root", 0.7))
 row("two_files_on_a_failing_disk", "slow-file DYJets_2.root DoubleMuon_1.root",
     muons(), Cluster(), SlowReads("DYJets_2.root", 0.9), SlowReads("DoubleMuon_1.root", 0.9))
 row("file_without_a_calibration", "slow-file DYJets_2.root",
@@ -111,9 +109,6 @@ row("site_with_a_failed_disk", "slow-storage 127.0.0.3",
     two_sites(3), Cluster(5, 2), Serving("DYJets", latency=1.5, unlucky=0.125))
 row("site_behind_a_purged_cache", "slow-storage 127.0.0.5",
     two_sites(5), Cluster(2, 4), Serving("DYJets", block_seconds=0.1))
-row("one_site_of_three", "slow-storage 127.0.0.3",
-    muons(datasets={"A": 4, "B": 4, "C": 4}, servers={"A": Server(), "B": Server(host=2),
-    "C": Server(host=3)}), Cluster(5), Serving("C", speed=4.5e5))
 row("half_of_each_dataset_at_a_far_site", "slow-storage 127.0.0.9",
     muons(Analysis(6e-4), servers={"": Server(latency=0.001), **{f"{name}_{number}.root":
     Server(host=9, latency=0.001) for name in MUONS for number in (0, 2, 4)}}), Cluster(),
@@ -184,8 +179,6 @@ row("preload_of_an_older_selection", "unused-branches",
 row("preload_at_a_slow_mount", "unused-branches",
     muons(form=WIDE, preload=2), Cluster(3, 3), With(preload=24),
     SlowReads("columns_24", speed=3 * MEGABYTE))
-row("preload_paced_for_each_request", "unused-branches",
-    served(Server(pace=8e5), form=WIDE, preload=2), Cluster(4, 3), With(preload=24))
 row("preload_of_many_branches_in_large_files", "unused-branches",
     Runner(Analysis(1e-5), 20_000, {"TT": 4, "W": 4}, Form(events=60_000, basket=20_000,
     columns=60, linked=True), preload=2), Cluster(), With(preload=60))
@@ -274,9 +267,6 @@ row("locked_file_and_late_workers", "slow-file DYJets_3.root; late-workers",
 row("preload_and_worker_that_swaps", "unused-branches; slow-worker 0",
     served(Server(pace=1e6), form=WIDE, preload=2), THREADS, With(preload=24),
     Slow(extra=1.1, workers=(0,)))
-row("kernels_compiled_again_and_fits", "slow-worker 2; client-gaps",
-    muons(datasets=dict.fromkeys(("A", "B", "C"), 5), runs=0), Cluster(3, 2),
-    Slow(extra=1.5, workers=(2,)), With(gap=2.0))
 row("throttled_worker_and_fits", "slow-worker 4; client-gaps",
     muons(Analysis(4e-4), runs=3, datasets={"A": 5, "B": 5}), Cluster(5),
     Slow(factor=3, workers=(4,), since=4), With(gap=3.0))
@@ -303,14 +293,11 @@ row("control_files_of_all_sizes", "",
     muons(Analysis(5e-4, spread=0.25), others={"DYJets": Form(events=27_000, basket=1_500),
     "DoubleMuon_2.root": Form(events=6_000, basket=1_500)}), Cluster(2, 4))
 row("control_near_and_far_servers", "", two_sites(7, latency=0.006), Cluster(6))
-row("control_server_beside_local_files", "",
-    muons(servers={"DYJets": Server(latency=0.004)}), Cluster(2, 4))
 row("control_tree_in_a_folder", "",
     served(Server(host=3), Analysis(6e-4), 1_200, form=Form(events=12_000, basket=600,
     tree="nominal/Events"), runner={"align_clusters": True}), Cluster(3, 3))
 row("control_aligned_chunks", "",
     muons(runner={"align_clusters": True}, executor={"compression": None}), THREADS)
-row("control_two_hosts", "", muons(), Cluster(hosts=(1, 1, 2, 2)))
 row("control_steps", "", Steps(0.5), Cluster(3, 2))
 row("control_two_selections", "", muons(runs=2), Cluster(2, 4))
 row("control_analyses_at_once", "", AtOnce((muons(), muons(chunksize=2_000))), THREADS)

@@ -98,8 +98,8 @@ class Graph(Shape):
     poll: float = 0.0  #: Seconds between two looks of the client whether a round is done.
     #: Whether the tasks of the first stage are submitted in the reverse order.
     reverse: bool = False
-    #: What the client does with failed tasks: ``retry`` them, or ``resubmit`` them with other
-    #: numbers.
+    #: What the client does with failed tasks: ``retry`` them, ``resubmit`` them with other
+    #: numbers, or ``ignore`` them; it fails otherwise.
     on_error: str = ""
     argument: Argument | None = None
     troubles: tuple[Trouble, ...] = ()

@@ -90,9 +90,6 @@ row("rounds_in_step_with_slow_worker", "slow-worker 2",
 row("neighbours_worker_without_token", "slow-worker 1",
     graph(165, ("download_night", 0.4), Stage("subtract", 0.3, Neighbours((0, -1))),
     via="delayed"), Cluster(3, 3), Slow(extra=0.8, workers=(1,), only=("download_night",)))
-row("pairs_worker_without_cache", "slow-worker 0",
-    graph(110, ("annotate", 0.4), ("rank", 0.15)), Cluster(3, 2),
-    Slow(extra=1.2, workers=(0,), only=("annotate",)))
 row("time_steps_worker_that_logs", "slow-worker 2",
     graph(12, Stage("assimilate", 0.4, Chain(13)), tree(), via="delayed"), Cluster(3, 2),
     Slow(extra=0.6, workers=(2,), only=("assimilate",)))
@@ -121,9 +118,6 @@ row("rounds_throttled_host", "slow-host 127.0.0.3",
     Slow(factor=3.5, hosts=(3,), only=("gradient",)))
 row("bag_host_with_dead_name_server", "slow-host 127.0.0.3",
     Bag(130, stages(("query_services", 0.6))), UNEVEN_HOSTS, Slow(extra=1.3, hosts=(3,)))
-row("groups_host_with_virus_scanner", "slow-host 127.0.0.3",
-    graph(180, ("expose", 0.3), ("store", 0.25), Stage("mosaic", 0.5, Groups(4))), UNEVEN_HOSTS,
-    Slow(extra=1.3, hosts=(3,), only=("store",)))
 row("map_host_that_overheats", "slow-host 127.0.0.3",
     graph(210, ("integrate_orbit", 0.4), Stage("conclude", 0.03, All())), UNEVEN_HOSTS,
     Slow(factor=3.5, hosts=(3,), since=2))
@@ -165,9 +159,6 @@ row("pairs_silent_host", "silent-worker 2 3",
 row("pairs_workers_stopped_in_turn", "silent-worker 0 1 2",
     graph(110, ("relax", 0.5), ("assess", 0.25)), Cluster(3, 3),
     Stopped({0: ((2.0, 6.5),), 1: ((6.5, 11.0),), 2: ((11.0, 15.5),)}))
-row("neighbours_worker_stopped_twice", "silent-worker 2",
-    graph(100, ("mesh_region", 0.4), Stage("couple", 0.4, Neighbours((-1, 0, 1))),
-    via="delayed"), Cluster(4, 2), Stopped({2: ((3.0, 8.0), (9.5, 14.5))}))
 row("pairs_worker_that_hangs_with_the_gil", "silent-worker|blocked-event-loop|gil 1",
     graph(110, ("reconstruct", 0.4), Stage("align", 0.3, Neighbours((-1, -41), apart=True))),
     Cluster(3, 3), HeldGil(8.0, 3.0, workers=(1,)))
@@ -180,9 +171,6 @@ row("pairs_host_in_migration", "silent-worker 4 5 127.0.0.3",
 row("coroutines_that_block", "blocked-event-loop",
     graph(160, Stage("fetch", 0.12, is_coroutine=True)), Cluster(2, 4),
     At("fetch", blocks=True))
-row("coroutines_that_block_before_tasks", "blocked-event-loop",
-    graph(140, Stage("query", 0.4, is_coroutine=True), ("digest", 0.45)), Cluster(3, 4),
-    At("query", blocks=True))
 row("pairs_metrics_pushed_later", "blocked-event-loop",
     graph(80, ("load", 0.3), ("train", 0.4)), Cluster(), BlockedLoops(0.7, 0.8, since=3.0))
 row("chains_briefly_blocked_loops", "blocked-event-loop",
@@ -226,9 +214,6 @@ row("monitor_of_data_taking", "excess-workers|low-parallelism",
 
 row("map_workers_with_another_numpy", "version-mismatch",
     graph(60, ("trial", 0.3)), Cluster(3), OldPackage("numpy", "1.26.4"))
-row("pairs_worker_with_old_numpy", "version-mismatch",
-    graph(100, ("simulate", 0.3), Stage("correlate", 0.3, Neighbours())), Cluster(4, 2),
-    OldPackage("numpy", "1.24.2", workers=(3,)))
 row("bag_workers_of_an_old_image", "version-mismatch",
     Bag(120, stages(("transcribe", 0.4))), Cluster(3, 2),
     OldPackage("cloudpickle", "2.2.1", workers=(1, 2)))
@@ -250,10 +235,6 @@ row("fits_that_return_residuals", "spilling",
     graph(84, ("read_spectra", 0.3), Stage("fit_spectra", 0.35, nbytes=1_000, form=DISK),
     Stage("check", 0.12, Neighbours((0, 41))), retains=True, via="map"),
     Cluster(3, 2, "1GB", spills(0.2)), At("fit_spectra", nbytes=20 * MEGABYTE))
-row("stations_in_double_precision", "spilling",
-    graph(60, Stage("read_station", 0.3, nbytes=5 * MEGABYTE, form=DISK),
-    Stage("normalize", 0.35, Neighbours((0, 29))), waits=True, retains=True),
-    Cluster(3, 2, "1GB", spills(0.17)), At("read_station", nbytes=20 * MEGABYTE))
 row("files_staged_early", "spilling",
     graph(66, Stage("stage", 0.3, nbytes=12 * MEGABYTE, form=DISK), ("skim", 0.35)), Cluster(3,
     2, "1GB", {**spills(0.12), "distributed.scheduler.worker-saturation": "inf"}),
@@ -294,9 +275,6 @@ row("map_library_that_crashes", "killed-workers",
 row("passes_worker_killed_by_kernel", "killed-workers 3",
     graph(64, Stage("load_tile", 0.4, nbytes=MEGABYTE), ("filter", 0.3), rounds=3, kept=1),
     Cluster(config=FAILURES), Leaving({3: 6.0}, how="kill"), Leaving({3: 11.0}, how="kill"))
-row("tree_simulations_beyond_memory", "killed-workers",
-    graph(100, Stage("simulate", 0.5, nbytes=MEGABYTE), tree(), via="delayed"),
-    Cluster(5, 1, "900MB"), Grows(numbers=(30, 55, 80), only=("simulate",)))
 row("tree_library_that_exits", "killed-workers",
     graph(150, Stage("convert", 0.5, nbytes=800_000), tree(), via="delayed"), Cluster(5),
     Crashes(by=None, numbers=(40, 80, 120), only=("convert",)))
@@ -402,14 +380,11 @@ row("frame_of_tiny_partitions", "short-tasks|scheduler-saturated",
 row("task_for_each_cell_of_grids", "short-tasks|scheduler-saturated fill_cell",
     graph(48, ("load_grid", 0.3), Stage("fill_cell", 0.6, Fan(1))), Cluster(4, 2),
     At("fill_cell", needs=Fan(100), seconds=0.006))
-row("toys_for_each_model", "short-tasks|scheduler-saturated",
-    graph(12, ("fit_model", 0.5), Stage("throw_toys", 0.25, Fan(6))), Cluster(3, 2),
-    At("throw_toys", needs=Fan(300), seconds=0.005))
 row("array_of_tiny_blocks", "short-tasks|scheduler-saturated",
     Array((40,), Stage("read_rows", 0.2)), Cluster(3, 2),
     With(blocks=(4_000,), read=Stage("read_rows", 0.002), side=2))
 row("bag_partition_for_each_line", "short-tasks|scheduler-saturated",
-    Bag(140, stages(("stem", 0.45))), Cluster(4, 2), With(tasks=2_800),
+    Bag(140, stages(("stem", 0.45))), Cluster(4, 2), With(tasks=2_000),
     At("stem", seconds=0.015))
 row("chains_of_seven_small_steps", "short-tasks|scheduler-saturated",
     graph(50, Stage("small_step", 0.09, Chain(7)), Stage("conclude", 0.03, All())),
@@ -541,9 +516,6 @@ row("butterflies_of_whole_strips", "transfers butterfly",
 row("archive_mounted_on_one_worker", "transfers fit_station",
     graph(75, Stage("read_records", 0.1, nbytes=9 * MEGABYTE), ("fit_station", 0.5)),
     Cluster(6, uplink=65e6), At("read_records", workers=(0,)))
-row("correlator_of_all_pairs", "transfers correlate",
-    graph(14, Stage("sample_voltages", 0.4, nbytes=80_000), Stage("correlate", 0.3, Pairs()),
-    rounds=3), NETWORK, At("sample_voltages", nbytes=8 * MEGABYTE))
 row("validation_pinned_in_turn", "transfers validate",
     graph(60, Stage("load_fold", 0.3, nbytes=8 * MEGABYTE), Stage("validate", 0.3,
     Neighbours((0, 0, 0), apart=True))), Cluster(5, 2, uplink=22e6),
@@ -667,14 +639,8 @@ row("control_stencil", "",
     graph(32, Stage("advance", 0.3, Chain(12, (-1, 0, 1)))), Cluster(4, 2))
 row("control_batches_in_flight", "",
     graph(28, ("segment", 0.35), rounds=9, ahead=2, gap=0.3), Cluster(4, 2))
-row("control_mosaics", "",
-    graph(160, Stage("read_image", 0.35, nbytes=2 * MEGABYTE), Stage("mosaic", 0.4, Groups(4))),
-    Cluster(7))
 row("control_bag", "",
     Bag(180, stages(("tag_page", 0.42)), by="foldby", items=3, nbytes=100), Cluster(2, 4))
 row("control_programs_at_once", "",
     AtOnce((graph(60, ("load", 0.3), ("clean", 0.3)), graph(60, ("simulate", 0.5)))),
     Cluster(2, 4))
-row("control_passes", "",
-    graph(66, Stage("load", 0.3, nbytes=MEGABYTE), ("scan", 0.3), rounds=2, kept=1),
-    Cluster(3, 2))

@@ -175,7 +175,7 @@ row("files_at_a_server_that_is_down", "skipped-files DYJets_1.root DYJets_4.root
 
 WIDE = Form(events=12_000, basket=1_500, columns=24)
 row("preload_of_an_older_selection", "unused-branches",
-    served(Server(shared_speed=1.5e6), form=WIDE, preload=4), Cluster(3, 2), With(preload=24))
+    served(Server(shared_speed=4e6), form=WIDE, preload=4), Cluster(3, 2), With(preload=24))
 row("preload_at_a_slow_mount", "unused-branches",
     muons(form=WIDE, preload=2), Cluster(3, 3), With(preload=24),
     SlowReads("columns_24", speed=3 * MEGABYTE))

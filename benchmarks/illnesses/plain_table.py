@@ -382,7 +382,7 @@ row("task_for_each_cell_of_grids", "short-tasks|scheduler-saturated fill_cell",
     At("fill_cell", needs=Fan(100), seconds=0.006))
 row("array_of_tiny_blocks", "short-tasks|scheduler-saturated",
     Array((40,), Stage("read_rows", 0.2)), Cluster(3, 2),
-    With(blocks=(4_000,), read=Stage("read_rows", 0.002), side=2))
+    With(blocks=(1_200,), read=Stage("read_rows", 0.006), side=2))
 row("bag_partition_for_each_line", "short-tasks|scheduler-saturated",
     Bag(140, stages(("stem", 0.45))), Cluster(4, 2), With(tasks=2_000),
     At("stem", seconds=0.015))
@@ -416,7 +416,7 @@ row("frame_library_that_holds_the_gil", "gil",
     Frame(150, Stage("read_addresses", 0.3), Stage("normalize", calls=(25, 0.01))),
     Cluster(2, 4), With(then=Stage("normalize", calls=(25, 0.01), holds_gil=True)))
 row("frame_python_for_each_row", "gil",
-    Frame(150, Stage("read_tracks", 0.3), rows=5_000, by_row=False), Cluster(2, 6),
+    Frame(150, Stage("read_tracks", 0.3), rows=2_500, by_row=False), Cluster(2, 6),
     With(by_row=True))
 row("array_integrand_in_python", "gil",
     Array((160,), Stage("integrate", 0.3, calls=(30, 0.005))), Cluster(2, 6),

@@ -467,8 +467,8 @@ row("map_weights_in_each_call", "large-graph",
     graph(40, ("predict", 0.3), rounds=2, argument=Argument(15 * MEGABYTE)), Cluster(),
     With(argument=Argument(15 * MEGABYTE, "each")))
 row("rounds_table_in_each_call", "large-graph",
-    graph(16, ("score", 0.3), rounds=8, argument=Argument(64 * MEGABYTE)), Cluster(),
-    With(argument=Argument(64 * MEGABYTE, "call")))
+    graph(16, ("score", 0.3), rounds=8, argument=Argument(16 * MEGABYTE)), Cluster(),
+    With(argument=Argument(16 * MEGABYTE, "call")))
 row("delayed_method_of_a_large_ensemble", "large-graph",
     graph(24, ("boost", 0.3), via="delayed", rounds=4, argument=Argument(96 * MEGABYTE)),
     Cluster(3, 2), With(argument=Argument(96 * MEGABYTE, "function")))

@@ -5,10 +5,10 @@ buckets of a process and prefix are pooled until about :data:`POOLED_SAMPLES` sa
 expected in a pool. A pool that is still too small is divided as all time of its process and
 prefix is, or else as all time of its prefix.
 
-A sample stands for the time since the previous one, if that was recorded, and else for one
-sampling interval. A function that holds the GIL, or a host without a free core, delays the
-profiler too. So a pool is known up to :data:`TIMED` or :data:`UNTIMED` times what its samples
-stand for; what missing samples would have shown is not known.
+The time of a sample is that since the previous one, if it was recorded, or else one sampling
+interval. A function that holds the GIL, or a host without a free core, delays the profiler, too:
+a pool is known up to :data:`TIMED` or :data:`UNTIMED` times the time of its samples; the rest is
+not known.
 
 Two measurements are more exact than samples, and replace them in this order: the
 decompression time of chunks, and the CPU time of task threads, which bounds the time in which
@@ -27,7 +27,7 @@ from roast_analyze.algorithms.work_kinds import LIBRARY, LOOP, OWN
 #: Samples expected in a pool of buckets.
 POOLED_SAMPLES: Final = 25
 
-#: Compute time that is divided by samples, relative to what the samples stand for.
+#: Compute time that is divided by samples, relative to the time of the samples.
 TIMED: Final = 1.25
 UNTIMED: Final = 2.0
 
@@ -361,7 +361,7 @@ def _use_decompression(rows: pl.DataFrame, chunks: pl.DataFrame) -> pl.DataFrame
 
 
 def _use_cpu(rows: pl.DataFrame, profiled: Profiled, slices: pl.DataFrame) -> pl.DataFrame:
-    """Take the time of working kinds that exceeds the measured CPU time out of them.
+    """Subtract from working kinds the time by which they exceed the measured CPU time.
 
     Functions of which nothing is known can have waited in that time: it is not known. All
     others were ready to run. Without names of compiled functions, as in older traces, they

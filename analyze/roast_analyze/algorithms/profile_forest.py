@@ -120,7 +120,7 @@ def sampled_kinds(
         .filter(pl.col("samples") > 0)
         .sort("slice", "kind", "detail")
     )
-    # A stall also delays the end of a cycle, whose samples stand for the time since the last.
+    # A stall also delays the end of a cycle, whose samples have the time since the last one.
     spent = samples.group_by("slice").agg(pl.col("seconds").sum().alias("spent"))
     before = pl.col("stop_t").shift(1).over("process", order_by="stop_t")
     slices = (
@@ -246,7 +246,7 @@ def _innermost_by_counts(cycles: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFr
 
 
 def _untimed(samples: str) -> pl.Expr:
-    """Return the time of samples that stand for an interval each."""
+    """Return the time of samples of one interval each."""
     return pl.col(samples).cast(pl.List(pl.Float64)) * pl.col("interval")
 
 

@@ -143,7 +143,7 @@ class Kinds:
         return state
 
     def _owner(self, state: State, kind: str) -> str:
-        """Return who asks for something: the function that calls, or the first one that did."""
+        """Return the function that calls, or the first one that did."""
         if state.kind == kind and state.detail:
             return state.detail
         return described(state.function) if state.function else ""

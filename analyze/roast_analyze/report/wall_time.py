@@ -1,4 +1,4 @@
-"""What the wall time of a run went into while no task was assigned."""
+"""Words for the wall time of a run in which no task was assigned."""
 
 from __future__ import annotations
 

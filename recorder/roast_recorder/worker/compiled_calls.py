@@ -127,7 +127,7 @@ class _Instructions:
                 continue
             if name in _ENTERS:  # the end of a block calls what it has entered
                 return self._value(self._before(place)).then(".__exit__")
-            # On a line of its own, an attribute has another start.
+            # An attribute on another line has another start.
             after = self._after(place)
             while after < unit and self._name(after) in _ATTRIBUTES:
                 place, after = after, self._after(after)  # noqa: PLW2901 - the loop ends here
@@ -195,7 +195,7 @@ def _name(callee: _Callee, frame: FrameType) -> str:
         first, dot, rest = path.partition(".")
         scope: dict[str, Any] = frame.f_globals
         value = scope.get(root, frame.f_builtins.get(root))
-        # A lazy module, which is of a class of its own, is loaded by reading any attribute.
+        # A lazy module, which has another class, is loaded by reading any attribute.
         while type(value) is ModuleType and rest and first == first.rstrip("()"):
             name, dot, after = rest.partition(".")
             # Not getattr(), which can import a module.

@@ -1,5 +1,5 @@
 -- Hosts without free cores for tasks.
--- Two causes are told apart. Cores: no core of the host was free, threads of a worker were ready and
+-- There are two causes. Cores: no core of the host was free, threads of a worker were ready and
 -- waited for one, and processes that are not the run's used cores. A run that uses all cores by itself
 -- is healthy. The lost time is that in which threads waited, as in the worker that sampled the host,
 -- at most what other processes used, and at most what computing threads lacked within the quota.
@@ -83,14 +83,14 @@ SELECT
     'medium' AS confidence,
     CASE cause
         WHEN 'cores' THEN format(
-            'No core of host {} was free for {:.0f} % of the sampled time with tasks: meanwhile, processes of this run used'
+            'No core of host {} was free for {:.0f} % of the sampled time with tasks. Then, processes of this run used'
             ' {:.1f} of {} cores, and others {:.1f}. Tasks of a worker that could have used a core waited for one for'
             ' {:.0f} % of that time.',
             host, 100 * starved_seconds / seconds, own_cores, cores, other_cores, 100 * waiting_share
         )
         ELSE format(
             'The control group of the workers on host {} had used up its quota of {:.2g} cores in {:.0f} % of the'
-            ' periods, for {:.0f} % of the sampled time with tasks: meanwhile, {:.1f} threads computed at a time.',
+            ' periods, for {:.0f} % of the sampled time with tasks. Then, {:.1f} threads computed at a time.',
             host, cgroup_cores, 100 * throttled_share, 100 * starved_seconds / seconds, threads
         )
     END AS sentence,

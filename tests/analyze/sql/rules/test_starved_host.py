@@ -122,7 +122,7 @@ def test_what_is_said_of_other_programs(apply, trace):
     )
 
     assert sentence == (
-        "No core of host h was free for 100 % of the sampled time with tasks: meanwhile, "
+        "No core of host h was free for 100 % of the sampled time with tasks. Then, "
         "processes of this run used 1.0 of 2 cores, and others 1.0. Tasks of a worker that "
         "could have used a core waited for one for 50 % of that time."
     )
@@ -166,7 +166,7 @@ def test_a_quota_is_raised_where_cores_are_free(apply_each, trace):
 
     assert sentence == (
         "The control group of the workers on host h had used up its quota of 1 cores in 90 % "
-        "of the periods, for 100 % of the sampled time with tasks: meanwhile, 2.0 threads "
+        "of the periods, for 100 % of the sampled time with tasks. Then, 2.0 threads "
         "computed at a time."
     )
     assert saved == pytest.approx(50.0)

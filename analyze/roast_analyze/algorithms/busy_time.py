@@ -6,9 +6,9 @@ expected in a pool. A pool that is still too small is divided as all time of its
 prefix is, or else as all time of its prefix.
 
 The time of a sample is that since the previous one, if it was recorded, or else one sampling
-interval. A function that holds the GIL, or a host without a free core, delays the profiler, too:
-a pool is known up to :data:`TIMED` or :data:`UNTIMED` times the time of its samples; the rest is
-not known.
+interval. A function that holds the GIL, or a host without a free core, delays the profiler. So
+a pool is known up to :data:`TIMED` or :data:`UNTIMED` times the time of its samples. The rest
+is not known.
 
 Two measurements are more exact than samples, and replace them in this order: the
 decompression time of chunks, and the CPU time of task threads, which bounds the time in which

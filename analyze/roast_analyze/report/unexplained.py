@@ -140,6 +140,8 @@ class Unexplained:
 
 def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
     """Return what the findings of a trace do not explain."""
+    found = tuple(found)
+    starved = {finding.entity for finding in found if finding.id == "starved-host"}
     uses = query_uses(trace)
     [(seconds, keys, attempts)] = trace.rows(_REPEATED)
     [(key, worker, assigned_seconds, unfinished)] = trace.rows(_UNFINISHED) or [
@@ -155,7 +157,10 @@ def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
         unfinished_key=visible(key),
         unfinished_worker=visible(worker or ""),
         unfinished_seconds=assigned_seconds,
-        loaded_hosts=trace.rows(_LOADED_HOSTS),
+        # A finding has described the others, for the time with tasks.
+        loaded_hosts=[
+            row for row in trace.rows(_LOADED_HOSTS) if visible(row[0]) not in starved
+        ],
         obstacle=query_obstacle(trace),
     )
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from roast_analyze.report import findings, unexplained
+
 #: Of two cores, with two workers that compute one task each.
 MACHINE = {"host": "h", "cores": 2, "usable_cores": 2}
 
@@ -112,6 +114,15 @@ def test_the_use_of_cores_by_the_run_is_not_known(apply_each, trace):
     no_samples = [record for record in trace() if record["kind"] != "host_sample"]
 
     assert apply_each("starved-host", unknown, without, no_samples) == [[], [], []]
+
+
+def test_the_load_of_a_host_is_stated_once(open_trace, trace):
+    opened = open_trace(*trace())
+    found = findings.query(opened)
+
+    assert ("starved-host", "h") in [(finding.id, finding.entity) for finding in found]
+    assert unexplained.query(opened, ()).loaded_hosts != []
+    assert unexplained.query(opened, found).loaded_hosts == []
 
 
 def test_what_is_said_of_other_programs(apply, trace):

@@ -56,9 +56,8 @@ class At(Changed):
     """A stage of the shape has other parameters."""
 
     def change(self, shape: Any, cluster: Cluster) -> tuple[Any, Cluster]:
-        if not hasattr(shape, "stages"):
-            shapes = tuple(self.change(one, cluster)[0] for one in shape.shapes)
-            return replace(shape, shapes=shapes), cluster
+        if hasattr(shape, "shapes"):
+            return self.change_each(shape, cluster)
         stages = tuple(
             replace(stage, **self.changes) if stage.name == self.name else stage
             for stage in shape.stages

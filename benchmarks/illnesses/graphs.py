@@ -40,7 +40,7 @@ class Argument(Described):
         if self.token_seconds:
             return Tokenized(self.token_seconds)
         if self.lists:
-            sections = {str(run): [[run, run + 9]] * 40 for run in range(self.lists)}
+            sections = {str(run): [[run, run + 9]] * 8 for run in range(self.lists)}
             is_future = self.given == "future"
             return dask.delayed(sections, traverse=False) if is_future else sections
         table = np.random.default_rng(0).integers(0, 200, self.nbytes, dtype="u1")

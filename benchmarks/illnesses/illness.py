@@ -135,6 +135,11 @@ class Affliction(Described):
         """Return the shape and the cluster of the ill program."""
         return shape, cluster
 
+    def change_each(self, shape: Any, cluster: Cluster) -> tuple[Any, Cluster]:
+        """Change each shape of a program that consists of several."""
+        shapes = tuple(self.change(one, cluster)[0] for one in shape.shapes)
+        return dataclasses.replace(shape, shapes=shapes), cluster
+
     def prepare(self, run: Run, client: Client) -> None:
         """Set up workers or the scheduler before the recording."""
 

@@ -477,10 +477,10 @@ row("results_that_go_through_the_client", "large-graph|client-gaps",
     Stage("refine", 0.35, nbytes=9 * MEGABYTE), Stage("sharpen", 0.35, nbytes=9 * MEGABYTE),
     ("measure", 0.35)), Cluster(4, 2, "4GB"), With(gathers="each"))
 row("bag_of_contents_read_by_the_client", "large-graph|client-gaps",
-    Bag(64, stages(("segment", 0.3)), rounds=3), Cluster(4, 2), With(contents=4_000_000))
+    Bag(64, stages(("segment", 0.3)), rounds=3), Cluster(4, 2), With(contents=1_200_000))
 row("frame_of_pandas_in_each_graph", "large-graph|client-gaps",
     Frame(64, Stage("regress", 0.25), rounds=4, rows=1_000), Cluster(4, 2),
-    With(from_pandas=320 * MEGABYTE))
+    With(from_pandas=120 * MEGABYTE))
 row("delayed_lists_in_each_call", "large-graph|client-gaps",
     graph(150, ("select_good", 0.45), via="delayed", argument=Argument(lists=250)),
     Cluster(5, 2), With(argument=Argument(lists=250, given="call")))

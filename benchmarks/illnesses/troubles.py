@@ -60,6 +60,8 @@ class Trouble(Affliction):
     until: float = 1e9
 
     def change(self, shape: Any, cluster: Cluster) -> tuple[Any, Cluster]:
+        if hasattr(shape, "shapes"):
+            return self.change_each(shape, cluster)
         return replace(shape, troubles=(*shape.troubles, self)), cluster
 
     def strike(self, part: Part) -> None:

@@ -95,7 +95,7 @@ row("file_without_a_calibration", "slow-file DYJets_2.root",
     muons(), THREADS, Slow(extra=2.6, only=("DYJets_2.root",)))
 row("file_at_a_far_site", "slow-file DYJets_2.root",
     served(Server(latency=0.001)), Cluster(5, 2),
-    Serving(latency=0.8, slow_file="DYJets_2.root", redirects=True))
+    Serving(latency=0.8, slow_file="DYJets_2.root", others=0.002, redirects=True))
 
 # -- slow storage ----------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ row("throttled_worker_and_fits", "slow-worker 4; client-gaps",
     Slow(factor=3, workers=(4,), since=4), With(gap=3.0))
 row("bad_replica_and_lost_connections",
     "slow-file DYJets_5.root; retries ConnectionAbortedError Exception Analysis",
-    served(Server()), THREADS, Serving(latency=0.6, slow_file="DYJets_5.root"),
+    served(Server()), THREADS, Serving(latency=0.6, slow_file="DYJets_5.root", others=0.002),
     Fails(error=ConnectionAbortedError, share=0.45))
 row("timeouts_and_a_large_file_last", "retries TimeoutError Exception Analysis;"
     "long-tail|chunks-too-large Large_0.root Large Analysis",

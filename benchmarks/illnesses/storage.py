@@ -36,9 +36,10 @@ class Server:
     speed: float = 5e8
     shared_speed: float = 1e10
     pace: float = 1e10
-    #: With it, only that file is slow; others have a tenth of the latency and a hundred times
+    #: With it, only that file is slow; others have a part of the latency and a hundred times
     #: the speed.
     slow_file: str = ""
+    others: float = 0.1  #: Part of the latency that other files than the slow one have.
     opening: float = 0.0  #: Seconds for the first bytes of a file, for each reader.
     slots: int = 200  #: Number of requests, and of first requests, that are answered at a time.
     opening_slots: int = 200
@@ -161,7 +162,7 @@ class Handler(BaseHTTPRequestHandler):
         state.waiting += 1
         with state.slots:
             seconds = self._latency()
-            time.sleep(seconds / 10 if is_fast else seconds)
+            time.sleep(seconds * facts.others if is_fast else seconds)
         state.waiting -= 1
         with state.files[self.path]:
             time.sleep(len(body) / (facts.speed * 100 if is_fast else facts.speed))

@@ -762,12 +762,17 @@ RELATIONS: tuple[Relation, ...] = (
             "line_number", "calls", "actual_calls", "self_seconds", "total_seconds", "thread",
             "thread_name", "tag", "builtin")
     }),
-    # The stacks that end in a function add up to its self time.
-    Total("yappi_functions", "function log", """(
-        SELECT stack[-1] AS function, log, sum(seconds) AS seconds, trace_id
-        FROM profile_stacks WHERE profiler = 'yappi' GROUP BY ALL
-    )""", {"self_seconds": "coalesce(any_value(seconds), 0)"},
-          is_part=True, several=True),
+    # Several functions can have the same label.
+    Never("self time of functions that is not that of the stacks which end in them", """
+        SELECT function, log, trace_id, sum(self_seconds) AS own, sum(seconds) AS of_stacks
+        FROM (
+            SELECT function, log, self_seconds, trace_id FROM yappi_functions
+            UNION ALL BY NAME
+            SELECT stack[-1] AS function, log, seconds, trace_id FROM profile_stacks
+            WHERE profiler = 'yappi'
+        )
+        GROUP BY ALL HAVING abs(coalesce(own, 0) - coalesce(of_stacks, 0)) > 1e-8
+    """),
 )  # fmt: skip
 
 #: Documented orders of rows. Names come first or last, as DuckDB sorts nulls.

@@ -140,8 +140,8 @@ campaign-store: $(VENV)/installed-benchmark  ## kill workers and clients while t
 campaign-instrumented: $(VENV)/installed-test  ## compare statements about forty programs with independent measurements (15 minutes) [LOAD=2 PROGRAMS="lock restart"]
 	$(BIN)/python benchmarks/instrumented_programs.py $(PROGRAMS) --load $(or $(LOAD),0)
 
-illnesses: $(VENV)/installed-test  ## compare the findings of slow and healthy runs with their known problems (45 minutes) [ILLNESS_DIR=roast-illnesses SET=main|all (5 hours)]
-	$(BIN)/python benchmarks/illnesses/record.py $(ILLNESS_DIR) --set $(or $(SET),main)
+illnesses: $(VENV)/installed-test  ## compare the findings of slow and healthy runs with their known problems (45 minutes) [ILLNESS_DIR=roast-illnesses SET=corpus (5 hours)]
+	$(BIN)/python benchmarks/illnesses/$(if $(filter corpus,$(SET)),corpus/)record.py $(ILLNESS_DIR)
 	$(BIN)/python benchmarks/illnesses/examine.py $(ILLNESS_DIR)
 
 dask-suite: $(VENV)/installed-benchmark  ## run distributed's own tests with and without the recorder (2 hours) [SOURCE=tree of distributed]

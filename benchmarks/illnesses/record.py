@@ -2,9 +2,8 @@
 
 Each recording is made in a separate process, on a cluster of worker processes. It writes
 ``NAME.jsonl``, and ``NAME.json`` with the injected causes and the wall time of the program.
-``INDEX.md`` lists all illnesses. Without names, those of the main set are recorded, with which
-the rules were developed; ``--set all`` adds those of all other combinations of a problem and a
-program that examinations of the rules had.
+``INDEX.md`` lists all illnesses. These are the programs with which the rules were developed;
+``corpus/record.py`` records others.
 """
 
 from __future__ import annotations
@@ -21,31 +20,29 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
-from illness import ILLNESSES, Illness, Run
-
 TIMEOUT_SECONDS = 240
 
-MAIN = ("main_plain_table", "main_coffea_table")
 
-#: Modules with the tables of each set.
-SETS = {
-    "main": MAIN,
-    "all": (*MAIN, "plain_table", "coffea_table"),
-}
+#: Modules of the programs.
+MODULES = ("plain_programs", "coffea_programs", "several_programs")
 
 
-def register(modules: tuple[str, ...]) -> dict[str, Illness]:
-    """Import tables; return their illnesses by name."""
+def register(modules: tuple[str, ...]) -> dict:
+    """Import modules; return their illnesses by name."""
+    from illness import ILLNESSES
+
     for module in modules:
         importlib.import_module(module)
-    return ILLNESSES
+    return {name: ill for name, ill in ILLNESSES.items() if ill.program.__module__ in modules}
 
 
 def record(folder: Path, module: str, form: str) -> None:
     """Record one program in this process."""
+    from illness import Run
+
     ill = next(ill for ill in register((module,)).values() if form in ill.forms)
     run = Run(folder / f"{form}.jsonl", ill.forms[form], folder / "data")
-    ill.record(run)
+    ill.program(run)
     facts = {
         "name": ill.name,
         "ill": run.ill,
@@ -80,7 +77,7 @@ def record_apart(folder: Path, module: str, form: str) -> str | None:
     return error
 
 
-def write_index(folder: Path, illnesses: dict[str, Illness]) -> None:
+def write_index(folder: Path, illnesses: dict) -> None:
     """Write ``INDEX.md``: the list of illnesses with the wall times of their recordings."""
     lines = [
         "# Illnesses",
@@ -109,9 +106,8 @@ def wall_seconds(path: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0].replace("``", "`"))
     parser.add_argument("folder", type=Path, help="where the recordings are written")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="the set, if none")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="all illnesses, if none")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time")
-    parser.add_argument("--set", choices=SETS, default="main", help="illnesses to record")
     parser.add_argument("--index", action="store_true", help="write INDEX.md only")
     parser.add_argument("--here", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -120,13 +116,13 @@ def main() -> int:
         record(folder, *arguments.here)
         return 0
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    illnesses = register(SETS["all" if arguments.names else arguments.set])
+    illnesses = register(MODULES)
     write_index(folder, illnesses)
     if arguments.index:
         return 0
     begin = time.perf_counter()
     recordings = [
-        (illnesses[name].module, form)
+        (illnesses[name].program.__module__, form)
         for name in arguments.names or illnesses
         for form in illnesses[name].forms
     ]

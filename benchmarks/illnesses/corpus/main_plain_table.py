@@ -1,7 +1,7 @@
-"""Main set, plain Dask: illnesses and controls with which the rules were developed.
+"""The programs of `plain_programs.py` as rows.
 
-Documentation and calibrations refer to these by name. No module of this table imports coffea or
-pandas, which would add to the memory of workers.
+Rules were calibrated with those programs, not with these rows. No module of this table imports
+coffea or pandas, which would add to the memory of workers.
 """
 
 from __future__ import annotations

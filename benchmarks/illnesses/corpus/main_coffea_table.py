@@ -1,6 +1,6 @@
-"""Main set, coffea: illnesses and controls with which the rules were developed.
+"""The programs of `coffea_programs.py` as rows.
 
-Documentation, calibrations and sample traces refer to these by name.
+Rules were calibrated with those programs, not with these rows.
 """
 
 from __future__ import annotations

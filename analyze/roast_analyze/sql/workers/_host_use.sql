@@ -1,4 +1,4 @@
--- Needs: _host_intervals, _process_hosts, _task_runs, _workers
+-- Needs: _host_intervals, _process_hosts, _task_runs
 -- Records: host_sample
 -- Who used the cores of each host, between two samples of it, while tasks were in progress. Processes
 -- of the run are its workers and its scheduler, in a LocalCluster with the client; what they start is

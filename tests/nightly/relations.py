@@ -590,12 +590,12 @@ RELATIONS: tuple[Relation, ...] = (
     """),
     Never("work that is not that of the attempts", """
         FROM (
-            SELECT trace_id, sum(seconds) AS seconds FROM wall_time WHERE state = 'working'
-            GROUP BY trace_id
+            SELECT trace_id, sum(seconds) AS working_seconds FROM wall_time
+            WHERE state = 'working' GROUP BY trace_id
         ) AS working
         JOIN (
             SELECT trace_id,
-                sum(greatest(until_t - greatest(from_t, before_t), 0)) AS seconds
+                sum(greatest(until_t - greatest(from_t, before_t), 0)) AS attempted_seconds
             FROM (
                 SELECT *, max(until_t) OVER (
                     PARTITION BY trace_id ORDER BY from_t
@@ -609,7 +609,7 @@ RELATIONS: tuple[Relation, ...] = (
             )
             GROUP BY trace_id
         ) AS attempted USING (trace_id)
-        WHERE abs(working.seconds - attempted.seconds) > 1e-6
+        WHERE abs(working_seconds - attempted_seconds) > 1e-6
     """),
     Total("sessions", "client", """(
         SELECT key, compute_seconds, tasks.client, trace_id

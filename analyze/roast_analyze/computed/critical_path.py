@@ -89,7 +89,7 @@ SELECT stop_t AS start_t, next_t AS stop_t
 FROM (
     SELECT
         stop_t,
-        lead(start_t, 1, $stop_t) OVER (ORDER BY start_t) AS next_t,
+        lead(start_t, 1, $stop_t) OVER (ORDER BY start_t, stop_t) AS next_t,
     FROM (
         SELECT $start_t AS start_t, $start_t AS stop_t WHERE EXISTS (
             FROM _worker_presence WHERE trace_id = $trace_id

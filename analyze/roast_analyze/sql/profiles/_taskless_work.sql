@@ -9,5 +9,8 @@ FROM (
     FROM raw.profile AS profile
     ANTI JOIN raw.task AS task
         ON profile.trace_id = task.trace_id AND profile.prefix = task.prefix
-    WHERE profile.prefix IS NOT NULL AND profile.worker IS NOT NULL
+    WHERE profile.prefix IS NOT NULL
+        AND profile.worker IS NOT NULL
+        -- Without any record of a task, all prefixes lack one.
+        AND profile.trace_id IN (SELECT trace_id FROM raw.task)
 );

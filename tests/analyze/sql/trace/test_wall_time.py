@@ -95,3 +95,17 @@ def test_a_time_range(write_trace, worker, task, run):
             ("ending", 70.0),
             ("all", pytest.approx(45.0)),
         ]
+
+
+def test_prefixes_of_unrecorded_tasks_are_no_actors(rows, worker, task, run):
+    """A method of an actor is profiled, but no task."""
+    names = {"name": "f", "filename": "f.py", "line": 1}
+    slices = [{"start_t": 40.0, "stop_t": 50.0, "nodes": [0], "counts": [9]}]
+    tree = {"frames": [names], "parents": [-1], "node_frames": [0], "slices": slices}
+    about = {"worker": "w1", "prefix": "method", "interval_seconds": 0.01, "tree": tree}
+    profile = {"kind": "profile", "t": 50.0, **about}
+
+    without_tasks = rows(STATES, worker("w1"), *run("a-1", 10.0, 20.0), profile)
+    with_tasks = rows(STATES, worker("w1"), task("a-1"), *run("a-1", 10.0, 20.0), profile)
+    assert ("working", 50.0) not in without_tasks
+    assert ("working", 50.0) in with_tasks

@@ -141,7 +141,7 @@ campaign-instrumented: $(VENV)/installed-test  ## compare statements about forty
 	$(BIN)/python benchmarks/instrumented_programs.py $(PROGRAMS) --load $(or $(LOAD),0)
 
 illnesses: $(VENV)/installed-test  ## compare the findings of slow and healthy runs with their known problems (45 minutes) [ILLNESS_DIR=roast-illnesses SET=corpus (5 hours)]
-	$(BIN)/python benchmarks/illnesses/$(if $(filter corpus,$(SET)),corpus/)record.py $(ILLNESS_DIR)
+	$(BIN)/python benchmarks/illnesses/record.py $(ILLNESS_DIR) $(if $(filter corpus,$(SET)),--corpus)
 	$(BIN)/python benchmarks/illnesses/examine.py $(ILLNESS_DIR)
 
 dask-suite: $(VENV)/installed-benchmark  ## run distributed's own tests with and without the recorder (2 hours) [SOURCE=tree of distributed]

@@ -46,6 +46,15 @@ class Illness:
     saves: str | None
 
     @property
+    def module(self) -> str:
+        """Return the module of the program."""
+        return self.program.__module__
+
+    def record(self, run: Run) -> None:
+        """Run the program, and record it."""
+        self.program(run)
+
+    @property
     def text(self) -> str:
         """Return the description of the program."""
         return " ".join((self.program.__doc__ or "").split())

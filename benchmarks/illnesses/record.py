@@ -2,8 +2,9 @@
 
 Each recording is made in a separate process, on a cluster of worker processes. It writes
 ``NAME.jsonl``, and ``NAME.json`` with the injected causes and the wall time of the program.
-``INDEX.md`` lists all illnesses. These are the programs with which the rules were developed;
-``corpus/record.py`` records others.
+``INDEX.md`` lists all illnesses. These are the programs with which the rules were developed.
+With ``--corpus``, the rows of the tables in the folder ``corpus`` are recorded instead: all
+combinations of a problem and a program that examinations of the rules had.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ TIMEOUT_SECONDS = 240
 #: Modules of the programs.
 MODULES = ("plain_programs", "coffea_programs", "several_programs")
 
+#: Folder and modules of the tables, which have another module ``illness``.
+CORPUS = Path(__file__).parent / "corpus"
+TABLES = ("plain_table", "coffea_table")
+
 
 def register(modules: tuple[str, ...]) -> dict:
     """Import modules; return their illnesses by name."""
@@ -33,7 +38,7 @@ def register(modules: tuple[str, ...]) -> dict:
 
     for module in modules:
         importlib.import_module(module)
-    return {name: ill for name, ill in ILLNESSES.items() if ill.program.__module__ in modules}
+    return {name: ill for name, ill in ILLNESSES.items() if ill.module in modules}
 
 
 def record(folder: Path, module: str, form: str) -> None:
@@ -42,7 +47,7 @@ def record(folder: Path, module: str, form: str) -> None:
 
     ill = next(ill for ill in register((module,)).values() if form in ill.forms)
     run = Run(folder / f"{form}.jsonl", ill.forms[form], folder / "data")
-    ill.program(run)
+    ill.record(run)
     facts = {
         "name": ill.name,
         "ill": run.ill,
@@ -60,8 +65,10 @@ def record_apart(folder: Path, module: str, form: str) -> str | None:
     (folder / f"{form}.json").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="roast-illness-") as scratch:
         # The fork server imports the modules with programs, too.
-        path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        code = CORPUS if module in TABLES else CORPUS.parent
+        path = os.pathsep.join([str(code), os.environ.get("PYTHONPATH", "")])
         command = [sys.executable, __file__, str(folder), "--here", module, form]
+        command += ["--corpus"] if module in TABLES else []
         try:
             done = subprocess.run(
                 command,
@@ -108,21 +115,24 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="where the recordings are written")
     parser.add_argument("names", nargs="*", metavar="NAME", help="all illnesses, if none")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at a time")
+    parser.add_argument("--corpus", action="store_true", help="record the rows of tables")
     parser.add_argument("--index", action="store_true", help="write INDEX.md only")
     parser.add_argument("--here", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()
+    if arguments.corpus:
+        sys.path.insert(0, str(CORPUS))
     if arguments.here:
         record(folder, *arguments.here)
         return 0
     (folder / "data").mkdir(parents=True, exist_ok=True)
-    illnesses = register(MODULES)
+    illnesses = register(TABLES if arguments.corpus else MODULES)
     write_index(folder, illnesses)
     if arguments.index:
         return 0
     begin = time.perf_counter()
     recordings = [
-        (illnesses[name].program.__module__, form)
+        (illnesses[name].module, form)
         for name in arguments.names or illnesses
         for form in illnesses[name].forms
     ]

@@ -41,7 +41,7 @@ WITH periods AS (
     UNION ALL
     SELECT 'present', trace_id, from_t, to_t FROM _worker_presence
     UNION ALL
-    SELECT 'connected', trace_id, start_t, stop_t FROM sessions
+    SELECT 'connected', trace_id, start_t, stop_t FROM _client_presence
     UNION ALL
     SELECT activity, trace_id, start_t, stop_t FROM client_activity
 ),

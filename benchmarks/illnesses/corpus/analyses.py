@@ -275,26 +275,6 @@ def add_all(parts: list[np.ndarray]) -> np.ndarray:
     return np.sum(parts, axis=0)
 
 
-@dataclass(frozen=True, repr=False)
-class Dijets(Shape):
-    """The analysis of the recorder's demo, which computes."""
-
-    def inputs(self, run: Run) -> Any:
-        return Runner.inputs(replace(PLAIN, datasets={}), run)
-
-    def prepare(self, run: Run, client: Client) -> None:
-        PLAIN.prepare(run, client)
-
-    def compute(self, run: Run, client: Client, inputs: Any) -> None:
-        from roast_recorder.demo.dijet import run_analysis
-        from roast_recorder.demo.files import DATASETS, fileset, write_files
-
-        folder = run.data / "demo"
-        folder.mkdir(exist_ok=True)
-        list(write_files(folder, DATASETS))
-        run_analysis(client, fileset(folder, DATASETS), status=False)
-
-
 # -- afflictions of reading ------------------------------------------------------------------
 
 

@@ -189,19 +189,6 @@ class Attached:
         return before + after
 
 
-@dataclass(frozen=True, repr=False)
-class Powers(Shape):
-    """Means of powers of random numbers, which compute."""
-
-    side: int = 8_000
-
-    def compute(self, run: Run, client: Client, inputs: Any) -> None:
-        shape = (self.side, self.side)
-        array = da.random.default_rng(0).normal(size=shape, chunks=self.side // 4)
-        for power in range(2, 5):
-            (np.sin(array) ** power + np.exp(-(array**2))).mean().compute()
-
-
 # -- dataframes ------------------------------------------------------------------------------
 
 

@@ -1,15 +1,6 @@
--- Needs: _client_sessions, _task_runs, _trace_range
+-- Needs: _client_presence, _task_runs
 CREATE VIEW sessions AS
-WITH connected AS (
-    SELECT trace_id, client, min(t) AS added_t
-    FROM raw.client_added
-    WHERE NOT starts_with(client, 'Client-worker-')
-    GROUP BY trace_id, client
-),
-disconnected AS (
-    SELECT trace_id, client, max(t) AS removed_t FROM raw.client_removed GROUP BY trace_id, client
-),
-worked AS (
+WITH worked AS (
     SELECT
         task.trace_id,
         task.client,
@@ -23,21 +14,17 @@ worked AS (
 )
 SELECT
     client,
-    greatest(coalesce(connected.added_t, recording.start_t), recording.start_t) AS start_t,
-    least(coalesce(disconnected.removed_t, recording.stop_t), recording.stop_t) AS stop_t,
-    submitted.from_t AS first_submitted_t,
-    submitted.until_t AS last_submitted_t,
+    present.start_t,
+    present.stop_t,
+    present.first_submitted_t,
+    present.last_submitted_t,
     worked.last_end_t,
     coalesce(worked.tasks, 0) AS tasks,
     coalesce(worked.task_runs, 0) AS task_runs,
     worked.compute_seconds,
-    recording.trace_id
-FROM connected
-FULL JOIN _client_sessions AS submitted USING (trace_id, client)
-INNER JOIN _trace_range AS recording USING (trace_id)
-LEFT JOIN disconnected USING (trace_id, client)
+    trace_id
+FROM _client_presence AS present
 LEFT JOIN worked USING (trace_id, client)
-WHERE client IS NOT NULL
 ORDER BY trace_id, start_t, client;
 
 COMMENT ON VIEW sessions IS 'Clients that were connected or submitted tasks: the programs of a scheduler. One row per client; clients of tasks that submit tasks are left out.';

@@ -115,11 +115,9 @@ def states(periods: Periods, start_t: float, stop_t: float) -> pl.DataFrame:
         return number > 0
 
     submitted, waits = holds("submitted"), holds("wait")
-    began, ended = (
-        (np.min(periods["submitted"][0]), np.max(periods["submitted"][1]))
-        if "submitted" in periods
-        else (np.inf, np.inf)
-    )
+    # Without Dask, chunks are the work.
+    work = periods.get("submitted") or periods.get("assigned")
+    began, ended = (np.inf, np.inf) if work is None else (np.min(work[0]), np.max(work[1]))
     conditions = {
         "working": holds("assigned"),
         "no worker": ~holds("present") & (submitted | waits),

@@ -3,6 +3,7 @@
 import pytest
 
 from roast_analyze import Trace
+from roast_analyze.report import wall_time
 
 #: State of a run and its end, from the end of the state before.
 STATES = "SELECT state, stop_t FROM wall_time"
@@ -109,3 +110,13 @@ def test_prefixes_of_unrecorded_tasks_are_no_actors(rows, worker, task, run):
     with_tasks = rows(STATES, worker("w1"), task("a-1"), *run("a-1", 10.0, 20.0), profile)
     assert ("working", 50.0) not in without_tasks
     assert ("working", 50.0) in with_tasks
+
+
+def test_chunks_without_dask(open_trace, chunk, worker):
+    place = {"filename": "f.root", "entry_start": 0, "entry_stop": 10, "until": "processed"}
+    times = {"start_t": 40.0, "stop_t": 60.0, "thread": 5}
+    trace = open_trace(worker("pid:1"), chunk("c", run_id=1, worker="pid:1", **place, **times))
+
+    assert trace.rows(STATES) == [("starting", 40.0), ("working", 60.0), ("ending", 100.0)]
+    # Its words are those of Dask.
+    assert wall_time.query(trace) == {}

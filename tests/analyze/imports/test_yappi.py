@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yappi
 
 from marks import exhaustive
 from measured import yappi_files
@@ -82,17 +83,27 @@ def test_coroutines_and_threads(saved, trace, rows_of, analyze):
 
 
 def test_stacks_are_built_from_direct_callers(saved, trace, analyze):
-    analyze("import", "yappi", saved[0] / "work.ystat", "--into", trace)
+    path = saved[0] / "work.ystat"
+    analyze("import", "yappi", path, "--into", trace)
 
     with Trace(trace) as opened:
         total = opened.flamegraph(profiler="yappi").nodes["total_seconds"][0]
         query = "SELECT frames, seconds FROM profile_stacks WHERE profiler = 'yappi'"
         stacks = opened.rows(query)
     seconds = {tuple(frame["name"] for frame in frames): time for frames, time in stacks}
-    # Two threads: one runs first, the other second. Both call leaf.
+    # Two threads run first, which calls second; the main thread calls second directly. The
+    # time of leaf is divided as the time of second is, whatever the host was doing meanwhile.
+    functions = {function.name: function for function in yappi.YFuncStats([str(path)])}
+    second = functions["second"]
+    [by_first] = [it.ttot for it in functions["first"].children if it.name == "second"]
+    for callee in ("leaf", "fib"):
+        under_first, under_second = (
+            seconds["run", "first", "second", callee],
+            seconds["second", callee],
+        )
+        share = under_first / (under_first + under_second)
+        assert share == pytest.approx(by_first / second.ttot)
     assert seconds["run", "first", "leaf"] > 0
-    assert seconds["run", "first", "second", "leaf"] > seconds["second", "leaf"] > 0
-    assert seconds["run", "first", "second", "fib"] > 0
     assert total == pytest.approx(sum(seconds.values()))
     assert not [path for path in seconds if len(path) != len(set(path))]  # no recursion
 

@@ -48,9 +48,12 @@ _INCOMPLETE_RESULT: Final = ("retries", "skipped-files", "unplaceable-tasks")
 
 #: Rules whose cost is idle time, so that a change leaves the compute time as it is.
 _IDLE_TIME: Final = (
-    "client-gaps", "late-workers", "long-tail", "low-parallelism", "restricted-tasks",
-    "scarce-resources",
+    "client-gaps", "late-workers", "long-tail", "low-parallelism", "no-workers",
+    "restricted-tasks", "scarce-resources",
 )  # fmt: skip
+
+#: Rules whose largest saving is measured wall time, which nothing exceeds.
+_WALL_TIME: Final = ("no-workers",)
 
 #: Place of a threshold in the text of a rule.
 _THRESHOLD: Final = re.compile(r"\$(\w+)")
@@ -110,9 +113,10 @@ def query(trace: Session) -> pl.DataFrame:
             core_share=pl.col("core_seconds") / pl.col("all_core_seconds"),
         )
         .with_columns(
-            (pl.col("wall_seconds_max") * _INDIRECT_FACTOR).clip(
-                0.0, _largest_saving(_INDIRECT_FACTOR)
-            )
+            pl.when(pl.col("id").is_in(_WALL_TIME))
+            .then("wall_seconds_max")
+            .otherwise(pl.col("wall_seconds_max") * _INDIRECT_FACTOR)
+            .clip(0.0, _largest_saving(_INDIRECT_FACTOR))
         )
         .with_columns(share=largest_share)
         # A finding without a saving is a remark.

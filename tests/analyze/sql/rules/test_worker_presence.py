@@ -1,4 +1,4 @@
-"""Rules late-workers, excess-workers, silent-worker and paused-workers."""
+"""Rules late-workers, no-workers, excess-workers, silent-worker and paused-workers."""
 
 import pytest
 
@@ -69,6 +69,65 @@ def test_a_name_that_is_used_again(apply, worker, naps, gone, stimulus_id, sente
     assert text == (
         f"{sentence} after the first task was submitted.{another * sentence.startswith('A')}"
     )
+
+
+def test_time_without_any_worker(apply_each, worker, task, move, run, gone):
+    lost = gone("w1", 30.0, "handle-worker-cleanup-1.0")
+    first = [worker("w1"), task("a-1"), *run("a-1", 0.0, 30.0, "w1"), lost]
+    second = [worker("w2", t=50.0), *run("a-2", 50.0, 90.0, "w2")]
+    joined = [worker("w1", t=20.0), task("a-1"), *run("a-1", 20.0, 60.0, "w1")]
+    left = [*first, task("a-2"), move(0.0, "a-2", "released>waiting")]
+    # The second task was submitted when its worker was there.
+    unneeded = [*first, *second, task("a-2", t=50.0)]
+
+    of_joined, of_gap, of_left, of_unneeded = apply_each(
+        "no-workers",
+        joined,
+        [*first, *second, task("a-2")],
+        left,
+        unneeded,
+        columns="sentence, wall_seconds_max, change",
+    )
+
+    [(sentence, saved_seconds, change)] = of_joined
+    text = "No worker was there for {} of 100.0 s, while tasks or the client waited: {}."
+    assert sentence == text.format("20.0", "20.0 s before the first one joined")
+    assert saved_seconds == 20.0
+    assert change.startswith("Start the workers before the program waits for them")
+    [(sentence, saved_seconds, change)] = of_gap
+    between = "20.0 s after all had left and before another one joined"
+    assert sentence == text.format("20.0", between)
+    assert saved_seconds == 20.0
+    assert change.startswith("Find out why all workers left")
+    [(sentence, _, change)] = of_left
+    assert sentence == text.format("70.0", "70.0 s after the last one had left")
+    assert change.startswith("Find out why all workers left")
+    assert of_unneeded == []
+
+
+@pytest.mark.parametrize(
+    ("stimulus_id", "reason", "change"),
+    [
+        ("handle-worker-cleanup-1.0", None, "Find out why all workers left"),
+        ("handle-worker-cleanup-1.0", "client-restart", "Restart the workers when no task"),
+        ("retire-workers-1.0", None, "Workers were closed on request, as by adaptive"),
+    ],
+)
+def test_why_no_worker_was_left(apply, worker, task, run, gone, stimulus_id, reason, change):
+    closing = {"action": "closing-worker", "reason": reason}
+    event = {"kind": "event", "t": 30.0, "topic": "w1", "worker": "w1", "payload": closing}
+    left = {"action": "remove-worker", "worker": "w1", "stimulus_id": stimulus_id}
+    left |= {"expected": stimulus_id.startswith("retire")}
+    [(text,)] = apply(
+        "no-workers",
+        *(worker("w1"), task("a-1"), *run("a-1", 0.0, 30.0, "w1")),
+        *([event] if reason else []),
+        {"kind": "event", "t": 30.0, "topic": "all", "worker": "w1", "payload": left},
+        gone("w1", 30.0, stimulus_id),
+        *(worker("w2", t=50.0), task("a-2"), *run("a-2", 50.0, 90.0, "w2")),
+        columns="change",
+    )
+    assert text.startswith(change)
 
 
 @pytest.mark.exhaustive

@@ -1,0 +1,138 @@
+-- Work inside tasks.
+-- Kinds of work of view busy_time, by prefix, of which it is known what can be changed. Loops, sleep, waits for the
+-- network, other programs and pickling can be what the tasks are for: of these, the share is stated without a
+-- saving. Locks, compression, and waits for the GIL or a core have rules of their own, and so does storage that
+-- chunks are read from.
+-- Records: profile
+-- Source: kinds of work by functions on the stacks of the profiler
+-- Documentation: https://docs.dask.org/en/stable/best-practices.html
+-- $min_share = 0.2: share of the sampled compute time of the prefix
+-- $min_run_share = 0.05: share of the compute time of the run
+-- $min_samples = 20: samples in which tasks of the prefix did so
+-- $certain_samples = 100: samples from which the share is certain
+-- $detail_share = 0.1: share of this time from which a function is named with its seconds
+-- $whole_share = 0.99: share of this time from which a function is named without its seconds
+-- $least_saved = 0.25: part of this time, on all threads, that is saved at least; assumed
+-- $most_saved = 1.0: part of this time, on all threads, that is saved at most; assumed
+WITH meanings AS (
+    FROM (VALUES
+        (
+            'JIT compilation', 'compiled functions (JIT)', true,
+            'Compile once instead of in each task: define compiled functions at the level of a module, call them with'
+            ' few types of arguments, and keep their machine code between processes (numba: cache=True).'
+        ),
+        (
+            'imports', 'imported modules', true,
+            'Import before the first task, in a preload of the workers, and at the top of modules; keep the environment'
+            ' on disks of the workers or in a container, since a shared file system is slow at many small files.'
+        ),
+        (
+            'logging and printing', 'logged or printed', true,
+            'Log or print less within tasks, such as once for a task, or raise the level of the logger.'
+        ),
+        (
+            'Python loops', 'ran own code in Python itself', false,
+            'If this code loops over events or elements, use functions of NumPy or Awkward Array instead, or compile it'
+            ' with numba.'
+        ),
+        (
+            'sleeping', 'slept', false,
+            'If the tasks poll something, wait for its end instead, or make it a task on which they depend. While a'
+            ' thread sleeps, it computes nothing else: with more threads, a worker computes other tasks meanwhile.'
+        ),
+        (
+            'subprocess', 'waited for other programs', false,
+            'Start a program for many inputs at once, or call it as a library, if starting it takes much of its time.'
+        ),
+        (
+            'network or storage', 'waited for the network or storage', false,
+            'Threads that wait use no core: more threads in each worker read at the same time. Read less, read larger'
+            ' parts at once, or copy what is read more than once to a place near the workers.'
+        ),
+        (
+            'another task', 'waited for other tasks', false,
+            'A task that waits for others occupies a thread: wait within worker_client(), call secede() before, or'
+            ' return what was computed so far and make the others its dependencies.'
+        ),
+        (
+            'queue or event', 'waited for a queue or an event', false,
+            'A thread that waits computes nothing else: make what the tasks wait for a task on which they depend.'
+        ),
+        (
+            'pickling', 'pickled or unpickled objects', false,
+            'Return and pass smaller objects, or such that are arrays: their memory is sent as it is.'
+        )
+    ) AS meanings (kind, words, is_saved, change)
+),
+kinds AS (
+    SELECT
+        trace_id,
+        prefix,
+        kind,
+        dataset IS NOT NULL AS is_chunk,
+        detail,
+        sum(seconds) AS seconds,
+        sum(samples) AS samples
+    FROM _busy_time
+    GROUP BY ALL
+),
+totals AS (
+    SELECT
+        trace_id,
+        prefix,
+        -- Time without samples can have been spent in anything.
+        coalesce(sum(seconds) FILTER (samples > 0), 0) AS sampled_seconds,
+        sum(sum(seconds)) OVER (PARTITION BY trace_id) AS run_seconds
+    FROM kinds
+    GROUP BY trace_id, prefix
+),
+details AS (
+    SELECT trace_id, prefix, kind, is_chunk, detail, seconds,
+        row_number() OVER (PARTITION BY trace_id, prefix, kind ORDER BY seconds DESC, detail) AS place
+    FROM kinds
+),
+found AS (
+    SELECT
+        kinds.trace_id,
+        kinds.prefix,
+        kinds.kind,
+        any_value(meanings) AS meaning,
+        sum(kinds.seconds) AS seconds,
+        sum(kinds.samples) AS samples,
+        any_value(sampled_seconds) AS sampled_seconds
+    FROM kinds
+    INNER JOIN meanings USING (kind)
+    INNER JOIN totals USING (trace_id, prefix)
+    WHERE NOT (kinds.kind = 'network or storage' AND is_chunk)
+    GROUP BY kinds.trace_id, kinds.prefix, kinds.kind
+    HAVING sum(kinds.seconds) >= greatest($min_share * any_value(sampled_seconds), $min_run_share * any_value(run_seconds))
+        AND sum(kinds.samples) >= $min_samples
+)
+SELECT
+    found.prefix AS entity,
+    if(samples >= $certain_samples, 'high', 'medium') AS confidence,
+    format(
+        'For {:,.1f} of {:,.1f} sampled seconds, tasks of {} {}{}.',
+        found.seconds, sampled_seconds, found.prefix, meaning.words,
+        coalesce(
+            CASE
+                WHEN details.seconds >= $whole_share * found.seconds THEN ', in ' || details.detail
+                WHEN details.seconds >= $detail_share * found.seconds
+                    THEN format(', {:,.1f} s of them in {}', details.seconds, details.detail)
+            END,
+            ''
+        )
+    ) AS sentence,
+    CASE WHEN meaning.is_saved THEN found.seconds END AS core_seconds,
+    CASE WHEN meaning.is_saved THEN $least_saved * found.seconds / mean_nthreads END AS wall_seconds_min,
+    CASE WHEN meaning.is_saved THEN $most_saved * found.seconds / mean_nthreads END AS wall_seconds_max,
+    meaning.change AS change,
+    format(
+        'SELECT category, kind, detail, sum(seconds) AS seconds FROM busy_time WHERE prefix = ''{}'''
+        ' GROUP BY ALL ORDER BY seconds DESC LIMIT 20', replace(found.prefix, '''', '''''')
+    ) AS evidence,
+    trace_id
+FROM found
+INNER JOIN _run_size USING (trace_id)
+LEFT JOIN details USING (trace_id, prefix, kind)
+WHERE details.place = 1;

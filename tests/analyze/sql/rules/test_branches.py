@@ -1,4 +1,4 @@
-"""Rules unused-branches and compression."""
+"""Rules unused-branches, large-branch and compression."""
 
 import pytest
 
@@ -112,3 +112,33 @@ def test_decompression_on_a_busy_machine(apply_each, process, worker):
     assert [[row[:3] for row in rows] for rows in found] == [idle, busy, idle]
     on_cpu = " Threads were on the CPU for 40 % of the compute time: "
     assert [on_cpu in sentence for [(*_, sentence)] in found] == [False, True, False]
+
+
+def test_a_branch_that_is_most_of_the_bytes(apply_each, process, worker):
+    def records(nbytes, read_seconds, others=4):
+        large = {
+            "branch": "LHEWeight",
+            "compressed_bytes": nbytes,
+            "read_seconds": read_seconds,
+        }
+        small = branches(**{f"b{number}": 0.05 for number in range(others)})
+        chunk = {"seconds": 2.0, "branches": [large, *small]}
+        return [worker("w1"), *process(*[chunk] * 4)]
+
+    large, half, fast, few = apply_each(
+        "large-branch",
+        records(nbytes=6 * 2**20, read_seconds=0.5),
+        records(nbytes=3 * 2**20, read_seconds=0.5),
+        records(nbytes=6 * 2**20, read_seconds=0.1),
+        records(nbytes=6 * 2**20, read_seconds=0.5, others=2),
+        columns="entity, confidence, core_seconds, sentence",
+    )
+
+    assert large == [
+        (
+            "LHEWeight", "low", pytest.approx(2.0),
+            ("Branch LHEWeight is 24 MiB of 39.3 MiB that were read from 5 branches (61 %), "
+             "and 2.0 of 2.8 core-seconds of reading."),
+        )
+    ]  # fmt: skip
+    assert half == fast == few == []

@@ -171,7 +171,7 @@ def commands(path: Path, other: Path, folder: Path, rng: random.Random) -> Itera
     costly, cheap = SHARES
     form = rng.choice(("csv", "json", "jsonl", "markdown"))
     optional = [
-        (costly, Command("summary", [trace], is_terminal=True)),
+        (costly, Command("summary", [trace, "--all"], is_terminal=True)),
         (costly, Command("json", [trace, "--json"], is_json=True)),
         (costly, Command("explain", ["explain", trace], is_terminal=True)),
         (costly, Command("html", [trace, "--html", f"{out}.html"], folder / "out.html")),

@@ -114,7 +114,7 @@ def examine(name: str, folder: Path) -> Iterator[str]:
     measured = json.loads((folder / "measured.json").read_text())
     trace = str(folder / "trace.jsonl")
     summary = json.loads(stated(trace, "--json"))
-    texts = {"summary": stated(trace), "explain": stated("explain", trace)}
+    texts = {"summary": stated(trace, "--all"), "explain": stated("explain", trace)}
     [run] = summary["run"]
     with roast_analyze.Trace(trace) as opened:
         uses = dict(

@@ -33,7 +33,8 @@ def print_summary(options: argparse.Namespace) -> None:
     store, trace_ids = _open(options)
     if trace_ids:
         # The path is that of the store.
-        print_out(*summarize(store.trace(*trace_ids), *trace_ids))
+        trace = store.trace(*trace_ids)
+        print_out(*summarize(trace, *trace_ids, is_complete=options.all))
         return
     with progress(store.path, "querying", measured=False):
         history = query(options.traces[0], store.session_for("FROM runs"))

@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--open", action="store_true", help="write the report and open it in the browser"
     )
     parser.add_argument("--title", help="heading of the report")
+    parser.add_argument("--all", action="store_true", help="print all tables of the summary")
     add_json(parser)
 
 
@@ -112,7 +113,7 @@ def run(options: argparse.Namespace) -> None:
         if options.json:
             print_json({view: rows(trace.sql(f"FROM {view}")) for view in _JSON_VIEWS})
         else:
-            print_out(*summarize(trace))
+            print_out(*summarize(trace, is_complete=options.all))
 
 
 def _show(page: Path, options: argparse.Namespace) -> None:

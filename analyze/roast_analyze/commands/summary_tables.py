@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from roast_analyze.algorithms.outcomes import OUTCOMES
 from roast_analyze.commands.explain import finding_lines
-from roast_analyze.commands.terminal import cell, table
+from roast_analyze.commands.terminal import cell, line_count, table
 from roast_analyze.open.concurrent_queries import run_concurrently
 from roast_analyze.report import findings, time_ranges, unexplained, wall_time
 from roast_analyze.report.quantities import (
@@ -65,9 +65,17 @@ class _Table:
     source: str = ""
     #: Headings of columns that are left out if all their values are null or zero.
     optional: tuple[str, ...] = ()
+    #: Number of rows of the short summary; 0 leaves the table out.
+    short: int = 0
 
 
-#: `_cluster_size` has some columns of `run`, which takes longest of all views.
+#: Lines of the short summary, and its findings; facts that it leaves out.
+_SHORT_LINES: Final = 33
+_SHORT_FINDINGS: Final = 3
+_DETAILS: Final = ("Versions", "Merging")
+
+#: The most important tables come first. `_cluster_size` has some columns of `run`, which takes
+#: longest of all views.
 _TABLES: Final = (
     _Table(
         "Losses",
@@ -75,6 +83,75 @@ _TABLES: Final = (
         (cell, count, cell),
         8,
         "roast-analyze check",
+        short=4,
+    ),
+    _Table(
+        # Exceptions that differ in numbers are one; the first one is shown.
+        "Failures",
+        "SELECT min(t) - (SELECT start_t FROM _cluster_size) AS time, "
+        "if(max(count(*)) OVER () > 1, count(*), NULL) AS times, what, "
+        "if(count(DISTINCT worker) > 1, count(DISTINCT worker) || ' workers', min(shown)) "
+        "AS worker, "
+        "concat_ws(': ', arg_min(coalesce(place, key), (t, attempt)) || "
+        "if(count(DISTINCT key) > 1, ' and ' || (count(DISTINCT key) - 1) || ' more', ''), "
+        'arg_min(coalesce(cause, detail), (t, attempt))) AS "task and error" '
+        "FROM failures LEFT JOIN _worker_names USING (trace_id, worker) LEFT JOIN ("
+        "SELECT trace_id, key, "
+        "min(_chunk_place(dataset, filename, entry_start, entry_stop)) AS place "
+        "FROM chunks GROUP BY ALL) USING (trace_id, key) GROUP BY what, coalesce("
+        "regexp_replace(cause, '0x[0-9a-f]+|[0-9]+', '#', 'g'), concat_ws(' ', worker, detail)"
+        ") ORDER BY min(t), what DESC",
+        (seconds, count, cell, cell, _long_cell),
+        8,
+        "the view failures",
+        optional=("times",),
+        short=3,
+    ),
+    _Table(
+        "Datasets (events/s per thread)",
+        "SELECT dataset, files, chunks, failed_attempts AS failed, events, "
+        'compute_seconds AS compute, events_per_second AS "events/s" FROM datasets',
+        (cell, count, count, count, count, seconds, _per_second),
+        12,
+        "the view datasets",
+        short=4,
+    ),
+    _Table(
+        "Inside tasks (shares of the compute time)",
+        'SELECT kind, arg_max(detail, (seconds, detail)) AS "largest part", '
+        "sum(seconds) AS time, time / sum(time) OVER () AS share "
+        "FROM (SELECT kind, detail, sum(seconds) AS seconds FROM busy_time GROUP BY ALL) "
+        "WHERE EXISTS (FROM busy_time WHERE samples > 0) "
+        "GROUP BY kind ORDER BY time DESC, kind",
+        (cell, cell, seconds, share),
+        6,
+        "the view busy_time",
+        short=3,
+    ),
+    _Table(
+        # Both, because a slow file can look like a slow worker, and the reverse.
+        "Slow files and workers",
+        "SELECT printf('%.2f ± %.2f', relative_duration, relative_duration_error) "
+        'AS "× median", what, chunks, name FROM ('
+        "SELECT *, 'file' AS what, filename AS name FROM files WHERE is_slow UNION ALL BY NAME "
+        "SELECT workers.* EXCLUDE (name), 'worker' AS what, shown AS name "
+        "FROM workers LEFT JOIN _worker_names USING (trace_id, worker) WHERE is_slow"
+        ") ORDER BY relative_duration DESC",
+        (str, cell, count, cell),
+        5,
+        "relative_duration in the views files and workers",
+        short=3,
+    ),
+    _Table(
+        # Read times are null unless they were measured; then the size decides.
+        "Branches by read time",
+        'SELECT sum(read_seconds) AS "read time", sum(read_share) AS share, '
+        "sum(compressed_bytes) AS size, sum(byte_share) AS share, branch FROM branches "
+        "GROUP BY branch ORDER BY 1 DESC NULLS LAST, 3 DESC NULLS LAST, branch",
+        (seconds, share, byte_size, share, cell),
+        6,
+        "the view branches",
+        short=2,
     ),
     _Table(
         "Tasks by prefix",
@@ -85,42 +162,7 @@ _TABLES: Final = (
         12,
         "the view prefixes",
         optional=("role", "erred", "retried", "lost"),
-    ),
-    _Table(
-        # Only what ran in a task took time of a thread.
-        "Activities",
-        "SELECT activity, context, sum(delta) AS time, "
-        "time / (SELECT sum(threads.seconds) FROM _task_threads AS threads "
-        "WHERE context = 'execute') "
-        'AS "share of thread time" '
-        "FROM _activity_deltas WHERE unit = 'seconds' GROUP BY activity, context "
-        "ORDER BY time DESC, context, activity",
-        (cell, cell, seconds, share),
-        6,
-        "the views activities and fine_metrics",
-    ),
-    _Table(
-        "Spans (shares of the thread time)",
-        "SELECT array_to_string(totals.path, ' / ') AS span, total_tasks AS tasks, "
-        "CASE WHEN stop_t >= start_t THEN stop_t - start_t END AS wall, "
-        "total_compute_seconds AS compute, "
-        "compute / nullif(thread_seconds, 0) AS computing, "
-        "idle_share AS idle "
-        "FROM span_totals AS totals LEFT JOIN span_idle USING (trace_id, span_id) "
-        "WHERE totals.span_id IS NOT NULL "
-        "AND EXISTS (FROM _named_spans) "
-        "ORDER BY compute DESC NULLS LAST, len(totals.path), start_t, totals.span_id",
-        (cell, count, seconds, seconds, share, share),
-        6,
-        "the views span_totals and span_idle",
-    ),
-    _Table(
-        "Datasets (events/s per thread)",
-        "SELECT dataset, files, chunks, failed_attempts AS failed, events, "
-        'compute_seconds AS compute, events_per_second AS "events/s" FROM datasets',
-        (cell, count, count, count, count, seconds, _per_second),
-        12,
-        "the view datasets",
+        short=4,
     ),
     _Table(
         # Datasets whose cost is unknown are counted by the reason.
@@ -139,42 +181,30 @@ _TABLES: Final = (
         # For a worker that stayed, the time until the end of the recording counts.
         "Workers",
         # Without a cluster, there are chunks and no tasks.
-        "SELECT name, worker, nthreads AS threads, "
+        "SELECT shown AS worker, nthreads AS threads, "
         "if(EXISTS (FROM _task_runs), task_runs, NULL) AS tasks, "
         "compute_seconds AS compute, compute_seconds / "
         "nullif(nthreads * (coalesce(removed_t, stop_t) - coalesce(added_t, start_t)), 0) "
         'AS busy, peak_memory_bytes AS "peak mem.", removed_t - start_t AS "left after" '
-        "FROM workers, (SELECT start_t, stop_t FROM _cluster_size) "
-        "ORDER BY compute_seconds DESC",
-        (cell, cell, count, count, seconds, share, byte_size, seconds),
+        "FROM workers LEFT JOIN _worker_names USING (trace_id, worker), "
+        "(SELECT start_t, stop_t FROM _cluster_size) ORDER BY compute_seconds DESC",
+        (cell, count, count, seconds, share, byte_size, seconds),
         16,
         "the view workers",
         optional=("left after",),
     ),
     _Table(
-        # Both, because a slow file can look like a slow worker, and the reverse.
-        "Slow files and workers",
-        "SELECT printf('%.2f ± %.2f', relative_duration, relative_duration_error) "
-        'AS "× median", what, chunks, name FROM ('
-        "SELECT *, 'file' AS what, filename AS name FROM files WHERE is_slow UNION ALL BY NAME "
-        "SELECT * EXCLUDE (name), 'worker' AS what, worker AS name FROM workers WHERE is_slow"
-        ") ORDER BY relative_duration DESC",
-        (str, cell, count, cell),
-        5,
-        "relative_duration in the views files and workers",
-    ),
-    _Table(
         "Slowest attempts",
-        "SELECT compute_seconds AS compute, outcome, worker, key FROM task_runs "
-        "WHERE compute_seconds > 0 ORDER BY compute_seconds DESC LIMIT 5",
-        (seconds, cell, cell, cell),
-    ),
-    _Table(
-        "Slowest chunks",
-        'SELECT compute_seconds AS compute, events_per_second AS "events/s", '
-        "[entry_start, entry_stop] AS entries, dataset, filename AS file FROM chunks "
-        "WHERE compute_seconds > 0 ORDER BY compute_seconds DESC LIMIT 5",
-        (seconds, _per_second, lambda ends: "–".join(map(count, ends)), cell, cell),
+        'SELECT compute_seconds AS compute, events_per_second AS "events/s", outcome, '
+        'shown AS worker, what AS "chunk or task" FROM ('
+        "SELECT trace_id, compute_seconds, events_per_second, outcome, worker, "
+        "_chunk_place(dataset, filename, entry_start, entry_stop) AS what FROM chunks "
+        "UNION ALL BY NAME SELECT trace_id, compute_seconds, outcome, worker, key AS what "
+        "FROM task_runs ANTI JOIN chunks USING (trace_id, key)"
+        ") LEFT JOIN _worker_names USING (trace_id, worker) "
+        "WHERE compute_seconds > 0 ORDER BY compute_seconds DESC, what LIMIT 5",
+        (seconds, _per_second, cell, cell, cell),
+        optional=("events/s",),
     ),
     _Table(
         # By rate, because large files take long without being slow.
@@ -185,16 +215,6 @@ _TABLES: Final = (
         (_per_second, seconds, count, count, cell),
     ),
     _Table(
-        # Read times are null unless they were measured; then the size decides.
-        "Branches by read time",
-        'SELECT sum(read_seconds) AS "read time", sum(read_share) AS share, '
-        "sum(compressed_bytes) AS size, sum(byte_share) AS share, branch FROM branches "
-        "GROUP BY branch ORDER BY 1 DESC NULLS LAST, 3 DESC NULLS LAST, branch",
-        (seconds, share, byte_size, share, cell),
-        6,
-        "the view branches",
-    ),
-    _Table(
         "Sections",
         "SELECT seconds AS time, compute_share AS share, executions, mean_seconds AS mean, "
         "dataset, name FROM section_totals",
@@ -203,74 +223,112 @@ _TABLES: Final = (
         "the view section_totals",
     ),
     _Table(
-        # Exceptions that differ in numbers are one; the first one is shown.
-        "Failures",
-        "SELECT min(t) - (SELECT start_t FROM _cluster_size) AS time, "
-        "if(max(count(*)) OVER () > 1, count(*), NULL) AS times, what, "
-        "if(count(DISTINCT worker) > 1, count(DISTINCT worker) || ' workers', min(worker)) "
-        "AS worker, "
-        "concat_ws(': ', arg_min(key, (t, attempt)) || if(count(DISTINCT key) > 1, "
-        "' and ' || (count(DISTINCT key) - 1) || ' more', ''), "
-        'arg_min(coalesce(cause, detail), (t, attempt))) AS "task and error" '
-        "FROM failures GROUP BY what, coalesce("
-        "regexp_replace(cause, '0x[0-9a-f]+|[0-9]+', '#', 'g'), concat_ws(' ', worker, detail)"
-        ") ORDER BY min(t), what DESC",
-        (seconds, count, cell, cell, _long_cell),
-        8,
-        "the view failures",
-        optional=("times",),
+        "Spans (shares of the thread time)",
+        "SELECT array_to_string(totals.path, ' / ') AS span, total_tasks AS tasks, "
+        "CASE WHEN stop_t >= start_t THEN stop_t - start_t END AS wall, "
+        "total_compute_seconds AS compute, "
+        "compute / nullif(thread_seconds, 0) AS computing, "
+        "idle_share AS idle "
+        "FROM span_totals AS totals LEFT JOIN span_idle USING (trace_id, span_id) "
+        "WHERE totals.span_id IS NOT NULL "
+        "AND EXISTS (FROM _named_spans) "
+        "ORDER BY compute DESC NULLS LAST, len(totals.path), start_t, totals.span_id",
+        (cell, count, seconds, seconds, share, share),
+        6,
+        "the views span_totals and span_idle",
+    ),
+    _Table(
+        # Only what ran in a task took time of a thread.
+        "Activities",
+        "SELECT activity, context, sum(delta) AS time, "
+        "time / (SELECT sum(threads.seconds) FROM _task_threads AS threads "
+        "WHERE context = 'execute') "
+        'AS "share of thread time" '
+        "FROM _activity_deltas WHERE unit = 'seconds' GROUP BY activity, context "
+        "ORDER BY time DESC, context, activity",
+        (cell, cell, seconds, share),
+        6,
+        "the views activities and fine_metrics",
     ),
 )
 
 
-def summarize(trace: Session, name: str | None = None) -> Iterator[RenderableType]:
-    """Yield the parts of the summary: the facts, and each table that has rows.
+def summarize(
+    trace: Session, name: str | None = None, *, is_complete: bool = False
+) -> Iterator[RenderableType]:
+    """Yield the parts of the summary: facts, findings, and tables that have rows.
 
-    ``name`` is that of the trace; by default the name of its file.
+    ``name`` is that of the trace; by default the name of its file. The short summary has the
+    first findings, and tables as far as they fit, unless it is complete.
     """
+    definitions = _TABLES if is_complete else [it for it in _TABLES if it.short]
+    facts, found, rest, tables = run_concurrently(trace, partial(_query, trace, definitions))
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     [(label,)] = trace.rows("SELECT string_agg(DISTINCT label, ', ') FROM trace_info")
     name = name or trace.path.name or str(trace.path)
     grid.add_row("Trace", cell(f"{name} ({label})" if label else name))
-    facts, found, rest, tables = run_concurrently(trace, partial(_query, trace))
-    for name, text in facts:
-        grid.add_row(Text(name), cell(text))
+    for fact, text in facts:
+        if is_complete or fact not in _DETAILS:
+            grid.add_row(Text(fact), cell(text))
     if not found:
         grid.add_row("Findings", cell(rest, limit=1000))
-    yield grid
-    for finding in found[: findings.SHOWN]:
-        yield ""
-        yield from finding_lines(finding)
+    shown: list[RenderableType] = [grid]
+    limit = findings.SHOWN if is_complete else _SHORT_FINDINGS
+    for finding in found[:limit]:
+        shown += ["", *finding_lines(finding)]
+    if others := found[limit:]:
+        titles = "; ".join(f"{finding.title} ({finding.severity})" for finding in others)
+        more = counted(len(others), "more finding")
+        shown += ["", cell(f"{more}: {titles}. roast-analyze explain prints all.", limit=1000)]
     if found and rest:
-        yield ""
-        yield cell(rest, limit=1000)
-    for definition, (names, rows) in zip(_TABLES, tables, strict=True):
+        shown += ["", cell(rest, limit=1000)]
+    yield from shown
+    lines = line_count(*shown)
+    for definition, (columns, rows) in zip(definitions, tables, strict=True):
         if not rows:
             continue
-        named = zip(names, definition.formats, strict=True)
-        columns = [
-            (i, name if write in (cell, _long_cell) else f">{name}", write)
-            for i, (name, write) in enumerate(named)
-            if name not in definition.optional or any(row[i] for row in rows)
-        ]
+        parts = _table(definition, columns, rows, is_short=not is_complete)
+        lines += line_count(*parts)
+        if not is_complete and lines > _SHORT_LINES:
+            break
+        yield from parts
+    if not is_complete:
         yield ""
-        yield table(
-            [heading for _, heading, _ in columns],
-            [[write(row[i]) for i, _, write in columns] for row in rows[: definition.limit]],
-            definition.title,
-        )
-        if (others := len(rows) - definition.limit) > 0:
-            yield f"… and {count(others)} more: {definition.source}"
+        yield cell("With --all: more rows, and tables of workers, slowest attempts and others.")
+
+
+def _table(
+    definition: _Table, names: Sequence[str], rows: Sequence[Sequence[Any]], *, is_short: bool
+) -> list[RenderableType]:
+    """Return the parts of a table with its first rows, and how many there are."""
+    columns = [
+        (i, name if write in (cell, _long_cell) else f">{name}", write)
+        for i, (name, write) in enumerate(zip(names, definition.formats, strict=True))
+        if name not in definition.optional or any(row[i] for row in rows)
+    ]
+    limit = definition.short if is_short else definition.limit
+    shown = [[write(row[i]) for i, _, write in columns] for row in rows[:limit]]
+    are_left_out = len(rows) > limit
+    title = definition.title
+    if are_left_out and is_short:
+        title = f"{title}, {limit} of {count(len(rows))}"
+    parts: list[RenderableType] = [
+        "",
+        table([heading for _, heading, _ in columns], shown, title),
+    ]
+    if are_left_out and not is_short:
+        parts.append(f"… and {count(len(rows) - limit)} more: {definition.source}")
+    return parts
 
 
 def _query(
-    trace: Session, submit: Submit
+    trace: Session, definitions: Sequence[_Table], submit: Submit
 ) -> tuple[list[tuple[str, str]], tuple[findings.Finding, ...], str, list[ColumnsAndRows]]:
     """Return the facts, the findings and what they leave, and columns and rows of tables."""
     explaining = submit(findings.query, trace)
-    tables = [trace.columns_and_rows(definition.query) for definition in _TABLES]
+    tables = [trace.columns_and_rows(definition.query) for definition in definitions]
     # The core time is computed for the findings, too.
     facts = list(_facts(trace))
     found = explaining.result()

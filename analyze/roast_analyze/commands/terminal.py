@@ -210,6 +210,16 @@ def width() -> int:
 def print_out(*parts: RenderableType) -> None:
     """Print to stdout, with colors if it is a terminal."""
     # The text is rendered before it is written, because rich exits on a broken pipe.
+    for line in _rendered(parts):
+        sys.stdout.write(line.rstrip().replace(_NO_BREAK, " ") + "\n")
+
+
+def line_count(*parts: RenderableType) -> int:
+    """Return the number of lines in which parts are printed."""
+    return len(_rendered(parts))
+
+
+def _rendered(parts: Iterable[RenderableType]) -> list[str]:
     target = Console()
     console = Console(
         file=StringIO(),
@@ -225,5 +235,4 @@ def print_out(*parts: RenderableType) -> None:
     with console.capture() as capture:
         for part in parts:
             console.print(part, crop=False)  # a table can be wider than a narrow terminal
-    for line in capture.get().splitlines():
-        sys.stdout.write(line.rstrip().replace(_NO_BREAK, " ") + "\n")
+    return capture.get().splitlines()

@@ -56,14 +56,12 @@ WHERE place > 1
 _UNFINISHED: Final = """
 SELECT
     run.key,
-    coalesce(workers.name, run.worker),
+    coalesce(names.shown, run.worker),
     stop_t - greatest(coalesce(run.processing_t, start_t), start_t) AS seconds,
     count(*) OVER () AS attempts
 FROM task_runs AS run
 INNER JOIN (SELECT trace_id, start_t, stop_t FROM _cluster_size) USING (trace_id)
-LEFT JOIN (
-    SELECT trace_id, worker, max_by(name, added_t) AS name FROM workers GROUP BY ALL
-) AS workers USING (trace_id, worker)
+LEFT JOIN _worker_names AS names USING (trace_id, worker)
 WHERE outcome = 'unfinished'
 ORDER BY seconds DESC, run.key
 LIMIT 1

@@ -19,8 +19,8 @@ def summarize(analyze, write_trace, monkeypatch):
     """Return the summary of a trace at 80 columns, with plain spaces in numbers."""
     monkeypatch.setenv("COLUMNS", "80")
 
-    def summarize(*records, **options) -> str:
-        code, text, err = analyze(write_trace(*records, **options))
+    def summarize(*records, words=("--all",), **options) -> str:
+        code, text, err = analyze(write_trace(*records, **options), *words)
         assert (code, err) == (0, "")
         assert max(map(len, text.splitlines())) <= 80
         return text.replace("\N{NO-BREAK SPACE}", " ")
@@ -70,15 +70,18 @@ def test_a_run_of_chunks_with_failures(summarize, worker, gone, task, run, chunk
     ]
     assert section(text, "Datasets")[0] == ["DY", "1", "1", "0", "1,000", "30 s", "33.3"]
     assert section(text, "Workers") == [
-        ["one", one, "2", "3", "32 s", "16 %", "–", "–"],
-        ["two", two, "2", "1", "0 s", "0 %", "–", "30 s"],
+        ["one", "2", "3", "32 s", "16 %", "–", "–"],
+        ["two", "2", "1", "0 s", "0 %", "–", "30 s"],
     ]
-    assert section(text, "Slowest attempts")[0] == ["30 s", "memory", one, "Proc-a"]
+    assert section(text, "Slowest attempts")[:2] == [
+        ["30 s", "33.3", "memory", "one", "DY dy.root 0–1,000"],
+        ["2 s", "–", "memory", "one", "sum-c"],
+    ]
     assert section(text, "Slowest files")[0][-1] == "root://site//store/dy.root"
     failures = "\n".join(map(" ".join, section(text, "Failures")))
-    assert f"attempt lost {two} Proc-b: its worker went" in failures
-    assert f"worker lost {two} handle-worker-cleanup" in failures
-    assert f"task erred {one} Proc-b: OSError('unreadable')" in failures
+    assert "attempt lost two QCD qcd.root 0–1,000: its worker went" in failures
+    assert "worker lost two handle-worker-cleanup" in failures
+    assert "task erred one QCD qcd.root 0–1,000: OSError('unreadable')" in failures
 
 
 @pytest.mark.exhaustive
@@ -169,7 +172,7 @@ def test_activities_and_spans_of_a_task_with_a_long_key(summarize, worker, task,
     # The key is wrapped.
     [part] = [part for part in text.split("\n\n") if part.startswith("Slowest attempts")]
     head, _, *lines = part.splitlines()[1:]
-    shown = "".join(line[head.index("key") :] for line in lines)
+    shown = "".join(line[head.index("chunk or task") :] for line in lines)
     assert shown.replace(" ", "") == key.replace(" ", "")
 
 
@@ -213,9 +216,9 @@ def test_a_run_without_a_cluster(summarize, worker, chunk):
     assert "Compute   6 s in 1 min 40 s of core time: 6 %" in head
     assert "Chunks    2 done in 3 attempts, 1 failed" in head
     assert "Events    2,000, 286 events/s over 7 s" in head
-    assert section(text, "Workers") == [["pid:1", "pid:1", "1", "–", "6 s", "6 %", "–"]]
+    assert section(text, "Workers") == [["pid:1", "1", "–", "6 s", "6 %", "–"]]
     assert section(text, "Failures") == [
-        ["3 s", "attempt retried", "pid:1", "a: OSError('x')"]
+        ["3 s", "attempt retried", "pid:1", "DY a.root 0–1,000: OSError('x')"]
     ]  # fmt: skip
 
 
@@ -261,6 +264,27 @@ def test_only_tables_with_rows_are_shown(summarize, task, run):
         assert section(text, "Losses") == [["late", str(records)]]
     surplus = {"kind": "loss", "t": 1.0, "reason": SURPLUS, "records": 3}
     assert "Complete  no, 3 more records than were written, see below" in summarize(surplus)
+
+
+def test_the_short_summary(summarize, worker, task, run, chunk):
+    """It has the most important tables, as far as they fit into 35 lines."""
+    records = [worker("w1")]
+    for number in range(12):
+        about = {"dataset": f"D{number:02}", "filename": "a.root", "entry_start": 0}
+        key, branch = f"P-{number}", {"branch": f"b{number}", "compressed_bytes": 10}
+        chunk_ = chunk(key, **about, entry_stop=10, run_id=number, branches=[branch])
+        records += [task(key), chunk_, *run(key, 5.0 * number, 5.0 * number + 5, run_id=number)]
+
+    complete = summarize(*records)
+    short = summarize(*records, words=())
+
+    datasets = [row[0] for row in section(short, "Datasets (events/s per thread), 4 of 12")]
+    assert datasets == ["D00", "D01", "D02", "D03"]
+    assert len(section(short, "Branches by read time, 2 of 12")) == 2
+    left_out = {"Versions", "Workers (", "Slowest attempts", "Slowest files"}
+    assert short.endswith("tables of workers, slowest attempts and others.\n")
+    assert len(short.splitlines()) <= 35 < len(complete.splitlines())
+    assert not any(name in short for name in left_out)
 
 
 @pytest.mark.parametrize(("width", "lines"), [(60, 2), (80, 2), (120, 1)])

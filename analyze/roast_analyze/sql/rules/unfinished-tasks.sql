@@ -152,7 +152,7 @@ SELECT
         CASE attempts
             WHEN 1 THEN format(
                 'When the recording ended, {} had not ended {:.1f} s after it was assigned to worker {}',
-                key, assigned_seconds, coalesce(names.name, found.worker)
+                key, assigned_seconds, coalesce(names.shown, found.worker)
             )
             ELSE format(
                 'When the recording ended, {} tasks of {} had not ended up to {:.1f} s after they were assigned to {}',
@@ -196,6 +196,4 @@ SELECT
 FROM found
 LEFT JOIN idle USING (trace_id, prefix)
 LEFT JOIN nested USING (trace_id, prefix)
-LEFT JOIN (
-    SELECT trace_id, worker, max_by(name, added_t) AS name FROM workers GROUP BY ALL
-) AS names USING (trace_id, worker);
+LEFT JOIN _worker_names AS names USING (trace_id, worker);

@@ -48,7 +48,7 @@ def test_sections_tiles_and_figures_have_content(page, trace):
     for name in ("Chunks", "Events", "Tasks", "Failures"):
         assert shown[name] == f"{run[name.lower()]:,}"
 
-    assert page.locator("figure.plot[data-state=drawn]").count() == 16
+    assert page.locator("figure.plot[data-state=drawn]").count() == 17
     for figure in page.locator("figure.plot").all():
         assert figure.locator("svg.main-svg").first.bounding_box()["height"] > 100
         assert figure.locator(".trace, .bars .point, .scatterlayer .js-line, .hm").count() > 0

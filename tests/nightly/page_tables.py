@@ -16,6 +16,7 @@ from nightly.recording import Recording, Row, once
 from nightly.totals import column, grouped, quantile, ratio, total
 from roast_analyze import Trace
 from roast_analyze.open.views import view_names
+from roast_analyze.report.topics.inside_tasks import OWN_KINDS
 
 #: Maximum characters of an exception, of a traceback, and of a payload or a value.
 EXCEPTION, TRACEBACK, VALUE = 1000, 2000, 240
@@ -382,6 +383,24 @@ def _path_causes(recording: Recording) -> list[Row]:
     ]
 
 
+def _own_code(recording: Recording) -> list[Row]:
+    """Return no rows without samples."""
+    spent = rows_of("busy_time", recording)
+    if not any(row["samples"] for row in spent):
+        return []
+    whole = math.fsum(row["seconds"] for row in spent)
+    rows = [
+        kind | {"seconds": math.fsum(row["seconds"] for row in alike)}
+        for kind, alike in _alike(spent, "kind detail prefix")
+        if kind["kind"] in OWN_KINDS
+    ]
+    # Rows whose printed numbers are equal are sorted by name.
+    return [
+        row | {"share": row["seconds"] / whole, "rounded": round(row["seconds"], 9)}
+        for row in rows
+    ]
+
+
 def _failures(recording: Recording) -> list[Row]:
     return [
         row
@@ -532,6 +551,9 @@ TABLES = {
         "bytes_read requests columns_read branches_read memory_peak_bytes output_bytes worker "
         "exception key",
         _chunks, "well -compute_seconds key attempt entry_start", 200,
+    ),
+    "own-code": Expected(
+        "kind detail prefix seconds share", _own_code, "-rounded kind detail prefix", 15
     ),
     "workers": Expected(
         "name worker host nthreads max_cpu_cores? max_memory_share? max_memory_bytes? "

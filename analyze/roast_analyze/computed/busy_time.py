@@ -130,13 +130,26 @@ ORDER BY dataset
 """
 
 
+def bucket_widths(trace: Session) -> dict[str, float]:
+    """Return the width of the time buckets of each trace, in seconds."""
+    return {
+        trace_id: width * _joined(width, buckets, processes)
+        for trace_id, _, width, buckets, processes in trace.rows(_RUNS)
+    }
+
+
+def _joined(width: float, buckets: int, processes: int) -> int:
+    """Return the number of buckets of core_time that are one."""
+    return max(1, math.ceil(_LEAST_SECONDS / width), math.ceil(buckets * processes / _PAIRS))
+
+
 def query(trace: Session) -> pl.DataFrame:
     """Return the compute time of all traces by kind of work."""
     kinds = load_kinds(user_file())
     working = frozenset(k for k, category in kinds.categories.items() if category == "working")
     found = []
     for trace_id, start_t, width, buckets, processes in trace.rows(_RUNS):
-        per = max(1, math.ceil(_LEAST_SECONDS / width), math.ceil(buckets * processes / _PAIRS))
+        per = _joined(width, buckets, processes)
         run = {"trace_id": trace_id}
         computed = trace.sql(
             _COMPUTED,

@@ -16,6 +16,7 @@ from roast_analyze.report.topics import (
     critical_path,
     environment,
     failures,
+    inside_tasks,
     loss,
     memory,
     profile,
@@ -45,6 +46,7 @@ class ReportData:
     critical_path: critical_path.CriticalPath
     timeline: timeline.Timeline
     chunks: chunks.Chunks
+    inside_tasks: inside_tasks.InsideTasks
     tasks: tasks.Tasks
     activities: activities.Activities
     spans: Listing
@@ -83,6 +85,8 @@ def _query(trace: Session, submit: Submit) -> ReportData:
         environment=environment.query(trace),
         loss=loss.query(trace),
         what_if=what_if.query(trace, context),
+        # The core time, which is needed, has then been computed.
+        inside_tasks=inside_tasks.query(trace),
         profile=profiling.result(),
         core_time=core_timing.result(),
         critical_path=path_finding.result(),

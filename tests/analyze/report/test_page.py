@@ -10,9 +10,9 @@ from roast_analyze.report import data, page, write_report
 from roast_analyze.report.listing import Listing
 
 SECTIONS = [
-    "core-time", "critical-path", "timeline", "chunks", "workers", "tasks", "activities",
-    "spans", "inside", "memory", "scheduler", "what-if", "failures", "environment",
-    "loss",
+    "core-time", "critical-path", "timeline", "chunks", "inside-tasks", "workers", "tasks",
+    "activities", "spans", "inside", "memory", "scheduler", "what-if", "failures",
+    "environment", "loss",
 ]  # fmt: skip
 
 
@@ -122,6 +122,7 @@ def test_a_trace_without_records(write_trace):
         "core-time": "No worker joined while this was recorded",
         "timeline": "No task ran while this was recorded.",
         "chunks": "No chunks: no coffea work items",
+        "inside-tasks": "No task computed while this was recorded.",
         "workers": "No worker joined while this was recorded.",
         "tasks": "No task was recorded.",
         "activities": "No fine performance metrics were recorded:",

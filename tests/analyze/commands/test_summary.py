@@ -144,6 +144,30 @@ def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
     assert section(text, "Sections")[0][2:] == ["47", "500 ms", "DY", "jets"]
 
 
+def test_kinds_of_work(summarize, worker, task, run):
+    frames = [
+        {"name": "work", "filename": "/home/ana/script.py", "line_number": 7},
+        {"name": "get", "filename": "/usr/lib/python3.11/queue.py", "line_number": 1},
+    ]
+    cycle = {"start_t": 10.0, "stop_t": 12.0, "nodes": [0, 1, 2], "counts": [200, 150, 0]}
+
+    tree = {
+        "frames": frames, "parents": [None, 0, 1], "node_frames": [None, 0, 1],
+        "line_numbers": [None, 8, 1], "slices": [cycle | {"innermost": [0, 50, 150]}],
+    }  # fmt: skip
+    profile = {
+        "kind": "profile", "t": 12.0, "worker": "w1", "server_id": "id-w1-0.0",
+        "prefix": "a", "start_t": 10.0, "stop_t": 12.0, "interval_seconds": 0.01, "tree": tree,
+    }  # fmt: skip
+
+    attempt = worker("w1"), task("a-1"), *run("a-1", 10.0, 12.0)
+    assert section(summarize(*attempt, profile), "Inside tasks") == [
+        ["queue or event", "work (script.py:7)", "1.5 s", "75 %"],
+        ["Python loops", "work (script.py:7)", "500 ms", "25 %"],
+    ]
+    assert "Inside tasks" not in summarize(*attempt)
+
+
 @pytest.mark.exhaustive
 def test_activities_and_spans_of_a_task_with_a_long_key(summarize, worker, task, run):
     key = "('read-parquet-and-apply-something-with-a-long-name-0123456789abcdef', 12, 3456)"

@@ -201,7 +201,7 @@ def _functions(stacks: pl.Series, counts: pl.DataFrame) -> Listing:
 
 def section(found: Profiles, context: Context) -> Section:
     """Build the section."""
-    section = Section("inside", "Profile: time inside tasks", "Profile")
+    section = Section("inside", "Profile: time by function", "Profile")
     tables = context.tables(
         ("sections", "Named sections", found.sections, _SECTIONS, "those with the most time")
     )

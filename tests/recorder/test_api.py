@@ -357,6 +357,22 @@ def test_a_killed_scheduler_is_logged_and_stopping_does_not_wait(
     assert kinds(read_lines(trace))[-1] != "trailer"
 
 
+def test_a_scheduler_process_with_the_address_of_a_closed_cluster(
+    own_cluster, start_scheduler, trace, by_kind
+):
+    """Only distributed is installed there: the plugin is sent with its code."""
+    with own_cluster(1) as (cluster, _):
+        closed = cluster.scheduler  # as long as anything refers to it, Dask has it in a list
+        port = closed.address.rpartition(":")[2]
+    _, address = start_scheduler("--port", port, workers=1)
+    assert address == closed.address
+
+    with Client(address) as client, roast_recorder.record(client, trace):
+        client.submit(sum, [1, 2], key="a").result(timeout=60)
+
+    assert [record["key"] for record in by_kind(trace)["task"]] == ["a"]
+
+
 # -- losses ---------------------------------------------------------------------------------
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -51,6 +51,9 @@ _COMPUTES: Final = re.compile(
 )
 
 _FIELDS: Final = {"kind", "file", "function", "call", "caller", "rank", "holds", "detail"}
+
+#: Results that are kept, whatever a trace contains.
+_REMEMBERED: Final = 50_000
 
 
 class Function(NamedTuple):
@@ -94,9 +97,11 @@ class Kinds:
         #: Category of each kind: waiting, working or not known.
         self.categories = dict(categories)
         self.root: Final = State(_NOTHING, "", 0, None)
+        #: Returns what a stack is for when a function is called at its end. The trees of all
+        #: records have the same functions, in few states.
+        self.enter = lru_cache(_REMEMBERED)(self._enter)
 
-    def enter(self, state: State, function: Function) -> State:
-        """Return what a stack is for when `function` is called at its end."""
+    def _enter(self, state: State, function: Function) -> State:
         place, is_own, is_installed = _place(function)
         caller = _place(state.function)[0] if state.function else ""
         if place is None:

@@ -23,8 +23,8 @@ _LEAST_SECONDS: Final = 1.0
 #: Pairs of a bucket and a process, each of which has several kinds and functions.
 _PAIRS: Final = 5000
 
-#: Limits the memory: a record has up to 20,000 nodes.
-_RECORDS_PER_QUERY: Final = 500
+#: Limits the memory: a record has up to 20,000 nodes, and most have few.
+_NODES_PER_QUERY: Final = 1_000_000
 
 _RUNS: Final = """
 SELECT trace_id, start_t, width, buckets, count(process)
@@ -73,11 +73,15 @@ ORDER BY profile.rowid
 """
 
 _RECORDS: Final = """
-SELECT rowid
-FROM raw.profile
-ANTI JOIN _damaged_profiles AS damaged ON rowid = damaged.record
-WHERE trace_id = $trace_id AND worker IS NOT NULL
-ORDER BY rowid
+SELECT list(rowid ORDER BY rowid)
+FROM (
+    SELECT rowid, sum(coalesce(len(tree.parents), 0)) OVER (ORDER BY rowid) // $nodes AS part
+    FROM raw.profile
+    ANTI JOIN _damaged_profiles AS damaged ON rowid = damaged.record
+    WHERE trace_id = $trace_id AND worker IS NOT NULL
+)
+GROUP BY part
+ORDER BY part
 """
 
 _CPU: Final = """
@@ -185,11 +189,9 @@ def _sampled(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the profiling cycles of a trace and their samples by kind."""
     run = {"trace_id": trace_id}
-    records = [record for (record,) in trace.rows(_RECORDS, run)]
     slices, samples = [pl.DataFrame(schema=SLICES)], [pl.DataFrame(schema=SAMPLES)]
-    for begin in range(0, len(records), _RECORDS_PER_QUERY):
-        part = records[begin : begin + _RECORDS_PER_QUERY]
-        profiles = trace.sql(_PROFILES, {**run, "records": part}).pl()
+    for (records,) in trace.rows(_RECORDS, {**run, "nodes": _NODES_PER_QUERY}):
+        profiles = trace.sql(_PROFILES, {**run, "records": records}).pl()
         first = sum(len(before) for before in slices)
         some, of_kinds = sampled_kinds(kinds, profiles, first)
         slices.append(some.with_columns(pl.col("start") - start_t, pl.col("stop") - start_t))

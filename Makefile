@@ -9,6 +9,7 @@ NEWER_PYTHONS := python3.14 python3.13 python3.12
 NEWEST ?= $(firstword $(foreach name,$(NEWER_PYTHONS),$(shell $(name) -c 'print("$(name)")' 2>/dev/null)))
 DEMO_DIR ?= roast-demo
 ILLNESS_DIR ?= roast-illnesses
+REPORT_DIR ?= roast-reports
 PLOTLY_JS ?= 4.1.1
 EXHAUSTIVE := -o norecursedirs=.git -m ""
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -19,7 +20,7 @@ unexport VIRTUAL_ENV
 # Without byte code, pytest rewrites all tests again, and each process compiles its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate gold docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-busy-time benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store campaign-instrumented illnesses dask-suite wheel-matrix clean
+.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate gold docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-busy-time benchmark-why benchmark-gate benchmark-store campaign campaign-damage campaign-hostile campaign-store campaign-instrumented illnesses reports dask-suite wheel-matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -144,6 +145,10 @@ illnesses: $(VENV)/installed-test  ## compare the findings of slow and healthy r
 	$(BIN)/python benchmarks/illnesses/record.py $(ILLNESS_DIR) $(if $(filter corpus,$(SET)),--corpus)
 	$(BIN)/python benchmarks/illnesses/examine.py $(ILLNESS_DIR)
 
+reports: $(VENV)/installed-test  ## compare the findings of runs that people reported in trackers with the right answers (20 minutes) [REPORT_DIR=roast-reports]
+	$(BIN)/python benchmarks/reports/record.py $(REPORT_DIR)
+	$(BIN)/python benchmarks/reports/examine.py $(REPORT_DIR)
+
 dask-suite: $(VENV)/installed-benchmark  ## run distributed's own tests with and without the recorder (2 hours) [SOURCE=tree of distributed]
 	$(BIN)/python benchmarks/dask_suite.py $(SOURCE)
 
@@ -151,7 +156,7 @@ wheel-matrix: $(VENV)/installed-test  ## build wheel and sdist, and test them on
 	$(BIN)/python benchmarks/wheel_matrix.py $(PYTHONS)
 
 clean:  ## remove the environments and the files of the demo
-	rm -rf $(VENV) $(VENV)-floor $(VENV)-newest $(VENV)-versions $(DEMO_DIR) $(ILLNESS_DIR) .mypy_cache .ruff_cache .pytest_cache docs/_build
+	rm -rf $(VENV) $(VENV)-floor $(VENV)-newest $(VENV)-versions $(DEMO_DIR) $(ILLNESS_DIR) $(REPORT_DIR) .mypy_cache .ruff_cache .pytest_cache docs/_build
 
 $(VENV)/created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

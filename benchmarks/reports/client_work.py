@@ -1,0 +1,167 @@
+"""Work of the client: graphs, large data, and computation between graphs."""
+
+from __future__ import annotations
+
+import time
+
+import dask.array
+import numpy as np
+from dask import delayed
+from situation import Run, clocked, reported
+
+
+def load(number: int) -> int:
+    with clocked():
+        time.sleep(0.35)
+    return number
+
+
+@reported(
+    "https://github.com/dask/dask/issues/2614",
+    "recomputed-keys",
+    entities="load",
+    words="persist|together|once",
+)
+def repeated_inputs(run: Run) -> None:
+    """Three computes over the same lazy inputs load them three times."""
+    with run.recorded():
+        inputs = [delayed(load)(number, dask_key_name=f"load-{number}") for number in range(12)]
+        for reduce in (sum, max, min):
+            delayed(reduce)(inputs).compute()
+        run.true_seconds = 2 * 12 * 0.35
+
+
+def correct(value: float, factor: float) -> float:
+    return value * factor
+
+
+@reported(
+    "https://github.com/dask-contrib/dask-awkward/issues/446",
+    "graph-building large-graph",
+    words="graph",
+    also="short-tasks scheduler-saturated",
+)
+def slow_graph(run: Run) -> None:
+    """The client builds a graph of thousands of layers, while the workers wait."""
+    with run.recorded() as client:
+        begin = time.perf_counter()
+        values = [delayed(float)(number) for number in range(300)]
+        for layer in range(20):
+            values = [delayed(correct)(value, 1.0 + layer) for value in values]
+            # Each collection describes itself, as that of an array does.
+            time.sleep(0.2)
+        total = delayed(sum)(values)
+        run.true_seconds = time.perf_counter() - begin
+        client.compute(total, sync=True)
+
+
+@reported(
+    "https://github.com/dask/dask/issues/3514",
+    "short-tasks graph-building large-graph scheduler-saturated",
+    words="chunk|larger|fewer.tasks|blocks",
+    also="short-tasks graph-building large-graph scheduler-saturated",
+)
+def small_array_chunks(run: Run) -> None:
+    """An array of 8 MB has 2,500 chunks, so that nearly all time is spent on the graph."""
+    with run.recorded() as client:
+        values = dask.array.ones((1000, 1000), chunks=20)
+        client.compute((values + values.T).sum(), sync=True)
+
+
+def simulate(number: int) -> np.ndarray:
+    time.sleep(0.2)
+    return np.full(1000, number)
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/7066",
+    "client-gaps",
+    words="client",
+    also="low-parallelism",
+)
+def client_between(run: Run) -> None:
+    """The client fits a model for a second between graphs, while all workers are idle."""
+    with run.recorded() as client:
+        run.true_seconds = 0.0
+        for first in range(0, 40, 8):
+            parts = client.gather(client.map(simulate, range(first, first + 8)))
+            begin = time.perf_counter()
+            while time.perf_counter() - begin < 1.2:
+                np.linalg.svd(np.resize(parts[0], (200, 200)))
+            run.true_seconds += time.perf_counter() - begin
+
+
+def predict(number: int, model: np.ndarray) -> float:
+    time.sleep(0.05)
+    return float(model[number])
+
+
+@reported(
+    "https://github.com/asapdiscovery/asapdiscovery/issues/364",
+    "large-graph",
+    words="MB scatter|load|file",
+    also="graph-building scheduler-saturated blocked-event-loop transfers spilling",
+)
+def model_in_arguments(run: Run) -> None:
+    """A model of 8 MB is an argument of each of 40 calls, and is sent with each of them."""
+    with run.recorded() as client:
+        model = np.random.default_rng(0).random(1_000_000)
+        client.gather([client.submit(predict, number, model + number) for number in range(40)])
+
+
+def histogram(part: np.ndarray) -> int:
+    time.sleep(0.1)
+    return int(part[0])
+
+
+@reported(
+    "https://github.com/dask/dask/issues/5768",
+    "graph-building large-graph client-gaps transfers",
+    words="scatter|sen[dt]|data load|read|workers",
+    also="transfers spilling",
+)
+def large_scatter(run: Run) -> None:
+    """The client sends 600 MB to the workers, which wait for it, and compute for a second."""
+    with run.recorded(memory="2GB") as client:
+        begin = time.perf_counter()
+        random = np.random.default_rng(0)
+        parts = [client.scatter(random.random(2_500_000)) for _ in range(30)]
+        run.true_seconds = time.perf_counter() - begin
+        client.gather(client.map(histogram, parts))
+
+
+def make_image(number: int) -> np.ndarray:
+    time.sleep(0.02)
+    return np.random.default_rng(number).random(2_000_000)
+
+
+@reported(
+    "https://github.com/dask/dask/issues/1412",
+    "transfers",
+    words="client|result reduce|smaller|write|aggregate|file",
+    also="client-gaps spilling scheduler-saturated blocked-event-loop",
+)
+def large_results(run: Run) -> None:
+    """The client gathers results of 16 MB each, 480 MB in all, instead of their sum."""
+    with run.recorded(memory="2GB") as client:
+        futures = client.map(make_image, range(30))
+        images = client.gather(futures)
+        len(images)
+
+
+def simulate_one(number: int) -> int:
+    time.sleep(0.1)
+    return number
+
+
+@reported(
+    "https://github.com/dask/community/issues/301",
+    "client-gaps low-parallelism",
+    words="client|one.(task.)?at.a.time|one.by.one|result",
+    also="low-parallelism excess-workers client-gaps",
+)
+def result_in_loop(run: Run) -> None:
+    """The client waits for each result before it submits the next task."""
+    with run.recorded() as client:
+        for number in range(60):
+            client.submit(simulate_one, number).result()

@@ -1,0 +1,241 @@
+"""Load of threads, processes, hosts, memory and the scheduler, and its balance."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import time
+
+import dask
+import dask.dataframe
+import numpy as np
+import pandas as pd
+from situation import Run, clocked, reported
+
+
+def parse(number: int) -> int:
+    begin = time.thread_time()
+    text = 0
+    while time.thread_time() - begin < 0.15:
+        text += len(f"{number}:{text}")
+    return text
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/2270",
+    "gil",
+    words="GIL process",
+    also="starved-host",
+)
+def python_threads(run: Run) -> None:
+    """Pure Python code in eight threads of one process, which hold the GIL in turn."""
+    with run.recorded(workers=1, threads=8) as client:
+        client.gather(client.map(parse, range(60)))
+
+
+def multiply(number: int) -> float:
+    values = np.full((700, 700), float(number))
+    for _ in range(4):
+        values = values @ values / 700
+    return float(values[0, 0])
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/8985",
+    "starved-host gil",
+    words="threads OMP_NUM_THREADS|OPENBLAS_NUM_THREADS|threads.of.(its|their).own|librar",
+)
+def blas_threads(run: Run) -> None:
+    """Each of four workers multiplies matrices with eight threads of BLAS, on few cores."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    config = {"distributed.nanny.pre-spawn-environ": dict.fromkeys(names, 8)}
+    with run.recorded(workers=4, config=config) as client:
+        client.gather(client.map(multiply, range(80)))
+
+
+def spin(seconds: float) -> float:
+    begin = time.process_time()
+    while time.process_time() - begin < seconds:
+        pass
+    return seconds
+
+
+def validate(number: int) -> int:
+    program = "import time\nwhile time.process_time() < 0.3: pass"
+    parts = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(6)]
+    with clocked():
+        for part in parts:
+            part.wait()
+    return number
+
+
+@reported(
+    "https://github.com/dask/dask/issues/6705",
+    "starved-host inside-tasks",
+    entities="validate",
+    words="process cores?|subprocess",
+)
+def processes_in_tasks(run: Run) -> None:
+    """Each task starts six processes, so that a dozen of them share the cores."""
+    with run.recorded() as client:
+        client.gather(client.map(validate, range(8)))
+
+
+@reported(
+    "https://github.com/englacial/xopr/issues/8",
+    "starved-host gil",
+    words="cores?",
+)
+def busy_host(run: Run) -> None:
+    """Six processes of others keep the cores of the host busy."""
+    context = multiprocessing.get_context("spawn")
+    others = [context.Process(target=spin, args=(60.0,)) for _ in range(6)]
+    with run.recorded() as client:
+        for other in others:
+            other.start()
+        try:
+            client.gather(client.map(parse, range(30)))
+        finally:
+            for other in others:
+                other.kill()
+                other.join()
+
+
+def increment(number: int) -> int:
+    return number + 1
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/181",
+    "short-tasks scheduler-saturated",
+    entities="increment",
+    words="batch|larger|fewer|longer|combine|chunk",
+    also="scheduler-saturated large-graph graph-building",
+)
+def tiny_tasks(run: Run) -> None:
+    """4,000 tasks that do nothing but add one."""
+    with run.recorded() as client:
+        client.gather(client.map(increment, range(4000)))
+
+
+def tail(number: int, longest: int) -> int:
+    time.sleep(5.0 if number == longest else 0.15)
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/2835",
+    "long-tail",
+    entities="tail",
+    words="split|first|priority|earlier tail",
+)
+def long_partition(run: Run) -> None:
+    """The last of 40 partitions takes 5 s, where others take 0.15 s."""
+    with run.recorded() as client:
+        client.gather(client.map(tail, range(40), longest=39))
+        run.true_seconds = 5.0
+
+
+def summarize(frame: pd.DataFrame) -> pd.DataFrame:
+    time.sleep(len(frame) * 2e-5)
+    return frame.groupby("key").sum()
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/4962",
+    "long-tail",
+    words="skew|partition|key|split",
+    also="low-parallelism transfers",
+)
+def skewed_shuffle(run: Run) -> None:
+    """Nine of ten rows have the same key, so that one partition of a shuffle has them all."""
+    random = np.random.default_rng(0)
+    keys = np.where(random.random(300_000) < 0.9, 7, random.integers(0, 400, 300_000))
+    frame = pd.DataFrame({"key": keys, "value": random.random(300_000)})
+    with run.recorded() as client:
+        table = dask.dataframe.from_pandas(frame, npartitions=8).shuffle("key")
+        client.compute(table.map_partitions(summarize, meta={"value": float}), sync=True)
+
+
+def measure(number: int, slow_pid: int) -> int:
+    time.sleep(0.6 if os.getpid() == slow_pid else 0.15)
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/3126",
+    "slow-worker",
+    words="slow|longer|as.long|times",
+    also="long-tail",
+)
+def slow_machine(run: Run) -> None:
+    """One of three workers takes four times as long as the others."""
+    with run.recorded(workers=3) as client:
+        pid = list(client.run(os.getpid).values())[1]
+        client.gather(client.map(measure, range(100), slow_pid=pid))
+
+
+#: Objects that tasks keep, as in a cache without a limit.
+CACHE: list[np.ndarray] = []
+
+
+def cached_read(number: int) -> float:
+    CACHE.append(np.full(2_000_000, float(number)))
+    time.sleep(0.3)
+    return float(CACHE[-1][0])
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/6232",
+    "unmanaged-memory killed-workers",
+    words="unmanaged|leak|cache|keep",
+    also="killed-workers paused-workers recomputed-keys late-workers worker-ends no-workers",
+)
+def memory_growth(run: Run) -> None:
+    """Each task leaves 16 MB behind, until workers are paused or killed."""
+    with run.recorded(memory="400MB") as client:
+        client.gather(client.map(cached_read, range(50)))
+
+
+def make_block(number: int) -> np.ndarray:
+    time.sleep(0.05)
+    return np.random.default_rng(number).random(3_000_000)
+
+
+def combine(left: np.ndarray, right: np.ndarray) -> float:
+    return float(left[0] + right[0])
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/1276",
+    "spilling",
+    words="disk|spill memory|smaller|fewer",
+    also="transfers unmanaged-memory paused-workers blocked-event-loop scheduler-saturated",
+)
+def spill_to_disk(run: Run) -> None:
+    """960 MB of results on workers that have 400 MB each, compared in pairs afterwards."""
+    with run.recorded(memory="400MB") as client:
+        blocks = client.map(make_block, range(40))
+        pairs = client.map(combine, blocks, reversed(blocks))
+        client.gather(pairs)
+
+
+def monitor(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/7495",
+    "blocked-event-loop",
+    words="event.loop",
+    also="silent-worker",
+)
+def blocking_run(run: Run) -> None:
+    """The user calls client.run with functions that sleep, which block the event loops."""
+    with run.recorded() as client:
+        futures = client.map(measure, range(60), slow_pid=0)
+        for _ in range(5):
+            client.run(monitor, 1.5)
+        client.gather(futures)

@@ -1,0 +1,210 @@
+"""Tasks that wait: for other tasks, for locks, for files, or without an end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+from dask.utils import SerializableLock
+from distributed import Lock, Semaphore, get_client, wait
+from situation import Run, clocked, reported
+
+#: Lock of a process, as that of a file library.
+LIBRARY_LOCK = SerializableLock("file-library")
+
+
+def wait_in_vain(futures: list, seconds: float) -> None:
+    """Wait for results, as a user who gives up after some time."""
+    try:
+        wait(futures, timeout=seconds)
+    except TimeoutError:
+        return
+    raise AssertionError("the program ended")
+
+
+def read(number: int, stuck: int) -> int:
+    # A request without a timeout, to a server that does not answer.
+    time.sleep(60 if number == stuck else 0.1)
+    return number
+
+
+@reported(
+    "https://github.com/dask/dask/issues/7543",
+    "unfinished-tasks",
+    entities="read",
+    words=r"read time\.?out|stack|restart|client\.call_stack",
+    wrong="fewer.workers split",
+)
+def stuck_read(run: Run) -> None:
+    """One of 30 reads never returns; the user gives up after 9 s."""
+    with run.recorded() as client:
+        begin = time.perf_counter()
+        wait_in_vain(client.map(read, range(30), stuck=22), 9)
+        run.true_seconds = time.perf_counter() - begin - 1.1
+
+
+def fetch_part(part: tuple[int, int]) -> tuple[int, int]:
+    time.sleep(0.2)
+    return part
+
+
+def step(number: int) -> int:
+    futures = get_client().map(fetch_part, [(number, part) for part in range(3)], pure=False)
+    while any(future.status == "pending" for future in futures):
+        time.sleep(0.05)
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/7047",
+    "unfinished-tasks inside-tasks",
+    entities="step",
+    words="step worker_client|secede",
+)
+def nested_wait(run: Run) -> None:
+    """Tasks wait for tasks that they submitted, and occupy all threads: a deadlock."""
+    with run.recorded() as client:
+        wait_in_vain(client.map(step, range(4)), 10)
+
+
+def read_part(number: int) -> int:
+    with clocked():
+        LIBRARY_LOCK.acquire()
+    try:
+        time.sleep(0.15)
+    finally:
+        LIBRARY_LOCK.release()
+    sum(range(500_000))
+    return number
+
+
+@reported(
+    "https://github.com/pydata/xarray/issues/2190",
+    "lock-waits inside-tasks",
+    words="lock process",
+    wrong="for.the.GIL",
+)
+def file_lock(run: Run) -> None:
+    """Four threads of a process read with a library whose lock lets one of them read."""
+    with run.recorded(workers=1, threads=4) as client:
+        client.gather(client.map(read_part, range(50)))
+
+
+def write_part(number: int) -> int:
+    lock = Lock("output")
+    with clocked():
+        lock.acquire()
+    try:
+        time.sleep(0.2)
+    finally:
+        lock.release()
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/8772",
+    "lock-waits inside-tasks",
+    entities="write_part",
+    words="lock write_part",
+)
+def cluster_lock(run: Run) -> None:
+    """Four threads write to one output, which a distributed Lock protects."""
+    with run.recorded(threads=2) as client:
+        client.gather(client.map(write_part, range(40)))
+
+
+def query(number: int, limit: Semaphore) -> int:
+    with clocked():
+        limit.acquire()
+    try:
+        time.sleep(0.3)
+    finally:
+        limit.release()
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/4104",
+    "lock-waits inside-tasks",
+    entities="query",
+    words="semaphore|lock query",
+)
+def semaphore(run: Run) -> None:
+    """Four threads query a data base, to which a Semaphore admits one of them."""
+    with run.recorded(threads=2) as client:
+        limit = Semaphore(max_leases=1, name="data-base")
+        client.gather(client.map(query, range(25), limit=limit))
+
+
+def update(number: int) -> int:
+    with Lock("table"):
+        if number == 2:
+            # As the kernel does if there is no memory.
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.2)
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/7371",
+    "unfinished-tasks lock-waits inside-tasks",
+    entities="update",
+    words="lock update",
+    also="killed-workers worker-ends no-workers late-workers",
+)
+def lost_lock(run: Run) -> None:
+    """A worker is killed while its task holds a Lock, which nobody releases."""
+    with run.recorded() as client:
+        wait_in_vain(client.map(update, range(12)), 12)
+
+
+def transform(number: int, folder: str) -> int:
+    marker = Path(folder) / f"{number}.ready"
+    with clocked():
+        while not marker.exists():
+            time.sleep(0.05)
+    sum(range(1_000_000))
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/4104",
+    "inside-tasks",
+    entities="transform",
+    words="sleep|poll transform",
+)
+def polling(run: Run) -> None:
+    """Tasks poll for files that another program writes one by one."""
+
+    def write_markers() -> None:
+        for number in range(20):
+            time.sleep(0.4)
+            (run.scratch / f"{number}.ready").touch()
+
+    with run.recorded() as client:
+        writer = threading.Thread(target=write_markers)
+        writer.start()
+        client.gather(client.map(transform, range(20), folder=str(run.scratch)))
+        writer.join()
+
+
+def train(number: int) -> int:
+    time.sleep(0.2)
+    return number
+
+
+@reported(
+    "https://github.com/dask/dask/issues/9587",
+    "unplaceable-tasks",
+    entities="train",
+    words="GPU|resource train",
+)
+def missing_resource(run: Run) -> None:
+    """Some tasks need a resource that no worker has, and are never executed."""
+    with run.recorded() as client:
+        futures = client.map(train, range(20))
+        futures += client.map(train, range(20, 24), resources={"GPU": 1})
+        wait_in_vain(futures, 10)

@@ -45,11 +45,11 @@ def slow_graph(run: Run) -> None:
     """The client builds a graph of thousands of layers, while the workers wait."""
     with run.recorded() as client:
         begin = time.perf_counter()
-        values = [delayed(float)(number) for number in range(300)]
-        for layer in range(20):
+        values = [delayed(float)(number) for number in range(100)]
+        for layer in range(15):
             values = [delayed(correct)(value, 1.0 + layer) for value in values]
             # Each collection describes itself, as that of an array does.
-            time.sleep(0.2)
+            time.sleep(0.3)
         total = delayed(sum)(values)
         run.true_seconds = time.perf_counter() - begin
         client.compute(total, sync=True)
@@ -59,12 +59,12 @@ def slow_graph(run: Run) -> None:
     "https://github.com/dask/dask/issues/3514",
     "short-tasks graph-building large-graph scheduler-saturated",
     words="chunk|larger|fewer.tasks|blocks",
-    also="short-tasks graph-building large-graph scheduler-saturated",
+    also="short-tasks graph-building large-graph scheduler-saturated transfers",
 )
 def small_array_chunks(run: Run) -> None:
-    """An array of 8 MB has 2,500 chunks, so that nearly all time is spent on the graph."""
+    """An array of 8 MB has 1,600 chunks, so that nearly all time is spent on the graph."""
     with run.recorded() as client:
-        values = dask.array.ones((1000, 1000), chunks=20)
+        values = dask.array.ones((1000, 1000), chunks=25)
         client.compute((values + values.T).sum(), sync=True)
 
 
@@ -121,11 +121,11 @@ def histogram(part: np.ndarray) -> int:
     also="transfers spilling",
 )
 def large_scatter(run: Run) -> None:
-    """The client sends 600 MB to the workers, which wait for it, and compute for a second."""
+    """The client sends 400 MB to the workers, which wait for it, and compute for a second."""
     with run.recorded(memory="2GB") as client:
         begin = time.perf_counter()
         random = np.random.default_rng(0)
-        parts = [client.scatter(random.random(2_500_000)) for _ in range(30)]
+        parts = [client.scatter(random.random(2_500_000)) for _ in range(20)]
         run.true_seconds = time.perf_counter() - begin
         client.gather(client.map(histogram, parts))
 
@@ -156,8 +156,8 @@ def simulate_one(number: int) -> int:
 
 @reported(
     "https://github.com/dask/community/issues/301",
-    "client-gaps low-parallelism",
-    words="client|one.(task.)?at.a.time|one.by.one|result",
+    "client-gaps low-parallelism excess-workers",
+    words="in.flight|at.once|submit",
     also="low-parallelism excess-workers client-gaps",
 )
 def result_in_loop(run: Run) -> None:

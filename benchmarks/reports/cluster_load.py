@@ -23,18 +23,6 @@ def parse(number: int) -> int:
     return text
 
 
-@reported(
-    "https://github.com/dask/distributed/issues/2270",
-    "gil",
-    words="GIL process",
-    also="starved-host",
-)
-def python_threads(run: Run) -> None:
-    """Pure Python code in eight threads of one process, which hold the GIL in turn."""
-    with run.recorded(workers=1, threads=8) as client:
-        client.gather(client.map(parse, range(60)))
-
-
 def multiply(number: int) -> float:
     values = np.full((700, 700), float(number))
     for _ in range(4):
@@ -197,45 +185,3 @@ def memory_growth(run: Run) -> None:
     """Each task leaves 16 MB behind, until workers are paused or killed."""
     with run.recorded(memory="400MB") as client:
         client.gather(client.map(cached_read, range(50)))
-
-
-def make_block(number: int) -> np.ndarray:
-    time.sleep(0.05)
-    return np.random.default_rng(number).random(3_000_000)
-
-
-def combine(left: np.ndarray, right: np.ndarray) -> float:
-    return float(left[0] + right[0])
-
-
-@reported(
-    "https://github.com/dask/distributed/issues/1276",
-    "spilling",
-    words="disk|spill memory|smaller|fewer",
-    also="transfers unmanaged-memory paused-workers blocked-event-loop scheduler-saturated",
-)
-def spill_to_disk(run: Run) -> None:
-    """960 MB of results on workers that have 400 MB each, compared in pairs afterwards."""
-    with run.recorded(memory="400MB") as client:
-        blocks = client.map(make_block, range(40))
-        pairs = client.map(combine, blocks, reversed(blocks))
-        client.gather(pairs)
-
-
-def monitor(seconds: float) -> None:
-    time.sleep(seconds)
-
-
-@reported(
-    "https://github.com/dask/distributed/issues/7495",
-    "blocked-event-loop",
-    words="event.loop",
-    also="silent-worker",
-)
-def blocking_run(run: Run) -> None:
-    """The user calls client.run with functions that sleep, which block the event loops."""
-    with run.recorded() as client:
-        futures = client.map(measure, range(60), slow_pid=0)
-        for _ in range(5):
-            client.run(monitor, 1.5)
-        client.gather(futures)

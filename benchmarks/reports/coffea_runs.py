@@ -152,23 +152,3 @@ def large_chunks(run: Run) -> None:
     del fileset["wjets"]
     with run.recorded() as client:
         run_coffea(client, fileset, Processor(0.1, 2e-4), chunksize=200_000)
-
-
-class LargeResultProcessor(Processor):
-    """Return histograms of 8 MB, as with many axes and systematic variations."""
-
-    def process(self, events: ak.Array) -> dict:
-        return {"variations": np.full(1_000_000, len(events), "f8"), **super().process(events)}
-
-
-@reported(
-    "https://github.com/scikit-hep/coffea/issues/434",
-    "merging transfers",
-    words="merg|reduc|accumul smaller|bins|histogram|result",
-    also="transfers merging spilling",
-)
-def large_accumulators(run: Run) -> None:
-    """Each of 60 chunks returns 8 MB, and merging takes longer than processing."""
-    fileset = write_fileset(run.scratch, files=3, events=20_000)
-    with run.recorded() as client:
-        run_coffea(client, fileset, LargeResultProcessor(), chunksize=2000)

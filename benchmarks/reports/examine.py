@@ -33,6 +33,9 @@ MAX_RATIO = 1.4
 #: Severities of findings that blame nothing.
 HARMLESS = ("minor", "info")
 
+#: Words of findings that are true of the machine on which the programs were recorded.
+OF_THE_MACHINE = "no core of host|no core was free"
+
 Finding = dict[str, Any]
 
 
@@ -81,7 +84,7 @@ def judge(facts: dict[str, Any], findings: list[Finding]) -> tuple[str, str]:
     accepted = {*answer["ids"], *answer["consequences"]}
     blaming = [find for find in findings if find["severity"] not in HARMLESS]
     for find in blaming:
-        if find["id"] not in accepted:
+        if find["id"] not in accepted and not has(OF_THE_MACHINE, find):
             return "wrongly", f"{find['id']} {find['entity'] or ''}".strip()
         for word in answer["wrong_words"]:
             if has(word, find):

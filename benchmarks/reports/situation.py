@@ -119,7 +119,7 @@ class Run:
         self.true_seconds: float | None = None
         self.cluster: Any = None
         self._clock = scratch / "clock"
-        self._jobs: list[subprocess.Popen] = []
+        self.jobs: list[subprocess.Popen] = []
         os.environ[CLOCK] = str(self._clock)
 
     @property
@@ -154,7 +154,8 @@ class Run:
             Client(self.cluster) as client,
         ):
             try:
-                client.wait_for_workers(workers)
+                if workers:
+                    client.wait_for_workers(workers)
                 if prepare is not None:
                     prepare(client)
                 with roast_recorder.record(client, self.trace, **settings):
@@ -162,7 +163,7 @@ class Run:
                     yield client
                     self.wall_seconds = time.perf_counter() - begin
             finally:
-                for job in self._jobs:
+                for job in self.jobs:
                     job.kill()
                     job.wait()
 
@@ -173,7 +174,7 @@ class Run:
         if limit_seconds is not None:
             begin = int(time.time())
             environment |= {
-                "SLURM_JOB_ID": str(1000 + len(self._jobs)),
+                "SLURM_JOB_ID": str(1000 + len(self.jobs)),
                 "SLURM_JOB_NAME": "dask-worker",
                 "SLURM_JOB_START_TIME": str(begin),
                 "SLURM_JOB_END_TIME": str(begin + limit_seconds),
@@ -188,5 +189,11 @@ class Run:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        self._jobs.append(job)
+        self.jobs.append(job)
         return job
+
+    def start_two_jobs(self, client: Client) -> None:
+        """Start two workers without nannies in batch jobs of an hour, and wait for them."""
+        for _ in range(2):
+            self.start_job("--no-nanny", limit_seconds=3600)
+        client.wait_for_workers(2)

@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -179,25 +179,6 @@ def logging_in_tasks(run: Run) -> None:
     """Tasks log a line for each row, at level DEBUG."""
     with run.recorded() as client:
         client.gather(client.map(filter_rows, range(40)))
-
-
-def print_rows(number: int) -> int:
-    with clocked(), redirect_stdout(io.StringIO()):
-        for row in range(30_000):
-            print(f"row {row} of part {number}", {"row": row, "cut": 25.0})
-    return number
-
-
-@reported(
-    "https://github.com/openforcefield/openff-evaluator/pull/238",
-    "inside-tasks",
-    entities="print_rows",
-    words="logging|printing",
-)
-def printing_in_tasks(run: Run) -> None:
-    """Tasks print a line for each row."""
-    with run.recorded() as client:
-        client.gather(client.map(print_rows, range(40)))
 
 
 def simulate(number: int) -> int:

@@ -152,7 +152,7 @@ def update(number: int) -> int:
     "https://github.com/dask/distributed/issues/7371",
     "unfinished-tasks lock-waits inside-tasks",
     entities="update",
-    words="lock update",
+    words="lock update held|holds|holder|releas|lost|killed",
     also="killed-workers worker-ends no-workers late-workers",
 )
 def lost_lock(run: Run) -> None:

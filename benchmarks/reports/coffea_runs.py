@@ -122,9 +122,9 @@ class WeightProcessor(Processor):
 )
 def heavy_branch(run: Run) -> None:
     """One branch of 100 weights per event is nearly all of what the run reads."""
-    fileset = write_fileset(run.scratch, events=150_000, weights=100)
+    fileset = write_fileset(run.scratch, events=60_000, weights=100)
     with run.recorded() as client:
-        run_coffea(client, fileset, WeightProcessor(), chunksize=25_000)
+        run_coffea(client, fileset, WeightProcessor(), chunksize=10_000)
 
 
 @reported(

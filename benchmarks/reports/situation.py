@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import dask
-from distributed import Client, LocalCluster
+from distributed import Client, Future, LocalCluster, wait
 
 import roast_recorder
 
@@ -99,6 +99,15 @@ def clocked() -> Iterator[None]:
     finally:
         with Path(os.environ[CLOCK]).open("a") as file:
             file.write(f"{time.perf_counter() - begin}\n")
+
+
+def wait_in_vain(futures: list[Future], seconds: float) -> None:
+    """Wait for results, as a user who gives up after some time."""
+    try:
+        wait(futures, timeout=seconds)
+    except TimeoutError:
+        return
+    raise AssertionError("the program ended")
 
 
 class Run:

@@ -184,9 +184,8 @@ def logging_in_tasks(run: Run) -> None:
 def simulate(number: int) -> int:
     worker = get_worker()
     with clocked():
-        for event in range(400):
+        for event in range(500):
             worker.log_event("progress", {"part": number, "event": event})
-            time.sleep(0.0005)
     return number
 
 
@@ -197,7 +196,7 @@ def simulate(number: int) -> int:
     also="blocked-event-loop scheduler-saturated",
 )
 def event_flood(run: Run) -> None:
-    """Tasks send 400 events each to the scheduler, 16,000 in all."""
+    """Tasks send 500 events each to the scheduler, 20,000 in all."""
     with run.recorded() as client:
         client.gather(client.map(simulate, range(40)))
 

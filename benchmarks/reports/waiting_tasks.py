@@ -9,20 +9,11 @@ import time
 from pathlib import Path
 
 from dask.utils import SerializableLock
-from distributed import Lock, Semaphore, get_client, wait
-from situation import Run, clocked, reported
+from distributed import Lock, Semaphore, get_client
+from situation import Run, clocked, reported, wait_in_vain
 
 #: Lock of a process, as that of a file library.
 LIBRARY_LOCK = SerializableLock("file-library")
-
-
-def wait_in_vain(futures: list, seconds: float) -> None:
-    """Wait for results, as a user who gives up after some time."""
-    try:
-        wait(futures, timeout=seconds)
-    except TimeoutError:
-        return
-    raise AssertionError("the program ended")
 
 
 def read(number: int, stuck: int) -> int:
@@ -171,7 +162,7 @@ def transform(number: int, folder: str) -> int:
 
 
 @reported(
-    "https://github.com/dask/distributed/issues/4104",
+    "https://github.com/dask/distributed/issues/2888",
     "inside-tasks",
     entities="transform",
     words="sleep|poll transform",

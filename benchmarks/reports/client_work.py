@@ -76,7 +76,7 @@ def simulate(number: int) -> np.ndarray:
 @reported(
     "https://github.com/dask/distributed/issues/7066",
     "client-gaps",
-    words="client",
+    words="client|between.graphs",
     also="low-parallelism",
 )
 def client_between(run: Run) -> None:

@@ -77,14 +77,14 @@ def processes_in_tasks(run: Run) -> None:
     words="cores?",
 )
 def busy_host(run: Run) -> None:
-    """Six processes of others keep the cores of the host busy."""
+    """Four processes of others keep the cores of the host busy."""
     context = multiprocessing.get_context("spawn")
-    others = [context.Process(target=spin, args=(60.0,)) for _ in range(6)]
+    others = [context.Process(target=spin, args=(60.0,)) for _ in range(4)]
     with run.recorded() as client:
         for other in others:
             other.start()
         try:
-            client.gather(client.map(parse, range(30)))
+            client.gather(client.map(parse, range(20)))
         finally:
             for other in others:
                 other.kill()

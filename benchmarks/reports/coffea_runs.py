@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Fileset = dict[str, list[str]]
 
+#: Events of a basket.
+BASKET_EVENTS = 5000
+
 
 def write_fileset(
     folder: Path, files: int = 3, events: int = 20_000, weights: int = 0
@@ -35,7 +38,9 @@ def write_fileset(
                 file.mktree(
                     "Events", {name: (c.dtype, c.shape[1:]) for name, c in columns.items()}
                 )
-                file["Events"].extend(columns)
+                for first in range(0, events, BASKET_EVENTS):
+                    part = slice(first, first + BASKET_EVENTS)
+                    file["Events"].extend({name: c[part] for name, c in columns.items()})
         fileset[dataset] = [str(path) for path in paths]
     return fileset
 
@@ -131,7 +136,7 @@ def heavy_branch(run: Run) -> None:
     "https://github.com/scikit-hep/coffea/issues/1142",
     "chunks-too-small",
     words="chunk larger|chunksize|events",
-    also="file-opening short-tasks merging",
+    also="file-opening short-tasks merging repeated-baskets",
 )
 def small_chunks(run: Run) -> None:
     """Chunks of 200 events, each of which opens its file."""

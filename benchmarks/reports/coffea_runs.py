@@ -81,7 +81,7 @@ class MistakenProcessor(Processor):
 @reported(
     "https://github.com/scikit-hep/coffea/issues/468",
     "retries",
-    words="AttributeError|jet_pt processor",
+    words="AttributeError|jet_pt processor|code",
     wrong=r"cause.in.[\w/]*\w+\.root",
 )
 def processor_mistake(run: Run) -> None:

@@ -35,7 +35,7 @@ MODULES = (
 def record(folder: Path, name: str) -> None:
     """Record one program in this process, with the working directory as scratch."""
     situation = SITUATIONS[name]
-    run = Run(folder / f"{name}.jsonl", Path.cwd())
+    run = Run(folder / f"{name}.jsonl", Path.cwd(), situation.program.__module__)
     situation.program(run)
     seconds = run.clock_seconds if run.true_seconds is None else run.true_seconds
     facts = {

@@ -6,6 +6,7 @@ A program is a function of a :class:`Run`. Tasks measure the time in question wi
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -118,10 +119,13 @@ class Run:
     trace : Path
     scratch : Path
         An empty folder.
+    module : str
+        Module of the program, which workers import before the recording begins.
     """
 
-    def __init__(self, trace: Path, scratch: Path) -> None:
+    def __init__(self, trace: Path, scratch: Path, module: str) -> None:
         self.trace = trace
+        self.module = module
         self.scratch = scratch
         self.wall_seconds = 0.0
         #: Measured seconds that a right answer names, if not those of the clock.
@@ -167,6 +171,7 @@ class Run:
                     client.wait_for_workers(workers)
                 if prepare is not None:
                     prepare(client)
+                client.run(importlib.import_module, self.module)
                 with roast_recorder.record(client, self.trace, **settings):
                     begin = time.perf_counter()
                     yield client

@@ -28,7 +28,7 @@ BRACKETED_TARGET = 0.80
 CORE_TOLERANCE = 0.25
 
 #: Severities that a healthy control may have.
-HARMLESS = ("minor", "info")
+HARMLESS = ("minor", "note")
 
 Finding = dict[str, Any]
 

@@ -48,12 +48,12 @@ _INCOMPLETE_RESULT: Final = ("retries", "skipped-files", "unplaceable-tasks")
 
 #: Rules whose cost is idle time, so that a change leaves the compute time as it is.
 _IDLE_TIME: Final = (
-    "client-gaps", "late-workers", "long-tail", "low-parallelism", "no-workers",
+    "client-gaps", "late-start", "late-workers", "long-tail", "low-parallelism", "no-workers",
     "restricted-tasks", "scarce-resources",
 )  # fmt: skip
 
 #: Rules whose largest saving is measured wall time, which nothing exceeds.
-_WALL_TIME: Final = ("no-workers",)
+_WALL_TIME: Final = ("late-start", "no-workers")
 
 #: Place of a threshold in the text of a rule.
 _THRESHOLD: Final = re.compile(r"\$(\w+)")

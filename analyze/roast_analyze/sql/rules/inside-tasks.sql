@@ -12,6 +12,7 @@
 -- $certain_samples = 100: samples from which the share is certain
 -- $detail_share = 0.1: share of this time from which a function is named with its seconds
 -- $whole_share = 0.99: share of this time from which a function is named without its seconds
+-- $waiting_share = 0.1: share of this time in which the tasks waited for the GIL or a core that is stated
 -- $least_saved = 0.25: part of this time, on all threads, that is saved at least; assumed
 -- $most_saved = 1.0: part of this time, on all threads, that is saved at most; assumed
 WITH meanings AS (
@@ -68,10 +69,12 @@ kinds AS (
     SELECT
         trace_id,
         prefix,
-        kind,
+        -- What waits for the GIL or a core is named by what it would compute.
+        if(kind = 'runnable but not on the CPU', detail, kind) AS kind,
         dataset IS NOT NULL AS is_chunk,
-        detail,
+        if(kind = 'runnable but not on the CPU', NULL, detail) AS detail,
         sum(seconds) AS seconds,
+        coalesce(sum(seconds) FILTER (kind = 'runnable but not on the CPU'), 0) AS waiting_seconds,
         sum(samples) AS samples
     FROM _busy_time
     GROUP BY ALL
@@ -90,6 +93,7 @@ details AS (
     SELECT trace_id, prefix, kind, is_chunk, detail, seconds,
         row_number() OVER (PARTITION BY trace_id, prefix, kind ORDER BY seconds DESC, detail) AS place
     FROM kinds
+    WHERE detail IS NOT NULL
 ),
 found AS (
     SELECT
@@ -98,6 +102,7 @@ found AS (
         kinds.kind,
         any_value(meanings) AS meaning,
         sum(kinds.seconds) AS seconds,
+        sum(kinds.waiting_seconds) AS waiting_seconds,
         sum(kinds.samples) AS samples,
         any_value(sampled_seconds) AS sampled_seconds
     FROM kinds
@@ -112,16 +117,20 @@ SELECT
     found.prefix AS entity,
     if(samples >= $certain_samples, 'high', 'medium') AS confidence,
     format(
-        'For {:,.1f} of {:,.1f} sampled seconds, tasks of {} {}{}.',
+        'For {:,.1f} of {:,.1f} sampled seconds, tasks of {} {}{}{}.',
         found.seconds, sampled_seconds, found.prefix, meaning.words,
         coalesce(
             CASE
-                WHEN details.seconds >= $whole_share * found.seconds THEN ', in ' || details.detail
-                WHEN details.seconds >= $detail_share * found.seconds
+                WHEN details.seconds >= $whole_share * (found.seconds - found.waiting_seconds)
+                    THEN ', in ' || details.detail
+                WHEN details.seconds >= $detail_share * (found.seconds - found.waiting_seconds)
                     THEN format(', {:,.1f} s of them in {}', details.seconds, details.detail)
             END,
             ''
-        )
+        ),
+        CASE WHEN found.waiting_seconds >= $waiting_share * found.seconds
+            THEN format('; they waited for the GIL or a core in {:,.1f} s of it', found.waiting_seconds)
+            ELSE '' END
     ) AS sentence,
     CASE WHEN meaning.is_saved THEN found.seconds END AS core_seconds,
     CASE WHEN meaning.is_saved THEN $least_saved * found.seconds / mean_nthreads END AS wall_seconds_min,
@@ -134,5 +143,4 @@ SELECT
     trace_id
 FROM found
 INNER JOIN _run_size USING (trace_id)
-LEFT JOIN details USING (trace_id, prefix, kind)
-WHERE details.place = 1;
+LEFT JOIN (FROM details WHERE place = 1) AS details USING (trace_id, prefix, kind);

@@ -16,6 +16,7 @@
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $max_names = 3: workers that are named
+-- $named_seconds = 0.05: lost or missing time that is stated
 -- $limit_seconds = 30: time around the end of a batch job in which its worker is lost to the time limit
 -- $ending_seconds = 2: time between the loss of a worker after the last task and the end of the recording
 -- $same_age = 0.05: relative difference of ages at which workers were lost that is called the same
@@ -30,6 +31,7 @@ removed AS (
     SELECT
         trace_id,
         process,
+        workers.worker,
         workers.name,
         workers.nthreads,
         workers.memory_limit_bytes,
@@ -62,6 +64,10 @@ removed AS (
         AND (
             workers.removed_t < last_tasks.end_t
             OR last_tasks.end_t IS NULL
+            -- The last tasks failed because it was lost.
+            OR (workers.trace_id, workers.worker) IN (
+                SELECT (trace_id, worker) FROM _task_runs WHERE starts_with(exception, 'KilledWorker')
+            )
             -- The run went on without what was lost; a program that ends takes its workers with it.
             OR (
                 coalesce(removal.processing_tasks + removal.lost_results, 1) > 0
@@ -106,6 +112,7 @@ deaths AS (
         count(kill) AS kills,
         count(*) FILTER (what = 'restarted on request') AS restarts,
         count(*) FILTER (is_requested) AS requested,
+        count(*) FILTER (starts_with(what, 'stopped by signal')) AS signalled,
         count(*) FILTER (starts_with(what, 'closed because worker-ttl')) AS expired,
         count(*) FILTER (starts_with(what, 'lost at the time limit')) AS at_limit,
         count(*) FILTER (what = 'lost for an unknown reason') AS unknown,
@@ -129,7 +136,16 @@ deaths AS (
 lost AS (
     SELECT
         trace_id,
-        coalesce(sum(seconds) FILTER (use = 'lost attempt'), 0) AS lost_seconds,
+        coalesce(sum(seconds) FILTER (
+            use = 'lost attempt'
+            -- The last attempt at a task that Dask gave up fails.
+            OR (use = 'failed attempt' AND process IN (
+                SELECT process
+                FROM removed
+                SEMI JOIN (FROM _task_runs WHERE starts_with(exception, 'KilledWorker')) AS failed
+                    USING (trace_id, worker)
+            ))
+        ), 0) AS lost_seconds,
         coalesce(sum(seconds) FILTER (use = 'recomputed result'), 0) AS recomputed_seconds
     FROM _core_time
     GROUP BY trace_id
@@ -197,11 +213,32 @@ waited AS (
 costs AS (
     SELECT
         deaths.*,
+        dropped_results,
         coalesce(lost_seconds, 0) AS lost_seconds,
         coalesce(recomputed_seconds, 0) AS recomputed_seconds,
-        missing_seconds + coalesce(lost_seconds + recomputed_seconds, 0) AS seconds
+        missing_seconds + coalesce(lost_seconds + recomputed_seconds, 0) AS seconds,
+        list_filter([
+            CASE WHEN lost.lost_seconds >= $named_seconds
+                THEN format('{:.1f} s of running attempts were lost', lost.lost_seconds) END,
+            CASE WHEN dropped_results > 0 THEN format(
+                '{} {:.1f} s to compute {} dropped',
+                CASE dropped_results
+                    WHEN 1 THEN 'a result that had taken'
+                    ELSE dropped_results || ' results that had taken'
+                END,
+                dropped_seconds,
+                CASE dropped_results WHEN 1 THEN 'was' ELSE 'were' END
+            ) END,
+            CASE WHEN lost.recomputed_seconds >= $named_seconds
+                THEN format(
+                    '{:.1f} s of results that no task had used were lost and computed again', lost.recomputed_seconds
+                ) END,
+            CASE WHEN missing_seconds >= $named_seconds
+                THEN format('missing threads cost {:,.1f} core-seconds', missing_seconds) END
+        ], lambda part: part IS NOT NULL) AS losses
     FROM deaths
     LEFT JOIN lost USING (trace_id)
+    LEFT JOIN dropped USING (trace_id)
 )
 SELECT
     CASE
@@ -213,26 +250,12 @@ SELECT
     CASE WHEN kills > 0 THEN 'medium' ELSE 'high' END AS confidence,
     concat(
         upper(text[1]), text[2:],
-        format(
-            ': {:.1f} s of running attempts were lost, {}, and missing threads cost {:,.1f} core-seconds.',
-            lost_seconds,
-            concat_ws(
-                ', ',
-                CASE WHEN dropped_results > 0 THEN format(
-                    '{} {:.1f} s to compute {} dropped',
-                    CASE dropped_results
-                        WHEN 1 THEN 'a result that had taken'
-                        ELSE dropped_results || ' results that had taken'
-                    END,
-                    dropped_seconds,
-                    CASE dropped_results WHEN 1 THEN 'was' ELSE 'were' END
-                ) END,
-                CASE WHEN dropped_results IS NULL OR recomputed_seconds > 0 THEN format(
-                    '{:.1f} s of results that no task had used were lost and computed again', recomputed_seconds
-                ) END
-            ),
-            missing_seconds
-        ),
+        coalesce(': ' || CASE len(losses)
+            WHEN 0 THEN NULL
+            WHEN 1 THEN losses[1]
+            ELSE array_to_string(losses[:-2], ', ') || ', and ' || losses[-1]
+        END, ''),
+        '.',
         CASE
             WHEN given_up.tasks = 1
                 THEN format(' Dask gave up on {}, whose workers were lost each time.', given_up."key")
@@ -294,23 +317,23 @@ SELECT
             THEN format(
                 'Raise distributed.scheduler.worker-ttl{} above the longest time for which a task holds the GIL, or'
                 ' release the GIL in such tasks.',
-                (
+                coalesce((
                     SELECT ' (now ' || any_value(value) || ')'
                     FROM config
                     WHERE config.trace_id = costs.trace_id
                         AND name = 'distributed.scheduler.worker-ttl'
                         AND process = 'scheduler'
-                )
+                ), '')
             )
         WHEN at_limit > 0
             THEN format(
                 'Request batch jobs that are longer than the run{}, or start workers with a --lifetime that ends'
                 ' minutes before the job does, and --lifetime-stagger: such workers move their results to others.',
-                (
+                coalesce((
                     SELECT format(' (the shortest took {:,.1f} min)', min(end_t - start_t) / 60)
                     FROM jobs
                     WHERE jobs.trace_id = costs.trace_id AND jobs.process = 'worker'
-                )
+                ), '')
             )
         WHEN is_same_age
             THEN format(
@@ -330,6 +353,9 @@ SELECT
         WHEN deaths = requested
             THEN 'Retire workers before they are closed (client.retire_workers), so that their results move to'
                 ' other workers.'
+        WHEN deaths = signalled
+            THEN 'Find out who sends the signal: batch systems send 15 before they preempt a job or end it at its limit.'
+                ' Request jobs that are not preempted, or use shorter tasks, of which less is lost.'
         ELSE 'Look for the cause in the logs of the workers and of the batch system.'
     END AS change,
     'SELECT t, what, worker, key, detail, cause FROM failures WHERE what IN (''worker lost'','
@@ -339,7 +365,6 @@ FROM costs
 INNER JOIN what_happened USING (trace_id)
 INNER JOIN _cluster_size AS cluster USING (trace_id)
 INNER JOIN _run_settings AS settings USING (trace_id)
-LEFT JOIN dropped USING (trace_id)
 LEFT JOIN waited USING (trace_id)
 LEFT JOIN given_up USING (trace_id)
 LEFT JOIN _fatal_chunks AS fatal USING (trace_id);

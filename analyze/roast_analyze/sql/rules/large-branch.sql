@@ -6,7 +6,8 @@
 -- Applies: EXISTS (FROM raw.chunk WHERE len(measured.branches) >= $min_branches)
 -- Source: bytes and seconds of each branch, in the records of chunks
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/nanoevents.html
--- $min_branches = 4: branches that are read
+-- $min_branches = 2: branches that are read
+-- $min_ratio = 5: ratio to the bytes of the next branch
 -- $min_byte_share = 0.5: share of the bytes that are read
 -- $min_time_share = 0.1: time of reading the branch, as a share of that of the chunks
 -- $reader_share = 0.5: share of the sampled reading from which a function is named
@@ -18,7 +19,8 @@ WITH columns AS (
         sum(read_seconds) AS read_seconds,
         sum(sum(compressed_bytes)) OVER (PARTITION BY trace_id) AS all_bytes,
         sum(sum(read_seconds)) OVER (PARTITION BY trace_id) AS all_seconds,
-        count(*) OVER (PARTITION BY trace_id) AS branches
+        count(*) OVER (PARTITION BY trace_id) AS branches,
+        lead(sum(compressed_bytes)) OVER (PARTITION BY trace_id ORDER BY sum(compressed_bytes) DESC) AS next_bytes
     FROM branches
     GROUP BY trace_id, branch
 ),
@@ -27,7 +29,7 @@ found AS (
     FROM columns
     INNER JOIN _chunk_threads AS chunks USING (trace_id)
     WHERE branches >= $min_branches
-        AND nbytes >= $min_byte_share * all_bytes
+        AND nbytes >= greatest($min_byte_share * all_bytes, $min_ratio * next_bytes)
         AND read_seconds >= $min_time_share * chunks.seconds
 ),
 reading AS (
@@ -35,7 +37,7 @@ reading AS (
         trace_id,
         list_filter(
             frames,
-            lambda frame: NOT regexp_matches(frame.filename, '(site|dist)-packages|[/\\]lib[/\\]python3|^<')
+            lambda frame: NOT regexp_matches(frame.filename, '(site|dist)-packages|[/\\]lib[/\\]python3|roast_recorder|^<')
         )[-1] AS reader,
         sum(seconds) AS seconds
     FROM profile_stacks

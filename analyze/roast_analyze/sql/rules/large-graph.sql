@@ -170,8 +170,8 @@ SELECT
     built.seconds * mean_nthreads AS core_seconds,
     0.6 * built.seconds AS wall_seconds_min,
     1.1 * built.seconds AS wall_seconds_max,
-    'Pass large arguments once, as dask.delayed(value, traverse=False) or with client.scatter, instead of to'
-    ' each call; or build fewer and larger tasks.' AS change,
+    'Build fewer and larger tasks. If calls have large arguments, pass these once, as dask.delayed(value,'
+    ' traverse=False) or with client.scatter.' AS change,
     'SELECT "function", activity, start_t, seconds, cpu_seconds FROM client_activity ORDER BY start_t'
         AS evidence,
     built.trace_id

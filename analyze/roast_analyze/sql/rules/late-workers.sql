@@ -31,7 +31,7 @@ neighbors AS (
             removal.kill IS NULL
             AND coalesce(removal.expected, true)
             AND NOT regexp_matches(coalesce(removal.reason, ''), 'restart')
-            AND NOT starts_with(coalesce(removal.stimulus_id, ''), 'check-worker-ttl') AS left_as_asked
+            AND removal.reason IS DISTINCT FROM 'check-worker-ttl' AS left_as_asked
         FROM _workers AS worker
         LEFT JOIN _worker_removals AS removal USING (process)
     )
@@ -46,10 +46,11 @@ presence AS (
         submitted.t AS start_t,
         work.stop_t,
         removal.kill IS NULL
-            AND NOT starts_with(coalesce(removal.stimulus_id, ''), 'check-worker-ttl') AS is_departure,
+            AND removal.reason IS DISTINCT FROM 'check-worker-ttl' AS is_departure,
         starts_with(coalesce(removal.stimulus_id, ''), 'retire-workers') AS is_retired,
         starts_with(coalesce(removal.stimulus_id, ''), 'worker-close-gracefully')
-            OR coalesce(removal.reason = 'worker-lifetime-reached', false) AS has_lifetime
+            OR coalesce(removal.reason = 'worker-lifetime-reached', false) AS has_lifetime,
+        coalesce(starts_with(removal.closing, 'signal-'), false) AS is_signalled
     FROM _worker_presence AS worker
     INNER JOIN neighbors USING (process)
     INNER JOIN work USING (trace_id)
@@ -65,13 +66,14 @@ absences AS (
         least(from_t, stop_t) AS stop_t,
         least(from_t, stop_t) - start_t AS seconds,
         false AS is_retired,
-        false AS has_lifetime
+        false AS has_lifetime,
+        false AS is_signalled
     FROM presence
     WHERE from_t > start_t AND coalesce(predecessor_left_as_asked, true)
     UNION ALL
     SELECT
         trace_id, nthreads, 'early', greatest(to_t, start_t), stop_t, stop_t - greatest(to_t, start_t), is_retired,
-        has_lifetime
+        has_lifetime, is_signalled
     FROM presence
     WHERE to_t < stop_t AND successor IS NULL AND is_departure
 ),
@@ -159,7 +161,8 @@ counts AS (
         max(seconds) FILTER (kind = 'late') AS late_seconds,
         max(seconds) FILTER (kind = 'early') AS early_seconds,
         count(*) FILTER (kind = 'early' AND is_retired) AS retired,
-        count(*) FILTER (kind = 'early' AND has_lifetime) AS expired
+        count(*) FILTER (kind = 'early' AND has_lifetime) AS expired,
+        count(*) FILTER (kind = 'early' AND is_signalled) AS signalled
     FROM absences
     GROUP BY trace_id
 )
@@ -209,8 +212,14 @@ SELECT
             THEN 'Retire workers after the work (client.retire_workers, cluster.scale), unless their cores are needed'
             ' elsewhere.'
         WHEN expired > early / 2 THEN 'Raise the --lifetime of the workers, so that it exceeds the run.'
+        WHEN signalled > early / 2
+            THEN 'Find out who sends the signal: batch systems send 15 before they preempt a job or end it at its limit.'
         WHEN settings.has_jobs
-            THEN format('Keep the workers until the end: request longer jobs, or use cluster.adapt(minimum={}).', peak_workers)
+            THEN concat(
+                'Keep the workers until the end: request longer jobs',
+                CASE WHEN settings.is_adaptive THEN format(', or use cluster.adapt(minimum={})', peak_workers) ELSE '' END,
+                '.'
+            )
         ELSE 'Keep the workers until the end. Why they left is in view workers, column removal_reason.'
     END AS change,
     'SELECT name, worker, added_t, removed_t, removal_reason FROM workers ORDER BY added_t' AS evidence,

@@ -77,10 +77,10 @@ SELECT
     END || CASE
         WHEN expired.workers IS NULL THEN ''
         ELSE format(
-            ' The scheduler closed {}, because {}worker-ttl had passed without a heartbeat: their tasks began'
-            ' again.',
+            ' The scheduler closed {}, because {}worker-ttl had passed without a heartbeat: the tasks on {} were lost.',
             if(expired.workers = 1, 'one worker', expired.workers || ' workers'),
-            coalesce('the ' || nullif(ttl, 'None') || ' of ', '')
+            coalesce('the ' || nullif(ttl, 'None') || ' of ', ''),
+            if(expired.workers = 1, 'it', 'them')
         )
     END AS sentence,
     thread_seconds AS core_seconds,
@@ -92,7 +92,7 @@ SELECT
         ELSE format(
             'Raise distributed.scheduler.worker-ttl{} above {:.0f} s, or release the GIL in tasks that hold it for'
             ' as long. If the processes were suspended or swapping, or the network failed, look for that cause.',
-            ' (now ' || nullif(ttl, 'None') || ')', ceil(1.5 * seconds)
+            coalesce(' (now ' || nullif(ttl, 'None') || ')', ''), ceil(1.5 * seconds)
         )
     END AS change,
     format(

@@ -60,6 +60,8 @@ GROUP BY ALL
 HAVING count(*) FILTER (run.compute_stop_t BETWEEN long.start_t + 1 AND long.stop_t - 1) = 0
     AND count(*) FILTER (
         run.outcome IN ('lost', 'unfinished')
+        -- The last attempt at a task that Dask gave up fails.
+        OR coalesce(starts_with(run.exception, 'KilledWorker'), false)
         OR (
             run.compute_start_t < long.start_t + 1
             AND run.compute_stop_t > long.stop_t - 1

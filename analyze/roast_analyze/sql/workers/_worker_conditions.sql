@@ -1,4 +1,4 @@
--- Needs: _task_runs, _worker_statuses, _workers
+-- Needs: _task_runs, _worker_removals, _worker_statuses, _workers
 -- Times in which a worker process was paused, leaving, silent or joining. A worker that the scheduler
 -- removed after a time without heartbeats was silent since its last heartbeat. A worker that joined
 -- during the run counts as joining until its first task is dispatched.
@@ -22,7 +22,7 @@ INNER JOIN raw.worker_sample AS seen
     ON process.trace_id = seen.trace_id
     AND process.worker = seen.worker
     AND seen.t BETWEEN process.from_t AND process.removed_t
-WHERE starts_with(process.removal_stimulus_id, 'check-worker-ttl')
+WHERE process.process IN (SELECT process FROM _worker_removals WHERE reason = 'check-worker-ttl')
 GROUP BY ALL
 UNION ALL
 SELECT

@@ -66,6 +66,17 @@ closings AS (
     FROM worker_events
     WHERE topic <> 'worker-restart-memory'
     GROUP BY process
+),
+-- Dask closes a worker without heartbeats by asking it, and its nanny can be the first to end it.
+expired AS (
+    SELECT DISTINCT worker.process
+    FROM (
+        SELECT trace_id, t, unnest(from_json(payload -> '$.workers', '["VARCHAR"]')) AS worker
+        FROM raw.event
+        WHERE (payload ->> '$.action') = 'worker-ttl-timed-out'
+    ) AS event
+    ASOF INNER JOIN _workers AS worker
+        ON event.trace_id = worker.trace_id AND event.worker = worker.worker AND event.t >= worker.from_t
 )
 SELECT
     *,
@@ -87,6 +98,7 @@ FROM (
         coalesce(
             kills.kill,
             closings.closing,
+            CASE WHEN expired.process IS NOT NULL THEN 'check-worker-ttl' END,
             regexp_replace(workers.removal_stimulus_id, '-[0-9.]+$', '')
         ) AS reason,
         coalesce(
@@ -110,6 +122,7 @@ FROM (
         AND workers.removal_stimulus_id = removal_events.stimulus_id
     LEFT JOIN kills USING (process)
     LEFT JOIN closings USING (process)
+    LEFT JOIN expired USING (process)
     LEFT JOIN (
         SELECT trace_id, max(coalesce(end_t, 'infinity')) AS last_t FROM _task_runs GROUP BY trace_id
     ) AS last ON workers.trace_id = last.trace_id

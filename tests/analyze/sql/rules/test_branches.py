@@ -125,12 +125,12 @@ def test_a_branch_that_is_most_of_the_bytes(apply_each, process, worker):
         chunk = {"seconds": 2.0, "branches": [large, *small]}
         return [worker("w1"), *process(*[chunk] * 4)]
 
-    large, half, fast, few = apply_each(
+    large, less, fast, alone = apply_each(
         "large-branch",
         records(nbytes=6 * 2**20, read_seconds=0.5),
-        records(nbytes=3 * 2**20, read_seconds=0.5),
+        records(nbytes=4 * 2**20, read_seconds=0.5, others=2),
         records(nbytes=6 * 2**20, read_seconds=0.1),
-        records(nbytes=6 * 2**20, read_seconds=0.5, others=2),
+        records(nbytes=6 * 2**20, read_seconds=0.5, others=0),
         columns="entity, confidence, core_seconds, sentence",
     )
 
@@ -141,4 +141,4 @@ def test_a_branch_that_is_most_of_the_bytes(apply_each, process, worker):
              "and 2.0 of 2.8 core-seconds of reading."),
         )
     ]  # fmt: skip
-    assert half == fast == few == []
+    assert less == fast == alone == []

@@ -111,3 +111,27 @@ def test_little_time_and_few_samples(apply_each, trace):
     # Nothing is said of the time without samples.
     sentence = "For 0.9 of 3.0 sampled seconds, tasks of a compiled functions (JIT), in numba."
     assert some == [("medium", sentence)]
+
+
+def test_time_that_waits_for_a_core_counts_for_what_it_would_compute(apply, trace):
+    """By their metrics, the threads computed for 5 of the 20 s."""
+    cpu = {
+        "kind": "fine_metric", "t": 90.0, "worker": "w1", "context": "execute",
+        "server_id": "id-w1-0.0", "prefix": "a", "unit": "seconds",
+    }  # fmt: skip
+    metrics = [
+        {**cpu, "activity": "thread-cpu", "delta": 5.0},
+        {**cpu, "activity": "thread-noncpu", "delta": 15.0},
+    ]
+
+    [(sentence,)] = apply(
+        "inside-tasks",
+        *trace(*FUNCTIONS["numba"][0], samples=50),
+        *metrics,
+        columns="sentence",
+    )
+
+    assert sentence == (
+        "For 10.0 of 20.0 sampled seconds, tasks of a compiled functions (JIT), in numba; "
+        "they waited for the GIL or a core in 7.5 s of it."
+    )

@@ -275,7 +275,7 @@ def test_the_chunk_of_killed_workers(apply_each, deaths):
     one = "had one chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY)."
     same = "had the same chunk: 1.root (tree Events, entries 0 to 1,000, dataset DY)."
     of_file = "2 killed or lost workers had a chunk of 1.root (tree Events, dataset DY)."
-    none = "missing threads cost 0.0 core-seconds."
+    none = " s of running attempts were lost."
     # Files and first entries of each worker, end of the sentence, and whether the file is in
     # the recommended change.
     cases = {
@@ -371,6 +371,51 @@ def test_several_killed_workers(apply_each, worker, task, run, gone):
     ]
 
 
+def test_a_worker_that_was_closed_because_of_worker_ttl(apply_rules, worker, task, run, gone):
+    """Dask decides at 20 s, the nanny ends the worker at 30 s, and Dask gives up its task."""
+    decision = {"action": "worker-ttl-timed-out", "workers": ["w1"], "ttl": 5.0}
+    seen = {"kind": "worker_sample", "worker": "w1", "server_id": "id-w1-0.0"}
+    [[killed], [silent]] = (
+        rows
+        for [rows] in apply_rules(
+            ["killed-workers", "silent-worker"],
+            [
+                worker("w1"),
+                task("a"),
+                *run("a", 5.0, 30.0, outcome="erred", exception="KilledWorker: …"),
+                *({**seen, "t": 6.0 + t, "last_seen": 5.0 + min(t, 8)} for t in range(24)),
+                {"kind": "event", "t": 20.0, "topic": "scheduler", "payload": decision},
+                gone("w1", 30.0, "handle-worker-cleanup-30.0"),
+            ],
+            columns="sentence, change",
+        )
+    )
+
+    assert killed[0].startswith(
+        "One worker was closed because worker-ttl had passed without a heartbeat"
+    )
+    assert killed[1].startswith("Raise distributed.scheduler.worker-ttl above")
+    assert silent[0].startswith("Worker w1 sent no heartbeat for")
+
+
+def test_a_worker_that_was_stopped_by_a_signal(apply, worker, task, run, gone):
+    closing = {"action": "closing-worker", "reason": "signal-15"}
+    [(sentence, change)] = apply(
+        "killed-workers",
+        worker("w1"),
+        *(task("a"), *run("a", 5.0, 30.0, outcome="lost"), *run("a", 40.0, 50.0, "w2")),
+        {"kind": "event", "t": 30.0, "topic": "w1", "worker": "w1", "payload": closing},
+        gone("w1", 30.0, "handle-worker-cleanup-30.0"),
+        worker("w2", t=35.0),
+        columns="sentence, change",
+    )
+
+    assert (
+        sentence == "One worker was stopped by signal 15: 25.0 s of running attempts were lost."
+    )
+    assert change.startswith("Find out who sends the signal")
+
+
 def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
     # "used" is computed again, too, but a task had used its first result.
     [(sentence,)] = apply(
@@ -388,8 +433,7 @@ def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
     )
 
     assert sentence.partition(": ")[2] == (
-        "0.0 s of running attempts were lost, 2.0 s of results that no task had used were lost "
-        "and computed again, and missing threads cost 0.0 core-seconds."
+        "2.0 s of results that no task had used were lost and computed again."
     )
 
 

@@ -1,0 +1,72 @@
+-- Workers without tasks before the first one.
+-- Workers were there, and the program had not submitted a task: what its client did meanwhile is recorded if the
+-- program started the recording. Building large or many graphs has a rule of its own, which names the function.
+-- Records: task
+-- Applies: EXISTS (FROM _wall_time WHERE state IN ('client makes graphs', 'client computes', 'client waits', 'starting'))
+-- Explains: before first graph
+-- Source: states of view wall_time
+-- Documentation: https://docs.dask.org/en/stable/best-practices.html
+-- $min_seconds = 3: time with workers and before the first task
+-- $min_share = 0.1: the same, as a share of the run
+-- $named_share = 0.1: share of this time from which a state is named
+-- $least_saved = 0.25: part of this time that is saved at least; assumed
+WITH beginnings AS (
+    SELECT trace_id, min(task.t) AS first_t, min(presence.from_t) AS joined_t
+    FROM raw.task AS task
+    INNER JOIN (SELECT trace_id, min(from_t) AS from_t FROM _worker_presence GROUP BY trace_id) AS presence
+        USING (trace_id)
+    GROUP BY trace_id
+),
+states AS (
+    SELECT
+        trace_id,
+        state,
+        CASE state
+            WHEN 'client makes graphs' THEN 'in functions of Dask, such as those that make graphs'
+            WHEN 'client computes' THEN 'of its own work'
+            WHEN 'client waits' THEN 'of waits for Dask, such as for data that it sent to workers'
+            ELSE 'of which is not known what it did'
+        END AS words,
+        sum(least(stop_t, first_t) - greatest(start_t, joined_t)) AS seconds
+    FROM _wall_time
+    INNER JOIN beginnings USING (trace_id)
+    WHERE start_t < first_t
+        AND stop_t > joined_t
+        AND state IN ('client makes graphs', 'client computes', 'client waits', 'starting')
+    GROUP BY ALL
+),
+found AS (
+    SELECT
+        trace_id,
+        sum(seconds) AS seconds,
+        arg_max(state, seconds) AS state,
+        list(format('{:.1f} s {}', states.seconds, words) ORDER BY seconds DESC, state)
+            FILTER (states.seconds >= $named_share * all_seconds) AS parts
+    FROM (SELECT *, sum(seconds) OVER (PARTITION BY trace_id) AS all_seconds FROM states) AS states
+    GROUP BY trace_id
+)
+SELECT
+    NULL::VARCHAR AS entity,
+    'medium' AS confidence,
+    format(
+        'Workers were there for {:.1f} s before the first task was submitted. The client meanwhile: {}.',
+        found.seconds, array_to_string(parts, '; ')
+    ) AS sentence,
+    found.seconds * mean_nthreads AS core_seconds,
+    $least_saved * found.seconds AS wall_seconds_min,
+    found.seconds AS wall_seconds_max,
+    CASE state
+        WHEN 'client makes graphs'
+            THEN 'Make smaller graphs: fewer partitions, columns and tasks, or submit a first part while the rest is made.'
+        WHEN 'client computes'
+            THEN 'Move this work into tasks, do it before the workers start, or submit what does not need it first.'
+        WHEN 'client waits'
+            THEN 'Let tasks load their data instead of sending it from the client, and send what all need once'
+                ' (client.scatter with a list, or broadcast=True).'
+        ELSE 'Find out what the program does before its first task: do it before the workers start.'
+    END AS change,
+    'SELECT start_t, seconds, state FROM wall_time ORDER BY start_t' AS evidence,
+    trace_id
+FROM found
+INNER JOIN _run_size USING (trace_id)
+WHERE found.seconds >= greatest($min_seconds, $min_share * run_seconds);

@@ -1,0 +1,70 @@
+"""Rules late-start and unused-cluster."""
+
+import pytest
+
+
+def did(activity: str, start_t: float, stop_t: float) -> dict:
+    period = {"start_t": start_t, "stop_t": stop_t, "name": "f"}
+    return {
+        "kind": "client_activity", "t": stop_t, "client": "c", "activity": activity, **period
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("activity", "words", "change"),
+    [
+        ("dask", "in functions of Dask, such as those that make graphs", "Make smaller graphs"),
+        ("own", "of its own work", "Move this work into tasks"),
+        (
+            "wait",
+            "of waits for Dask, such as for data that it sent to workers",
+            "Let tasks load",
+        ),
+    ],
+)
+def test_workers_without_tasks_before_the_first_one(
+    apply, worker, task, run, activity, words, change
+):
+    """Workers are there from 10 s on, and the first task from 40 s on."""
+    [(sentence, least, most, advice)] = apply(
+        "late-start",
+        worker("w1", t=10.0),
+        did(activity, 5.0, 40.0),
+        *(task("a-1", t=40.0, client="c"), *run("a-1", 40.0, 90.0)),
+        columns="sentence, wall_seconds_min, wall_seconds_max, change",
+    )
+
+    assert sentence == (
+        "Workers were there for 30.0 s before the first task was submitted. "
+        f"The client meanwhile: 30.0 s {words}."
+    )
+    assert (least, most) == (7.5, 30.0)
+    assert advice.startswith(change)
+
+
+def test_an_early_first_task_and_late_workers(apply_each, worker, task, run):
+    early = [worker("w1"), did("own", 0.0, 9.0), task("a-1", t=9.0), *run("a-1", 9.0, 90.0)]
+    # The workers joined just before the first task.
+    late = [did("own", 0.0, 40.0), worker("w1", t=38.0), task("a-1", t=40.0)]
+
+    assert apply_each("late-start", early, [*late, *run("a-1", 40.0, 90.0)]) == [[], []]
+
+
+def test_a_cluster_that_nobody_used(apply_each, worker, gone, task, run):
+    def client(kind, t):
+        return {"kind": kind, "t": t, "client": "c"}
+
+    work = [client("client_added", 0.0), worker("w1"), task("a-1"), *run("a-1", 0.0, 40.0)]
+    unused, left = apply_each(
+        "unused-cluster",
+        [*work, client("client_removed", 55.0)],
+        [*work, gone("w1", 41.0, "retire-workers-1"), client("client_removed", 55.0)],
+        columns="sentence, core_seconds",
+    )
+
+    sentence = (
+        "Workers were there and unused for 60.0 of 100.0 s: 45.0 s without a client; "
+        "15.0 s after the last task, with a client."
+    )
+    assert unused == [(sentence, None)]
+    assert left == []

@@ -1,8 +1,8 @@
 -- Workers without tasks before the first one.
--- Workers were there, and the program had not submitted a task: what its client did meanwhile is recorded if the
--- program started the recording. Building large or many graphs has a rule of its own, which names the function.
+-- Workers were there, and the program had not submitted a task. What its client did meanwhile is recorded if the
+-- program started the recording; other time is not counted. Building large or many graphs has a rule of its own, which names the function.
 -- Records: task
--- Applies: EXISTS (FROM _wall_time WHERE state IN ('client makes graphs', 'client computes', 'client waits', 'starting'))
+-- Applies: EXISTS (FROM _wall_time WHERE state IN ('client makes graphs', 'client computes', 'client waits'))
 -- Explains: before first graph
 -- Source: states of view wall_time
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
@@ -24,15 +24,14 @@ states AS (
         CASE state
             WHEN 'client makes graphs' THEN 'in functions of Dask, such as those that make graphs'
             WHEN 'client computes' THEN 'of its own work'
-            WHEN 'client waits' THEN 'of waits for Dask, such as for data that it sent to workers'
-            ELSE 'of which is not known what it did'
+            ELSE 'of waits for Dask, such as for data that it sent to workers'
         END AS words,
         sum(least(stop_t, first_t) - greatest(start_t, joined_t)) AS seconds
     FROM _wall_time
     INNER JOIN beginnings USING (trace_id)
     WHERE start_t < first_t
         AND stop_t > joined_t
-        AND state IN ('client makes graphs', 'client computes', 'client waits', 'starting')
+        AND state IN ('client makes graphs', 'client computes', 'client waits')
     GROUP BY ALL
 ),
 found AS (
@@ -49,7 +48,7 @@ SELECT
     NULL::VARCHAR AS entity,
     'medium' AS confidence,
     format(
-        'Workers were there for {:.1f} s before the first task was submitted. The client meanwhile: {}.',
+        'Workers were there before the first task was submitted, while the client spent {:.1f} s: {}.',
         found.seconds, array_to_string(parts, '; ')
     ) AS sentence,
     found.seconds * mean_nthreads AS core_seconds,
@@ -60,10 +59,8 @@ SELECT
             THEN 'Make smaller graphs: fewer partitions, columns and tasks, or submit a first part while the rest is made.'
         WHEN 'client computes'
             THEN 'Move this work into tasks, do it before the workers start, or submit what does not need it first.'
-        WHEN 'client waits'
-            THEN 'Let tasks load their data instead of sending it from the client, and send what all need once'
-                ' (client.scatter with a list, or broadcast=True).'
-        ELSE 'Find out what the program does before its first task: do it before the workers start.'
+        ELSE 'Let tasks load their data instead of sending it from the client, and send what all need once'
+            ' (client.scatter with a list, or broadcast=True).'
     END AS change,
     'SELECT start_t, seconds, state FROM wall_time ORDER BY start_t' AS evidence,
     trace_id

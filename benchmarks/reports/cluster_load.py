@@ -133,7 +133,7 @@ def summarize(frame: pd.DataFrame) -> pd.DataFrame:
 
 @reported(
     "https://github.com/dask/distributed/issues/4962",
-    "long-tail",
+    "long-tail idle-threads",
     words="skew|partition|key|split",
     also="low-parallelism transfers",
 )

@@ -423,9 +423,10 @@ class Recording(TraceOwner):
 
 def _address_of(server: Any) -> str | None:
     """Return the address at which a server listens; None if it is closed."""
-    # Its address can have been given to another process since.
-    if getattr(getattr(server, "status", None), "name", None) == "closed":
-        return None
+    with contextlib.suppress(Exception):
+        # Its address can have been given to another process since.
+        if server.status.name == "closed":
+            return None
     for name in ("address_safe", "address"):
         with contextlib.suppress(Exception):
             return str(getattr(server, name))

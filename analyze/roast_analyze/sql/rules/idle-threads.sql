@@ -5,6 +5,8 @@
 -- Source: view core_time
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.25: share of the core time
+-- $min_ratio = 5: duration of the longest task of this prefix, relative to the median, that is stated
+-- $longest_share = 0.5: duration of the longest task relative to the idle time of a thread that is stated
 WITH reasons (use, reason, change) AS (
     VALUES
     ('transfer', 'waiting for a transfer', 'Move less data between workers.'),
@@ -60,6 +62,18 @@ computing AS (
     SEMI JOIN largest ON waits.trace_id = largest.trace_id AND waits.use = largest.use
     GROUP BY trace_id, prefix
     QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY idle_seconds DESC, prefix) = 1
+),
+-- One task that takes much longer than the others of the prefix.
+longest AS (
+    SELECT
+        trace_id,
+        prefix,
+        max(compute_seconds) AS longest_seconds,
+        median(compute_seconds) AS median_seconds
+    FROM _task_runs
+    SEMI JOIN computing USING (trace_id, prefix)
+    GROUP BY trace_id, prefix
+    HAVING longest_seconds >= $min_ratio * median_seconds
 )
 SELECT
     computing.prefix AS entity,
@@ -69,12 +83,21 @@ SELECT
             'Threads computed nothing for {:,.1f} core-seconds: {}', largest.seconds, reason
         ),
         format(', mostly while {} computed', computing.prefix),
+        format(
+            ', of which one task took {:.1f} s and the median {:.2g} s', longest.longest_seconds, longest.median_seconds
+        ),
         '. No other rule found a major or moderate cause.'
     ) AS sentence,
     largest.seconds AS core_seconds,
     0.0::DOUBLE AS wall_seconds_min,
     largest.seconds / mean_nthreads AS wall_seconds_max,
-    change,
+    CASE
+        WHEN longest.prefix IS NULL THEN change
+        ELSE format(
+            'Split the longest tasks of {}: divide their input evenly, such as by repartition() or another key of a shuffle.',
+            longest.prefix
+        )
+    END AS change,
     'SELECT t, use, prefix, sum(seconds) AS seconds FROM core_time GROUP BY ALL ORDER BY t, seconds DESC' AS evidence,
     largest.trace_id
 FROM largest
@@ -82,4 +105,8 @@ INNER JOIN reasons USING (use)
 INNER JOIN _run_size USING (trace_id)
 LEFT JOIN computing
     ON largest.trace_id = computing.trace_id AND idle_seconds > largest.seconds / 2
+LEFT JOIN longest
+    ON computing.trace_id = longest.trace_id
+    AND computing.prefix = longest.prefix
+    AND longest_seconds >= $longest_share * largest.seconds / greatest(peak_nthreads - 1, 1)
 WHERE largest.seconds >= $min_share * run_core_seconds;

@@ -142,6 +142,26 @@ def test_idle_time_that_no_rule_explains(findings, worker, task, run):
     )
 
 
+def test_idle_time_beside_one_long_task(apply, worker, task, run):
+    """Nine tasks wait on w1 behind one of 50 s, while w2 is idle after 10 s."""
+    records = [worker("w1"), worker("w2"), task("nap-1"), *run("nap-1", 0.0, 10.0, "w2")]
+    for number, (begin, end) in enumerate(
+        [(0.0, 50.0), *((50.0 + n, 51.0 + n) for n in range(9))]
+    ):
+        phases = [("compute", begin, end)]
+        records += [task(f"fit-{number}"), *run(f"fit-{number}", 0.0, end, phases=phases)]
+
+    [(sentence, change)] = apply(
+        "idle-threads", *records, columns="sentence, change", stop_t=60.0
+    )
+    assert sentence == (
+        "Threads computed nothing for 48.0 core-seconds: ready tasks were queued on other "
+        "workers, mostly while fit computed, of which one task took 50.0 s and the median 1 s. "
+        "No other rule found a major or moderate cause."
+    )
+    assert change.startswith("Split the longest tasks of fit")
+
+
 def test_idle_time_in_which_little_computed(apply, worker, task, run):
     # "load" computes for 6 of the 80 s between two other graphs.
     [(entity, sentence)] = apply(

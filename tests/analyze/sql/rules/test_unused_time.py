@@ -35,8 +35,8 @@ def test_workers_without_tasks_before_the_first_one(
     )
 
     assert sentence == (
-        "Workers were there before the first task was submitted, while the client spent 30.0 s: "
-        f"30.0 s {words}."
+        "Workers were there before the first task was submitted, while the client spent "
+        f"30.0 s: 30.0 s {words}."
     )
     assert (least, most) == (7.5, 30.0)
     assert advice.startswith(change)

@@ -103,6 +103,9 @@ SELECT
             THEN least(1.5 * saved_seconds, cluster.stop_t - cluster.start_t)
     END AS wall_seconds_max,
     CASE
+        WHEN is_shared AND trace_id IN (SELECT trace_id FROM _worker_removals WHERE is_lost)
+            THEN 'A worker was lost during the run: if it held the lock, others wait until it is released. Check that a'
+                ' lock is not held when its task ends otherwise, and wait with a timeout; else hold it for less time.'
         WHEN is_shared
             THEN 'Hold the lock for less time, or use a lock for each file or resource: more workers do not help,'
             ' since they share it.'

@@ -106,6 +106,20 @@ def test_locks(apply, worker, process_facts, frames, place, change):
     assert advice.startswith(change)
 
 
+def test_a_lock_of_the_cluster_and_a_lost_worker(apply, worker, task, run, gone):
+    held = [("__enter__", "/x/site-packages/distributed/semaphore.py")]
+
+    [(change,)] = apply(
+        "lock-waits",
+        *(worker("w1"), worker("w2"), task("b"), *run("b", 0.0, 20.0, "w2", outcome="lost")),
+        gone("w2", 20.0, "handle-worker-cleanup-1.0"),
+        profile(*held, samples=400),
+        columns="change",
+    )
+
+    assert change.startswith("A worker was lost during the run: if it held the lock, ")
+
+
 def test_threads_and_cores(apply_each, worker, process_facts):
     """The saving is limited by the cores of the host."""
 

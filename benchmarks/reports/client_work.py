@@ -37,7 +37,7 @@ def correct(value: float, factor: float) -> float:
 
 @reported(
     "https://github.com/dask-contrib/dask-awkward/issues/446",
-    "graph-building large-graph",
+    "graph-building large-graph late-start",
     words="graph",
     also="short-tasks scheduler-saturated",
 )
@@ -116,7 +116,7 @@ def histogram(part: np.ndarray) -> int:
 
 @reported(
     "https://github.com/dask/dask/issues/5768",
-    "graph-building large-graph client-gaps transfers",
+    "graph-building large-graph late-start client-gaps transfers",
     words="scatter|sen[dt]|data load|read|workers",
     also="transfers spilling",
 )

@@ -17,6 +17,19 @@ WITH beginnings AS (
         USING (trace_id)
     GROUP BY trace_id
 ),
+-- On a host without free cores, only what the client computed counts.
+computed AS (
+    SELECT
+        trace_id,
+        if(activity = 'dask', 'client makes graphs', 'client computes') AS state,
+        least(sum(cpu_seconds) / sum(seconds), 1) AS share
+    FROM client_activity AS activity
+    INNER JOIN beginnings USING (trace_id)
+    WHERE activity <> 'wait'
+        AND activity.start_t < first_t
+        AND trace_id IN (SELECT trace_id FROM _host_load WHERE is_loaded)
+    GROUP BY ALL
+),
 states AS (
     SELECT
         trace_id,
@@ -26,9 +39,10 @@ states AS (
             WHEN 'client computes' THEN 'of its own work'
             ELSE 'of waits for Dask, such as for data that it sent to workers'
         END AS words,
-        sum(least(stop_t, first_t) - greatest(start_t, joined_t)) AS seconds
+        sum(least(stop_t, first_t) - greatest(start_t, joined_t)) * coalesce(any_value(computed.share), 1) AS seconds
     FROM _wall_time
     INNER JOIN beginnings USING (trace_id)
+    LEFT JOIN computed USING (trace_id, state)
     WHERE start_t < first_t
         AND stop_t > joined_t
         AND state IN ('client makes graphs', 'client computes', 'client waits')

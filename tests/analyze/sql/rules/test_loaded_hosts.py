@@ -141,6 +141,22 @@ def test_a_slow_worker_on_a_loaded_host(apply_each, loops, task, run):
     ]
 
 
+def test_a_late_first_task_on_a_loaded_host(apply_each, loops, task, run):
+    """The client computed for 3 of 40 s: the rest can be a wait for a core."""
+    activity = {"kind": "client_activity", "t": 40.0, "client": "c", "activity": "dask"}
+    activity |= {"start_t": 0.0, "stop_t": 40.0, "measured": {"cpu_seconds": 3.0}, "name": "f"}
+    work = [activity, task("a-1", t=40.0), *run("a-1", 40.0, 90.0)]
+
+    loaded, free = apply_each(
+        "late-start",
+        [*loops(LATE, w1=(LATE, 1)), *work],
+        [*loops(PUNCTUAL, w1=(PUNCTUAL, 1)), *work],
+        columns="wall_seconds_max",
+    )
+
+    assert (loaded, free) == ([], [(40.0,)])
+
+
 def test_blocked_event_loops_on_a_loaded_host(apply_each, loops, task, run):
     """A task waits for 5 s on its worker, which then computes it."""
     records = [

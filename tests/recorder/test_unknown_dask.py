@@ -107,6 +107,14 @@ def test_a_missing_name_ends_one_source_of_records(tmp_path):
     assert faults(tmp_path, NAMES, ["record"], ["missing"]) == {}
 
 
+def test_last_records_that_a_worker_cannot_send_are_a_loss(tmp_path):
+    case = "record:raises:Worker.plugins"
+    [result] = results_of(tmp_path, [case]).values()
+
+    lost = {loss["record_kind"] for loss in result["losses"]}
+    assert {"profile", "transfer", "worker_transition"} <= lost
+
+
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("way", ["record", "preload", "run", "attach"])

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import cloudpickle
 from distributed.comm.core import connect
@@ -39,6 +39,13 @@ FLUSHES_AT_ONCE = 20
 
 #: Different sheets in one recording. More occur only if every process differs.
 MAX_SHEETS = 300
+
+
+#: Beginnings of the texts of errors of a worker that closes, or has lost its connection.
+_ENDED_CONNECTION: Final = (
+    "CommClosedError(", "StreamClosedError(", "OSError(", "Connection", "BrokenPipeError(",
+    "TimeoutError(", "CancelledError(",
+)  # fmt: skip
 
 
 class WorkerPlugins:
@@ -220,5 +227,7 @@ def _unexpected(answer: Any) -> str | None:
     """Return why a worker's last records are missing, unless its connection has ended."""
     if isinstance(answer, Exception) and not isinstance(answer, OSError):
         return describe(answer)
-    text = str(answer.get("exception_text")) if isinstance(answer, dict) else ""
-    return text if text.startswith(("AttributeError(", "KeyError(", "TypeError(")) else None
+    if not isinstance(answer, dict) or answer.get("status") != "error":
+        return None
+    text = str(answer.get("exception_text"))
+    return None if text.startswith(_ENDED_CONNECTION) else text

@@ -37,7 +37,7 @@ def correct(value: float, factor: float) -> float:
 
 @reported(
     "https://github.com/dask-contrib/dask-awkward/issues/446",
-    "graph-building large-graph late-start",
+    "large-graph late-start",
     words="graph",
     also="short-tasks scheduler-saturated",
 )
@@ -57,9 +57,9 @@ def slow_graph(run: Run) -> None:
 
 @reported(
     "https://github.com/dask/dask/issues/3514",
-    "short-tasks graph-building large-graph scheduler-saturated",
+    "short-tasks large-graph scheduler-saturated",
     words="chunk|larger|fewer.tasks|blocks",
-    also="short-tasks graph-building large-graph scheduler-saturated transfers",
+    also="short-tasks large-graph scheduler-saturated transfers",
 )
 def small_array_chunks(run: Run) -> None:
     """An array of 8 MB has 1,600 chunks, so that nearly all time is spent on the graph."""
@@ -100,7 +100,7 @@ def predict(number: int, model: np.ndarray) -> float:
     "https://github.com/asapdiscovery/asapdiscovery/issues/364",
     "large-graph",
     words="MB scatter|load|file",
-    also="graph-building scheduler-saturated blocked-event-loop transfers spilling",
+    also="scheduler-saturated blocked-event-loop transfers spilling",
 )
 def model_in_arguments(run: Run) -> None:
     """A model of 8 MB is an argument of each of 40 calls, and is sent with each of them."""
@@ -116,7 +116,7 @@ def histogram(part: np.ndarray) -> int:
 
 @reported(
     "https://github.com/dask/dask/issues/5768",
-    "graph-building large-graph late-start client-gaps transfers",
+    "large-graph late-start client-gaps transfers",
     words="scatter|sen[dt]|data load|read|workers",
     also="transfers spilling",
 )

@@ -100,7 +100,7 @@ def increment(number: int) -> int:
     "short-tasks scheduler-saturated",
     entities="increment",
     words="batch|larger|fewer|longer|combine|chunk",
-    also="scheduler-saturated large-graph graph-building",
+    also="scheduler-saturated large-graph",
 )
 def tiny_tasks(run: Run) -> None:
     """4,000 tasks that do nothing but add one."""

@@ -22,7 +22,7 @@ def fit(number: int, seconds: float = 0.4) -> int:
 
 @reported(
     "https://github.com/dask/dask-jobqueue/issues/122",
-    "worker-ends killed-workers late-workers",
+    "killed-workers late-workers",
     words="time.limit|walltime lifetime",
     wrong="unknown.reason memory.limit|more.memory",
     also="killed-workers late-workers no-workers",
@@ -49,7 +49,7 @@ def batch_time_limit(run: Run) -> None:
 
 @reported(
     "https://github.com/dask/dask-jobqueue/issues/416",
-    "worker-ends late-workers",
+    "late-workers",
     words="lifetime",
     wrong="killed memory",
     also="recomputed-keys",
@@ -68,7 +68,7 @@ def lifetime(run: Run) -> None:
 
 @reported(
     "https://github.com/dask/distributed/issues/4591",
-    "worker-ends killed-workers late-workers",
+    "killed-workers late-workers",
     words="SIGTERM|signal.15|signal-15|preempt",
     wrong="unknown.reason memory time.limit",
     also="late-workers killed-workers",
@@ -92,7 +92,7 @@ def preemption(run: Run) -> None:
     "https://github.com/dask/distributed/issues/9024",
     "no-workers",
     words="no.worker|without.(a.)?workers?",
-    also="worker-ends killed-workers late-workers",
+    also="killed-workers late-workers",
 )
 def outage(run: Run) -> None:
     """All workers are lost; others join after several seconds in which nothing happens."""
@@ -112,10 +112,10 @@ def outage(run: Run) -> None:
 
 @reported(
     "https://github.com/dask/dask-jobqueue/issues/701",
-    "no-workers late-workers worker-ends",
+    "no-workers late-workers",
     words="adapt|minimum|idle",
     wrong="killed memory",
-    also="worker-ends late-workers client-gaps",
+    also="late-workers client-gaps",
 )
 def adaptive_release(run: Run) -> None:
     """An adaptive cluster releases its idle workers between graphs, and starts them again."""
@@ -140,7 +140,7 @@ def expand(number: int) -> float:
     "killed-workers",
     words="memory expand",
     wrong="time.limit unknown.reason",
-    also="unmanaged-memory late-workers no-workers worker-ends",
+    also="unmanaged-memory late-workers no-workers",
 )
 def memory_kill(run: Run) -> None:
     """A task needs 320 MB, more than a worker has, and the nanny kills each that tries it."""
@@ -161,10 +161,10 @@ def decode(number: int) -> int:
 
 @reported(
     "https://github.com/dask/distributed/issues/5465",
-    "killed-workers worker-ends",
+    "killed-workers",
     words="SIGSEGV|signal.11|segmentation decode",
     wrong="memory.limit more.memory time.limit",
-    also="late-workers no-workers worker-ends",
+    also="late-workers no-workers",
 )
 def segmentation_fault(run: Run) -> None:
     """A library crashes in one of the tasks, and with it two workers, one after the other."""
@@ -181,10 +181,10 @@ def solve(number: int) -> int:
 
 @reported(
     "https://github.com/dask/distributed/issues/6324",
-    "silent-worker killed-workers worker-ends",
+    "silent-worker killed-workers",
     words="worker-ttl GIL",
     wrong="worker-ttl.below shorter.worker-ttl",
-    also="killed-workers late-workers worker-ends gil no-workers",
+    also="killed-workers late-workers gil no-workers",
 )
 def worker_ttl(run: Run) -> None:
     """A task holds the GIL for longer than worker-ttl, and the scheduler closes its worker."""
@@ -204,10 +204,10 @@ def load(number: int, seconds: float = 0.4) -> int:
 
 @reported(
     "https://github.com/dask/distributed/issues/4400",
-    "killed-workers recomputed-keys worker-ends",
+    "killed-workers recomputed-keys",
     words="restart",
     wrong="memory.limit time.limit",
-    also="worker-ends no-workers client-gaps",
+    also="no-workers client-gaps",
 )
 def client_restart(run: Run) -> None:
     """The client restarts the cluster, and computes again what had been persisted."""
@@ -221,9 +221,9 @@ def client_restart(run: Run) -> None:
 
 @reported(
     "https://github.com/PrefectHQ/prefect/issues/15442",
-    "killed-workers recomputed-keys worker-ends",
+    "killed-workers recomputed-keys",
     words="again|lost",
-    also="killed-workers late-workers recomputed-keys worker-ends",
+    also="killed-workers late-workers recomputed-keys",
 )
 def lost_results(run: Run) -> None:
     """A worker crashes after it has computed half of the results, which are computed again."""

@@ -144,7 +144,7 @@ def update(number: int) -> int:
     "unfinished-tasks lock-waits inside-tasks",
     entities="update",
     words="lock update held|holds|holder|releas|lost|killed",
-    also="killed-workers worker-ends no-workers late-workers",
+    also="killed-workers no-workers late-workers",
 )
 def lost_lock(run: Run) -> None:
     """A worker is killed while its task holds a Lock, which nobody releases."""

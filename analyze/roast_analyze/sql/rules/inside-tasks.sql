@@ -38,8 +38,8 @@ WITH meanings AS (
         ),
         (
             'sleeping', 'slept', false,
-            'If the tasks poll something, wait for its end instead, or make it a task on which they depend. While a'
-            ' thread sleeps, it computes nothing else: with more threads, a worker computes other tasks meanwhile.'
+            'If the tasks poll something, wait for its end instead, or make it a task on which they depend. With more'
+            ' threads, a worker can compute other tasks while one sleeps.'
         ),
         (
             'subprocess', 'waited for other programs', false,
@@ -61,7 +61,7 @@ WITH meanings AS (
         ),
         (
             'pickling', 'pickled or unpickled objects', false,
-            'Return and pass smaller objects, or such that are arrays: their memory is sent as it is.'
+            'Pass and return smaller objects, or arrays, whose memory is copied without pickling.'
         )
     ) AS meanings (kind, words, is_saved, change)
 ),

@@ -1,6 +1,7 @@
 -- Workers without tasks before the first one.
--- Workers were there, and the program had not submitted a task. What its client did meanwhile is recorded if the
--- program started the recording; other time is not counted. Building large or many graphs has a rule of its own, which names the function.
+-- Workers were present, and the program had not submitted a task. Only time in which the client's activity is
+-- recorded counts, which requires that the program started the recording. Another rule covers slow building of
+-- graphs, and names the function.
 -- Records: task
 -- Applies: EXISTS (FROM _wall_time WHERE state IN ('client makes graphs', 'client computes', 'client waits'))
 -- Explains: before first graph

@@ -31,7 +31,7 @@ found AS (
         coalesce(sum(seconds) FILTER (start_t >= first_t AND start_t < last_t), 0) AS between_seconds,
         count(*) FILTER (start_t >= first_t AND start_t < last_t AND seconds >= $named_seconds) AS gaps,
         coalesce(sum(seconds) FILTER (start_t >= last_t), 0) AS after_seconds,
-        -- What the most of this time follows.
+        -- The departure before the longest period.
         arg_max(closing, seconds) FILTER (start_t >= first_t) AS closing,
         arg_max(is_requested, seconds) FILTER (start_t >= first_t) AS is_requested
     FROM periods

@@ -1,6 +1,6 @@
--- Workers that nobody used.
--- Workers were there, and no client was connected, or the last task had ended. A cluster that waits for its next
--- program can be meant to: how long it was used is stated, without a saving of time.
+-- Unused cluster.
+-- Workers were present, and no client was connected, or the last task had ended. This can be intended, as between
+-- two programs: the duration is stated without a saving.
 -- Records: task
 -- Applies: EXISTS (FROM _wall_time WHERE state IN ('no client', 'ending') AND seconds >= $min_seconds)
 -- Explains: after last result, between graphs

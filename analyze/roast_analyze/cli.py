@@ -86,8 +86,8 @@ _EXTRA: Final = (
 
 # A constant, because creating this text with argparse would dominate the start-up time.
 HELP: Final = """\
-usage: roast-analyze [TRACE…] [--html [FILE]] [--open] [--title TITLE] [--json]
-                     [--from TIME] [--to TIME] [--no-cache]
+usage: roast-analyze [TRACE…] [--all] [--html [FILE]] [--open] [--title TITLE]
+                     [--json] [--from TIME] [--to TIME] [--no-cache]
                      [--memory-limit SIZE]
        roast-analyze COMMAND TRACE… …
 
@@ -110,6 +110,7 @@ stdin, or a store.
 options:
   -h, --help     print this help and exit
   --version      print the version and exit
+  --all          print all tables of the summary
   --html [FILE]  write the report, a self-contained page; the default FILE is
                  next to the trace
   --open         write the report and open it in the browser

@@ -26,6 +26,7 @@ import pytest
 import yaml
 
 from roast_analyze import Trace
+from roast_analyze.algorithms.work_kinds import load_kinds
 
 pytestmark = pytest.mark.cluster
 
@@ -217,9 +218,17 @@ def run_cell(text: str, names: dict) -> None:
     shell.run_cell(text, store_history=True).raise_error()
 
 
+def load_kinds_of_work(text: str, _: dict) -> None:
+    """Read a file of the user's kinds of work."""
+    path = Path("kinds.toml")
+    path.write_text(text, "utf-8")
+    load_kinds(path)
+
+
 RUNNERS = {
     "python": run_python,
     "ipython": run_cell,
     "sql": run_sql,
+    "toml": load_kinds_of_work,
     "yaml": load_yaml,
 }

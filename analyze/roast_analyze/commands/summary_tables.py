@@ -67,6 +67,8 @@ class _Table:
     optional: tuple[str, ...] = ()
     #: Number of rows of the short summary; 0 leaves the table out.
     short: int = 0
+    #: Whether the short summary has the table even if it does not fit.
+    is_essential: bool = False
 
 
 #: Lines of the short summary, and its findings; facts that it leaves out.
@@ -84,6 +86,7 @@ _TABLES: Final = (
         8,
         "roast-analyze check",
         short=4,
+        is_essential=True,
     ),
     _Table(
         # Exceptions that differ in numbers are one; the first one is shown.
@@ -115,6 +118,7 @@ _TABLES: Final = (
         12,
         "the view datasets",
         short=4,
+        is_essential=True,
     ),
     _Table(
         "Inside tasks (shares of the compute time)",
@@ -259,7 +263,7 @@ def summarize(
     """Yield the parts of the summary: facts, findings, and tables that have rows.
 
     ``name`` is that of the trace; by default the name of its file. The short summary has the
-    first findings, and tables as far as they fit, unless it is complete.
+    first findings, lost records and datasets, and other tables as far as they fit.
     """
     definitions = _TABLES if is_complete else [it for it in _TABLES if it.short]
     facts, found, rest, tables = run_concurrently(trace, partial(_query, trace, definitions))
@@ -290,10 +294,10 @@ def summarize(
         if not rows:
             continue
         parts = _table(definition, columns, rows, is_short=not is_complete)
-        lines += line_count(*parts)
-        if not is_complete and lines > _SHORT_LINES:
-            break
-        yield from parts
+        height = line_count(*parts)
+        if is_complete or definition.is_essential or lines + height <= _SHORT_LINES:
+            lines += height
+            yield from parts
     if not is_complete:
         yield ""
         yield cell("With --all: more rows, and tables of workers, slowest attempts and others.")

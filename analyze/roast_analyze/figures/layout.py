@@ -91,6 +91,18 @@ def empty_figure(height_px: int, **layout: Any) -> Figure:
     return Figure(layout={**base, **layout})
 
 
+def stacked_threads(time: TimeAxis) -> Figure:
+    """Return an empty figure for bars of numbers of threads, stacked, over time."""
+    return empty_figure(
+        360,
+        barmode="stack",
+        bargap=0,
+        legend_traceorder="normal",
+        xaxis=axis(time.title, range=time.range),
+        yaxis=axis("threads", rangemode="tozero"),
+    )
+
+
 def panels(
     time: TimeAxis, height_px: int, *titles: str, nticks: int = 5, **settings: Any
 ) -> Figure:

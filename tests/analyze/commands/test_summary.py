@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from roast_analyze import report
-from roast_analyze.commands import terminal
+from roast_analyze.commands import summary_tables, terminal
 from roast_analyze.report.run import SURPLUS
 
 
@@ -309,6 +309,24 @@ def test_the_short_summary(summarize, worker, task, run, chunk):
     assert short.endswith("tables of workers, slowest attempts and others.\n")
     assert len(short.splitlines()) <= 35 < len(complete.splitlines())
     assert not any(name in short for name in left_out)
+
+
+def test_losses_and_datasets_are_shown_even_if_they_do_not_fit(
+    summarize, monkeypatch, worker, task, run, chunk
+):
+    monkeypatch.setattr(summary_tables, "_SHORT_LINES", 1)
+    place = {"dataset": "DY", "filename": "a.root", "entry_start": 0, "entry_stop": 10}
+    loss = {"kind": "loss", "t": 1.0, "reason": "late", "records": 3}
+
+    text = summarize(
+        *(worker("w1"), task("P-1"), chunk("P-1", **place), *run("P-1", 1.0, 9.0)), loss,
+        words=(), stop_t=10.0,
+    )  # fmt: skip
+
+    assert "3 records missing, see below" in text
+    assert section(text, "Losses") == [["late", "3"]]
+    assert section(text, "Datasets")[0][0] == "DY"
+    assert "Tasks by prefix" not in text
 
 
 @pytest.mark.parametrize(("width", "lines"), [(60, 2), (80, 2), (120, 1)])

@@ -250,7 +250,6 @@ def test_few_statements_on_a_store(places):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1800)  # thousands of statements
 @pytest.mark.parametrize("kind", ["trace", "memory", "several", "time range"])
 def test_statements_on_traces(places, kind):
     paths = places.traces if kind == "several" else places.traces[:1]
@@ -260,7 +259,6 @@ def test_statements_on_traces(places, kind):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1800)  # thousands of statements
 @pytest.mark.parametrize("traces", [(), ("T0",)])
 def test_statements_on_a_store(places, traces):
     store = Store(places.store)
@@ -269,7 +267,6 @@ def test_statements_on_a_store(places, traces):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1800)  # thousands of statements
 def test_statements_on_each_trace(places):
     check(places, lambda query: each(query, places.traces).rows(), statements()[::9])
 

@@ -156,14 +156,7 @@ def over_time(found: CoreTime, context: Context) -> Figure:
     axis, width = context.axis, found.bucket_seconds
     # The last bucket can end with the recording.
     inside = pl.min_horizontal(width, (context.run.stop_t or 0.0) - pl.col("t"))
-    drawn = layout.empty_figure(
-        360,
-        barmode="stack",
-        bargap=0,
-        legend_traceorder="normal",
-        xaxis=layout.axis(axis.title, range=axis.range),
-        yaxis=layout.axis("threads", rangemode="tozero"),
-    )
+    drawn = layout.stacked_threads(axis)
     for use, (words, color) in USES.items():
         rows = found.over_time.filter(pl.col("use") == use)
         if rows.is_empty():

@@ -147,14 +147,7 @@ def section(found: InsideTasks, context: Context) -> Section:
 def over_time(found: InsideTasks, context: Context) -> Figure:
     """Draw the number of computing threads by kind of work, stacked, over time."""
     axis = context.axis
-    drawn = layout.empty_figure(
-        360,
-        barmode="stack",
-        bargap=0,
-        legend_traceorder="normal",
-        xaxis=layout.axis(axis.title, range=axis.range),
-        yaxis=layout.axis("threads", rangemode="tozero"),
-    )
+    drawn = layout.stacked_threads(axis)
     # The last bucket can end with the recording.
     inside = pl.min_horizontal(found.bucket_seconds, axis.stop_t - pl.col("t"))
     spent = found.over_time.with_columns(

@@ -69,9 +69,11 @@ kinds AS (
     SELECT
         trace_id,
         prefix,
-        -- What waits for the GIL or a core is named by what it would compute.
-        if(kind = 'runnable but not on the CPU', detail, kind) AS kind,
-        dataset IS NOT NULL AS is_chunk,
+        CASE
+            -- What waits for the GIL or a core is named by what it would compute.
+            WHEN kind = 'runnable but not on the CPU' THEN detail
+            WHEN kind <> 'network or storage' OR dataset IS NULL THEN kind
+        END AS kind,
         if(kind = 'runnable but not on the CPU', NULL, detail) AS detail,
         sum(seconds) AS seconds,
         coalesce(sum(seconds) FILTER (kind = 'runnable but not on the CPU'), 0) AS waiting_seconds,
@@ -90,10 +92,10 @@ totals AS (
     GROUP BY trace_id, prefix
 ),
 details AS (
-    SELECT trace_id, prefix, kind, is_chunk, detail, seconds,
-        row_number() OVER (PARTITION BY trace_id, prefix, kind ORDER BY seconds DESC, detail) AS place
+    SELECT trace_id, prefix, kind, detail, seconds
     FROM kinds
     WHERE detail IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY trace_id, prefix, kind ORDER BY seconds DESC, detail) = 1
 ),
 found AS (
     SELECT
@@ -108,7 +110,6 @@ found AS (
     FROM kinds
     INNER JOIN meanings USING (kind)
     INNER JOIN totals USING (trace_id, prefix)
-    WHERE NOT (kinds.kind = 'network or storage' AND is_chunk)
     GROUP BY kinds.trace_id, kinds.prefix, kinds.kind
     HAVING sum(kinds.seconds) >= greatest($min_share * any_value(sampled_seconds), $min_run_share * any_value(run_seconds))
         AND sum(kinds.samples) >= $min_samples
@@ -143,4 +144,4 @@ SELECT
     trace_id
 FROM found
 INNER JOIN _run_size USING (trace_id)
-LEFT JOIN (FROM details WHERE place = 1) AS details USING (trace_id, prefix, kind);
+LEFT JOIN details USING (trace_id, prefix, kind);

@@ -66,7 +66,7 @@ removed AS (
             OR last_tasks.end_t IS NULL
             -- The last tasks failed because it was lost.
             OR (workers.trace_id, workers.worker) IN (
-                SELECT (trace_id, worker) FROM _task_runs WHERE starts_with(exception, 'KilledWorker')
+                SELECT (trace_id, worker) FROM _task_runs WHERE _is_given_up(exception)
             )
             -- The run went on without what was lost; a program that ends takes its workers with it.
             OR (
@@ -91,7 +91,7 @@ what_happened AS (
 given_up AS (
     SELECT trace_id, count(*) AS tasks, min_by(prefix, "key") AS prefix, min("key") AS "key"
     FROM _task_runs
-    WHERE outcome = 'erred' AND starts_with(exception, 'KilledWorker')
+    WHERE outcome = 'erred' AND _is_given_up(exception)
     GROUP BY trace_id
 ),
 replaced AS (
@@ -142,7 +142,7 @@ lost AS (
             OR (use = 'failed attempt' AND process IN (
                 SELECT process
                 FROM removed
-                SEMI JOIN (FROM _task_runs WHERE starts_with(exception, 'KilledWorker')) AS failed
+                SEMI JOIN (FROM _task_runs WHERE _is_given_up(exception)) AS failed
                     USING (trace_id, worker)
             ))
         ), 0) AS lost_seconds,

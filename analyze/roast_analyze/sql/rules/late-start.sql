@@ -38,7 +38,7 @@ states AS (
         CASE state
             WHEN 'client makes graphs' THEN 'in functions of Dask, such as those that make graphs'
             WHEN 'client computes' THEN 'of its own work'
-            ELSE 'of waits for Dask, such as for data that it sent to workers'
+            ELSE 'of waits for Dask, as for workers or for data that it sent to them'
         END AS words,
         sum(least(stop_t, first_t) - greatest(start_t, joined_t)) * coalesce(any_value(computed.share), 1) AS seconds
     FROM _wall_time
@@ -74,8 +74,8 @@ SELECT
             THEN 'Make smaller graphs: fewer partitions, columns and tasks, or submit a first part while the rest is made.'
         WHEN 'client computes'
             THEN 'Move this work into tasks, do it before the workers start, or submit what does not need it first.'
-        ELSE 'Let tasks load their data instead of sending it from the client, and send what all need once'
-            ' (client.scatter with a list, or broadcast=True).'
+        ELSE 'If the client sends data, let tasks load it instead, or send it in one call (client.scatter with a list). If'
+            ' it waits for workers, submit tasks before all of them have joined.'
     END AS change,
     'SELECT start_t, seconds, state FROM wall_time ORDER BY start_t' AS evidence,
     trace_id

@@ -28,6 +28,7 @@ found AS (
         sum(seconds) AS seconds,
         -- Without any worker in the whole recording, all of it is before the first one.
         coalesce(sum(seconds) FILTER (first_t IS NULL OR start_t < first_t), 0) AS before_seconds,
+        count(first_t) > 0 AS has_workers,
         coalesce(sum(seconds) FILTER (start_t >= first_t AND start_t < last_t), 0) AS between_seconds,
         count(*) FILTER (start_t >= first_t AND start_t < last_t AND seconds >= $named_seconds) AS gaps,
         coalesce(sum(seconds) FILTER (start_t >= last_t), 0) AS after_seconds,
@@ -46,7 +47,10 @@ SELECT
         found.seconds,
         cluster.stop_t - cluster.start_t,
         array_to_string(list_filter([
-            CASE WHEN before_seconds >= $named_seconds THEN format('{:.1f} s before the first one joined', before_seconds) END,
+            CASE WHEN before_seconds >= $named_seconds
+                THEN format(
+                    '{:.1f} s {}', before_seconds, if(has_workers, 'before the first one joined', 'without a record of any')
+                ) END,
             CASE WHEN between_seconds >= $named_seconds
                 THEN format(
                     '{:.1f} s {}after all had left and before another one joined',

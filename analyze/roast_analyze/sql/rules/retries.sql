@@ -56,7 +56,7 @@ attempts AS (
         LEFT JOIN _task_files AS file USING (trace_id, key)
         LEFT JOIN chunks_of_attempts AS chunk USING (seq)
         WHERE _has_raised(attempt.outcome)
-            AND NOT starts_with(coalesce(attempt.exception, ''), 'KilledWorker')
+            AND NOT _is_given_up(attempt.exception)
         UNION ALL BY NAME
         -- Without a cluster there are no tasks.
         SELECT

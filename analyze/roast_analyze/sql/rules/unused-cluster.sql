@@ -2,12 +2,13 @@
 -- Workers were present, and no client was connected, or the last task had ended. This can be intended, as between
 -- two programs: the duration is stated without a saving.
 -- Records: task
--- Applies: EXISTS (FROM _wall_time WHERE state IN ('no client', 'ending') AND seconds >= $min_seconds)
+-- Applies: EXISTS (FROM _wall_time WHERE state IN ('no client', 'ending'))
 -- Explains: after last result, between graphs
 -- Source: states of view wall_time
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
 -- $min_seconds = 10: time without use
 -- $min_share = 0.2: the same, as a share of the run
+-- $named_seconds = 0.05: time of one kind that is named
 WITH presence AS (
     SELECT trace_id, min(from_t) AS first_t, max(to_t) AS last_t FROM _worker_presence GROUP BY trace_id
 ),
@@ -30,9 +31,9 @@ SELECT
         found.seconds, run_seconds,
         concat_ws(
             '; ',
-            CASE WHEN clientless_seconds >= 0.05 THEN format('{:.1f} s without a client', clientless_seconds) END,
-            CASE WHEN found.seconds - clientless_seconds >= 0.05
-                THEN format('{:.1f} s after the last task, with a client', found.seconds - clientless_seconds) END
+            CASE WHEN clientless_seconds >= $named_seconds THEN format('{:.1f} s without a client', clientless_seconds) END,
+            CASE WHEN found.seconds - clientless_seconds >= $named_seconds
+                THEN format('{:.1f} s after the last task', found.seconds - clientless_seconds) END
         )
     ) AS sentence,
     NULL::DOUBLE AS core_seconds,

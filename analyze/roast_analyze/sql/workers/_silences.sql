@@ -1,4 +1,4 @@
--- Needs: _task_runs, _workers
+-- Needs: _is_given_up, _task_runs, _workers
 -- Records: worker_sample
 -- Times without a heartbeat in which a worker process with tasks did not compute either: the process,
 -- its host or the network was stopped. If only its event loop had been blocked, threads would have
@@ -61,7 +61,7 @@ HAVING count(*) FILTER (run.compute_stop_t BETWEEN long.start_t + 1 AND long.sto
     AND count(*) FILTER (
         run.outcome IN ('lost', 'unfinished')
         -- The last attempt at a task that Dask gave up fails.
-        OR coalesce(starts_with(run.exception, 'KilledWorker'), false)
+        OR _is_given_up(run.exception)
         OR (
             run.compute_start_t < long.start_t + 1
             AND run.compute_stop_t > long.stop_t - 1

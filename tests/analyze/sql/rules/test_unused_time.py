@@ -17,8 +17,8 @@ def did(activity: str, start_t: float, stop_t: float) -> dict:
         ("own", "of its own work", "Move this work into tasks"),
         (
             "wait",
-            "of waits for Dask, such as for data that it sent to workers",
-            "Let tasks load",
+            "of waits for Dask, as for workers or for data that it sent to them",
+            "If the client sends data",
         ),
     ],
 )
@@ -64,7 +64,7 @@ def test_a_cluster_that_nobody_used(apply_each, worker, gone, task, run):
 
     sentence = (
         "Workers were there and unused for 60.0 of 100.0 s: 45.0 s without a client; "
-        "15.0 s after the last task, with a client."
+        "15.0 s after the last task."
     )
     assert unused == [(sentence, None)]
     assert left == []

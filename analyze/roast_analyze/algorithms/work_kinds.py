@@ -12,6 +12,7 @@ is known.
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -49,6 +50,9 @@ _COMPUTES: Final = re.compile(
     r"|(.*\.)?(append|extend|add|items|keys|values|split|strip|format|replace|encode|startswith"
     r"|endswith|setdefault|popleft|appendleft)"
 )
+
+#: Paths of modules, as opposed to any other text.
+_PLACE: Final = re.compile(r"[\w./+-]+\.py|<frozen [\w.]+>")
 
 _FIELDS: Final = {"kind", "file", "function", "call", "caller", "rank", "holds", "detail"}
 
@@ -185,6 +189,40 @@ def _place(function: Function) -> tuple[str | None, bool, bool]:
 
 def _package(place: str) -> str:
     return place.partition("/")[0].removesuffix(".py")
+
+
+def public_place(filename: str) -> str | None:
+    """Return the path of a file in its folder of packages, or None if it may be private.
+
+    The files of Python's standard library and of packages that ``work_kinds.toml`` names are
+    public.
+    """
+    place, is_own, is_installed = _place(Function("", filename))
+    if place is None or is_own or not _PLACE.fullmatch(place):
+        return None
+    public = named_packages() if is_installed else sys.stdlib_module_names
+    package = re.split(r"[./]", place.removeprefix("<frozen "))[0]
+    return place if package in public else None
+
+
+@cache
+def named_packages() -> frozenset[str]:
+    """Return the packages and modules at the beginnings of the table's patterns of files."""
+    found: set[str] = set()
+    for pattern in _builtin()[0]:
+        if pattern.file is not None:
+            # At bars that are not within parentheses.
+            for path in re.split(r"\|(?![^()]*\))", pattern.file.pattern):
+                head = path.partition("/")[0].replace(r"\.py", "")
+                found.update(re.findall(r"[A-Za-z]\w+", head))
+    return frozenset(found)
+
+
+def pattern_words() -> frozenset[str]:
+    """Return the words in the table's patterns of functions."""
+    patterns = [p for pattern in _builtin()[0] for p in (pattern.function, pattern.call) if p]
+    texts = [pattern.pattern for pattern in (*patterns, _COMPUTES)]
+    return frozenset(word for text in texts for word in re.findall(r"\w+", text))
 
 
 def _matches(pattern: Pattern, place: str, name: str, caller: str | None) -> bool:

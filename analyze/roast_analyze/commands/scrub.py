@@ -2,9 +2,9 @@
 
 Keys, functions, files, hosts, users, datasets, branches, messages of exceptions and values
 of the configuration are replaced word by word, and the same word always by the same
-pseudonym. Numbers, times, ports, versions, the structure of paths, and the words of Dask,
-Python and file formats are kept, so all views show the same numbers. Free text and code are
-replaced line by line.
+pseudonym. Numbers, times, ports, versions, the structure of paths, the words of Dask, Python
+and file formats, and the functions of widely used packages in profiles are kept, so all views
+show the same numbers. Free text and code are replaced line by line.
 
 The scrubbed trace is checked before it appears under its name: no word of the trace may be
 left in it. Unreadable lines are replaced with other unreadable lines, so damage stays visible.

@@ -32,7 +32,13 @@ from roast_analyze.open.discover import SUFFIXES, Segment, read_segment, segment
 from roast_analyze.open.lines import MAX_LINE_BYTES, parse_record
 from roast_analyze.output_paths import refuse_to_overwrite, refuse_to_replace, writing
 from roast_analyze.scrub.pseudonyms import Dictionary, open_dictionary
-from roast_analyze.scrub.records import Scrubber, contents_of, kept_texts, texts_in
+from roast_analyze.scrub.records import (
+    Scrubber,
+    contents_of,
+    kept_texts,
+    public_texts,
+    texts_in,
+)
 from roast_analyze.scrub.words import names_in, words_in
 
 if TYPE_CHECKING:
@@ -215,14 +221,20 @@ def _read_words(
     def add_words(text: str) -> None:
         dictionary.add_words(words_in(text))
 
+    @lru_cache(_REMEMBERED)
+    def keep_words(text: str) -> None:
+        dictionary.keep(words_in(text))
+
     for line in lines:
         record = _parse(line)
         if record is not None:
             for text in texts_in(record):
                 add_words(text)
+            for text in public_texts(record):
+                keep_words(text)
             if keep:
                 for text in kept_texts(record, contents_of(record), keep):
-                    dictionary.keep(words_in(text))
+                    keep_words(text)
     return lines.checksum
 
 

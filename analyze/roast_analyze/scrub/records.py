@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from roast_analyze.algorithms.work_kinds import public_place
 from roast_analyze.scrub.words import NUMBER_LINE, WORD, field_words, is_kept, nested_fields
 from roast_schemas.describe import kinds
 from roast_schemas.units import Content
@@ -34,6 +35,8 @@ _AMOUNTS: Final = frozenset({
     "limit", "disk", "swap", "quota", "period", "usage", "count", "total",
 })  # fmt: skip
 _NAME_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+#: Names of functions, as opposed to any other text.
+_FUNCTION: Final = re.compile(r"[\w.<>]+")
 #: No amount begins with a zero.
 _LEADING_ZERO: Final = re.compile(r"(?<![\d.])0\d")
 
@@ -128,6 +131,26 @@ def kept_texts(value: Any, content: Any, keep: frozenset[Content]) -> Iterator[s
         if isinstance(item, dict):
             for name, part in item.items():
                 yield from kept_texts(part, content.get(name), keep)
+
+
+def public_texts(value: Any) -> Iterator[str]:
+    """Yield the modules and names of functions of Python and of widely used packages.
+
+    The kinds of work in ``busy_time`` depend on them.
+    """
+    if isinstance(value, dict):
+        name, filename = value.get("name"), value.get("filename")
+        if (
+            isinstance(filename, str)
+            and isinstance(name, str)
+            and (place := public_place(filename)) is not None
+            and _FUNCTION.fullmatch(name)
+        ):
+            yield from (place, name)
+        value = value.values()
+    if not isinstance(value, str) and isinstance(value, Iterable):
+        for item in value:
+            yield from public_texts(item)
 
 
 def _is_number(line: str, name: str) -> bool:

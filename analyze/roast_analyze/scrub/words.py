@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, get_args, is_typeddict
 
+from roast_analyze.algorithms.work_kinds import pattern_words
 from roast_schemas.describe import fields_of, kinds
 
 if TYPE_CHECKING:
@@ -80,10 +81,10 @@ _SENTENCE: Final = re.compile(r"'[A-Za-z,]+ ")
 def field_words() -> frozenset[str]:
     """Return the words that are kept: those of roast, Dask, Python and file formats.
 
-    They are the names of records and fields, the texts that views compare with, and those
-    listed in ``words.txt``.
+    They are the names of records and fields, the texts that views and kinds of work compare
+    with, and those listed in ``words.txt``.
     """
-    found = set(kinds())
+    found = {*kinds(), *pattern_words()}
     for kind in kinds().values():
         found.update(_field_names(kind.fields))
     listed = (files("roast_analyze.scrub") / "words.txt").read_text("utf-8")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import sqlite3
 import zlib
 from functools import partial
@@ -57,6 +58,33 @@ def test_no_canary_in_any_text_of_any_field_is_left(tmp_path, write_trace):
 
     assert (done.records, done.unreadable) == (len(records) + 3, 3)
     assert CANARY.lower() not in (tmp_path / "shared.jsonl").read_text().lower()
+
+
+def test_functions_of_public_packages_are_kept(tmp_path, write_trace, task):
+    frames = [
+        {"name": name, "filename": f"/home/alice/lib/python3.12/{filename}", "line_number": 1}
+        for name, filename in [
+            ("to_numpy", "site-packages/awkward/highlevel.py"),
+            ("parse", "json/decoder.py"),
+            ("mangle", "site-packages/alice_tools/mangling.py"),
+            ("retouch", "alice/retouching.py"),
+            ("alice's", "site-packages/awkward/highlevel.py"),
+            ("fill", "site-packages/awkward/alice.txt"),
+        ]
+    ]  # fmt: skip
+    trace = write_trace(
+        task("alice-1", prefix="highlevel"), {"kind": "profile", "tree": {"frames": frames}}
+    )
+
+    scrub(trace, tmp_path / "shared.jsonl", names=tmp_path / "names.db")
+
+    text = (tmp_path / "shared.jsonl").read_text()
+    assert re.findall(r'"name":"([^"]*)"', text)[:2] == ["to_numpy", "parse"]
+    assert "awkward/highlevel.py" in text
+    assert "json/decoder.py" in text
+    # A kept word is kept everywhere; all others are names.
+    assert '"prefix":"highlevel"' in text
+    assert not re.findall(r"alice|mangl|retouch|\bfill\b", text)
 
 
 def test_the_same_map_gives_the_same_bytes_and_the_same_names(tmp_path, write_trace, task):

@@ -201,7 +201,7 @@ def public_place(filename: str) -> str | None:
     if place is None or is_own or not _PLACE.fullmatch(place):
         return None
     public = named_packages() if is_installed else sys.stdlib_module_names
-    package = re.split(r"[./]", place.removeprefix("<frozen "))[0]
+    package = re.split(r"[./>]", place.removeprefix("<frozen "))[0]
     return place if package in public else None
 
 

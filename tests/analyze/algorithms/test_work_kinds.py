@@ -42,6 +42,9 @@ FUNCTIONS = {
     "sync": Function("sync", PACKAGES + "distributed/utils.py", 1),
     "lock": Function("acquire", PACKAGES + "distributed/lock.py", 1),
     "semaphore": Function("acquire", PACKAGES + "distributed/semaphore.py", 1),
+    "error": Function("error_message", PACKAGES + "distributed/core.py", 1),
+    "actor": Function("result", PACKAGES + "distributed/actor.py", 1),
+    "queue": Function("get", PACKAGES + "distributed/queues.py", 1),
     "serializable": Function("__enter__", PACKAGES + "dask/utils.py", 1),
     "h5py": Function("with_phil", PACKAGES + "h5py/_objects.pyx", 1),
     "filelock": Function("acquire", PACKAGES + "filelock/_api.py", 1),
@@ -100,6 +103,7 @@ OWN = "process (analysis.py:12)"
         # Each record has the name of the process.
         (["task", "own", "logging", "current process"], ("logging and printing", "logging")),
         (["task", "own", "cloudpickle", "numpy"], ("pickling", "cloudpickle")),
+        (["error", "cloudpickle"], ("Dask itself", "sending the error of a task")),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )  # fmt: skip
@@ -119,6 +123,8 @@ def test_working(stack, expected):
         (["own", "filelock"], ("lock", OWN)),
         (["own", "get", "wait"], ("queue or event", OWN)),
         (["own", "result", "sync", "wait"], ("another task", OWN)),
+        (["own", "actor", "wait"], ("an actor", OWN)),
+        (["own", "queue", "sync", "wait"], ("queue or event", OWN)),
         (["own", "run", "select"], ("subprocess", OWN)),
         (["own", "http", "socket"], ("network or storage", "http")),
         (["own", "socket"], ("network or storage", "socket")),

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 ROWS: Final = 15
 #: Kinds whose details name own code, or what it waits for.
 OWN_KINDS: Final = (
-    "own code", "Python loops", "lock", "another task", "subprocess", "queue or event",
-    "sleeping", "JIT compilation", "imports",
+    "own code", "Python loops", "lock", "another task", "an actor", "subprocess",
+    "queue or event", "sleeping", "JIT compilation", "imports",
 )  # fmt: skip
 #: Samples from which kinds are named in sentences. If they are independent, the standard error
 #: of a share is then at most 5 percentage points.

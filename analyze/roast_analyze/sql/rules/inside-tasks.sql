@@ -56,6 +56,11 @@ WITH meanings AS (
             ' return what was computed so far and make the others its dependencies.'
         ),
         (
+            'an actor', 'waited for an actor', false,
+            'The actors of a worker run one call at a time: call them less often, divide their state among workers, or'
+            ' return partial results and combine them in tasks.'
+        ),
+        (
             'queue or event', 'waited for a queue or an event', false,
             'A thread that waits computes nothing else: make what the tasks wait for a task on which they depend.'
         ),

@@ -5,6 +5,8 @@
 -- take longer: there is no saving. A file or dataset is named if nearly all failed attempts are in it. It
 -- is a place to look at only if chunks of other files or datasets were attempted and hardly failed;
 -- otherwise the code can be the cause as well.
+-- A worker or host is named if nearly all failed attempts ran there, more than by chance, while tasks of the same
+-- prefixes ran elsewhere and hardly failed.
 -- Errors of decompression mean that a file is probably damaged, unless a later attempt succeeds.
 -- Tasks that lost their workers belong to rule killed-workers. Without a cluster there are no tasks:
 -- the rule applies to chunks and files.
@@ -18,6 +20,8 @@
 -- $min_place_share = 0.9: share of the failed attempts that are in one file or dataset if it is named
 -- $min_others = 3: chunks elsewhere that were attempted, without which a place is not blamed
 -- $max_others_share = 0.1: share of them that failed, above which it is not
+-- $min_place_keys = 3: tasks that failed on a worker or host that is named
+-- $max_chance = 0.01: largest probability that so many attempts ran on one of the workers by chance
 -- $max_words = 16: words of the first error that are quoted
 -- $max_characters = 300: their length
 WITH chunks_of_attempts AS (
@@ -38,6 +42,7 @@ attempts AS (
     FROM (
         SELECT
             attempt.trace_id,
+            attempt.seq,
             attempt.key,
             attempt.attempt,
             attempt.prefix,
@@ -186,9 +191,89 @@ elsewhere AS (
         )
     GROUP BY ALL
 ),
+-- Attempts at tasks of the prefixes that failed, by the worker and host that they ran on.
+sites AS (
+    SELECT
+        trace_id,
+        exception_type,
+        host,
+        worker,
+        count(*) FILTER (has_failed) AS failed,
+        count(*) FILTER (NOT has_failed) AS succeeded,
+        count(DISTINCT key) FILTER (has_failed) AS failed_keys,
+        count(DISTINCT worker) FILTER (has_failed) AS failed_workers,
+        sum(count(*) FILTER (has_failed)) OVER level - failed AS failed_elsewhere,
+        sum(count(*) FILTER (NOT has_failed)) OVER level - succeeded AS succeeded_elsewhere,
+        count(*) OVER level AS places
+    FROM (
+        SELECT
+            prefix.trace_id,
+            prefix.exception_type,
+            process.host,
+            run.worker,
+            run.key,
+            attempts.seq IS NOT NULL AS has_failed
+        FROM (SELECT DISTINCT trace_id, exception_type, prefix FROM attempts WHERE noun = 'task') AS prefix
+        INNER JOIN _task_runs AS run USING (trace_id, prefix)
+        INNER JOIN (SELECT trace_id, worker, any_value(host) AS host FROM _workers GROUP BY ALL) AS process
+            ON run.trace_id = process.trace_id
+            AND run.worker = process.worker
+        LEFT JOIN attempts
+            ON run.trace_id = attempts.trace_id
+            AND run.seq = attempts.seq
+            AND prefix.exception_type = attempts.exception_type
+        WHERE run.outcome = 'memory' OR attempts.seq IS NOT NULL
+    )
+    GROUP BY GROUPING SETS ((trace_id, exception_type, host, worker), (trace_id, exception_type, host))
+    WINDOW level AS (PARTITION BY trace_id, exception_type, grouping(worker))
+),
+sick AS (
+    SELECT
+        *,
+        -- A host is to blame only if several of its workers failed.
+        coalesce('worker ' || shown || coalesce(' on host ' || host, ''), 'host ' || host) AS site
+    FROM sites
+    LEFT JOIN _worker_names USING (trace_id, worker)
+    WHERE (failed_workers > 1 OR worker IS NOT NULL)
+        AND failed_keys >= $min_place_keys
+        AND failed >= $min_place_share * (failed + failed_elsewhere)
+        AND succeeded_elsewhere >= $min_others
+        AND failed_elsewhere <= $max_others_share * succeeded_elsewhere
+        AND places * ((failed + succeeded) / (failed + succeeded + failed_elsewhere + succeeded_elsewhere)) ** failed
+            <= $max_chance
+    QUALIFY row_number() OVER (PARTITION BY trace_id, exception_type ORDER BY worker IS NULL, failed DESC) = 1
+),
 described AS (
     SELECT
         failed.*,
+        sick.site,
+        if(sick.worker IS NULL, 'hosts', 'workers') AS site_noun,
+        sick.failed AS failed_there,
+        sick.succeeded_elsewhere,
+        sick.failed_elsewhere AS failed_on_others,
+        CASE
+            WHEN regexp_matches(first_error, 'no space left|disk quota', 'i')
+                THEN ' Free the disk to which the workers write.'
+            WHEN regexp_matches(first_error, 'MemoryError|unable to allocate|bad_alloc', 'i')
+                THEN ' Use smaller chunks or partitions, or more memory for each worker.'
+            WHEN regexp_matches(first_error, 'no such file|FileNotFound|\[3011\]', 'i')
+                THEN ' Check whether the workers can see the file at this path.'
+            WHEN regexp_matches(
+                first_error, 'permission denied|authentica|authoriz|forbidden|credential|certificate|\[3010\]', 'i'
+            ) THEN ' Check the credentials of the workers, such as a proxy or token that has expired.'
+            WHEN regexp_matches(first_error, 'timed? ?out|operation expired', 'i')
+                THEN ' What it waited for did not answer in time: check its load, or allow more time.'
+            WHEN regexp_matches(
+                first_error,
+                'connection (refused|reset)|(network|host) is unreachable|no route to host|name resolution'
+                '|name or service not known',
+                'i'
+            ) THEN ' Check whether the workers can reach the server.'
+            WHEN regexp_matches(first_error, 'KeyInFile|no (branch|field) |FieldNotFound', 'i')
+                THEN ' Check whether all files have this branch.'
+            ELSE ''
+        END AS hint,
+        regexp_extract(first_error, 'No module named \W*([\w.]+)', 1) AS missing_module,
         coalesce(
             elsewhere.attempted >= $min_others
             AND elsewhere.failed <= $max_others_share * elsewhere.attempted,
@@ -236,6 +321,11 @@ described AS (
     LEFT JOIN other_chunks AS other
         ON failed.trace_id = other.trace_id
         AND failed.exception_type = other.exception_type
+    LEFT JOIN sick
+        ON failed.trace_id = sick.trace_id
+        AND failed.exception_type = sick.exception_type
+        -- A file that one worker tried again and again says nothing about the worker.
+        AND place.filename IS NULL
 ),
 tail AS (
     SELECT trace_id, sum(seconds) AS idle_seconds
@@ -281,6 +371,12 @@ SELECT
                 if(failed_elsewhere = 0, 'none', failed_elsewhere::VARCHAR)
             )
         END,
+        format(
+            ' {} were on {}. On other {}, {:,} attempts at such tasks succeeded, and {} failed.',
+            CASE WHEN failed_there = attempts THEN format('All {} failed attempts', attempts)
+                ELSE format('{} of the {} failed attempts', failed_there, attempts) END,
+            site, site_noun, succeeded_elsewhere, if(failed_on_others = 0, 'none', failed_on_others::VARCHAR)
+        ),
         ' The error: ' || nullif(error, exception_type)
         || CASE WHEN error = first_error THEN '' ELSE ' …' END
     ) AS sentence,
@@ -292,6 +388,15 @@ SELECT
                 + least(longest_seconds, coalesce(idle_seconds, 0) / mean_nthreads)
     END AS wall_seconds_max,
     CASE
+        WHEN site IS NOT NULL THEN format(
+            'Find out what differs on {}: {}free disks, mounted file systems, credentials, the load. Exclude it until'
+            ' then, since a place where tasks fail quickly receives more of them.',
+            site, CASE WHEN missing_module <> '' THEN format('the package {}, ', missing_module) ELSE '' END
+        )
+        WHEN exception_type = 'ModuleNotFoundError' AND missing_module <> '' THEN format(
+            'Install {} where the workers run: their Python did not find it. A module of your own can be sent to them'
+            ' with client.upload_file.', missing_module
+        )
         WHEN is_damage AND filename IS NOT NULL
             THEN format('{} is probably damaged: check it, or copy it again.', filename)
         -- If few other files could be read, the program can be the cause.
@@ -301,10 +406,11 @@ SELECT
         )
             THEN 'The files are probably damaged: check them, or copy them again.'
         WHEN failed_keys = 0 AND retried > 0 THEN format(
-            'Find the cause of {}. Repeat only the operation that fails, inside of the task, not the whole task.',
-            exception_type
+            'Find the cause of {}.{} Repeat only the operation that fails, inside of the task, not the whole task.',
+            exception_type, hint
         )
-        WHEN is_compared THEN format('Find the cause of {}{}.', exception_type, coalesce(' in ' || filename, ''))
+        WHEN is_compared
+            THEN format('Find the cause of {}{}.{}', exception_type, coalesce(' in ' || filename, ''), hint)
         WHEN is_everywhere AND files > 1
             THEN format(
                 'Find the cause of {} in the code: it failed in each of the {} files that were attempted.',
@@ -316,7 +422,7 @@ SELECT
                 ' other {} were attempted to blame this one.',
                 exception_type, other_places
             )
-        ELSE format('Find the cause of {}.', exception_type)
+        ELSE format('Find the cause of {}.{}', exception_type, hint)
     END AS change,
     'SELECT filename, entry_start, entry_stop, key, attempt, failures.worker, cause'
     ' FROM failures LEFT JOIN chunks USING (trace_id, key, attempt)'

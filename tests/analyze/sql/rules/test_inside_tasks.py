@@ -26,6 +26,16 @@ FUNCTIONS = {
         "waited for other tasks, in work (my.py:7)",
         "A task that waits for others occupies a thread",
     ),
+    "a result of an actor": (
+        ("result", f"{PACKAGES}/distributed/actor.py"),
+        "waited for an actor, in work (my.py:7)",
+        "The actors of a worker run one call at a time",
+    ),
+    "a queue": (
+        ("get", f"{PACKAGES}/distributed/queues.py"),
+        "waited for a queue or an event, in work (my.py:7)",
+        "A thread that waits computes nothing else",
+    ),
     "a socket": (
         ("recv_into", "/usr/lib/python3.11/socket.py"),
         "waited for the network or storage, in socket",

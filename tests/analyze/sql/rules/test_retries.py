@@ -221,3 +221,80 @@ def test_without_a_cluster(apply_each, worker, chunk, open_trace):
         "failed. It was in 2.root (tree Events, dataset DY). No chunk of it was processed. "
     )
     assert change == "/d/2.root is probably damaged: check it, or copy it again."
+
+
+def test_a_host_where_tasks_fail(apply_each, worker, task, run):
+    """Tasks fail on one of two hosts; on one of its workers; on both hosts alike."""
+
+    def records(fails):
+        workers = [
+            worker(f"w{n}", name=f"worker-{n}", host="good" if n < 2 else "bad")
+            for n in range(4)
+        ]
+        records = []
+        for number in range(40):
+            key, on = f"read-{number}", number % 4
+            error = (
+                {"outcome": "erred", "exception": "OSError('cvmfs')"}
+                if fails(on, number)
+                else {}
+            )
+            records += [
+                task(key),
+                *run(key, 1.0 * number, number + 1.0, worker=f"w{on}", **error),
+            ]
+        return [*workers, *records]
+
+    [(host, advice)], [(one, _)], [(all_alike, _)], [(by_chance, _)] = apply_each(
+        "retries",
+        records(lambda on, _: on >= 2),
+        records(lambda on, _: on == 3),
+        records(lambda _, number: number < 20),
+        records(lambda on, number: on == 2 and number < 10),
+        columns="sentence, change",
+    )
+    assert (
+        " All 20 failed attempts were on host bad. On other hosts, 20 attempts at such tasks "
+        "succeeded, and none failed. The error: OSError('cvmfs')"
+    ) in host
+    assert advice.startswith("Find out what differs on host bad: free disks, ")
+    assert " All 10 failed attempts were on worker worker-3 on host bad. " in one
+    # Two failed attempts of 40 on one of four workers.
+    assert "failed attempts were on" not in all_alike + by_chance
+
+
+def test_a_module_that_the_workers_lack(apply, worker, task, run):
+    missing = {
+        "outcome": "erred",
+        "exception": """ModuleNotFoundError("No module named 'btag.sf'")""",
+    }
+
+    [(change,)] = apply(
+        "retries", worker("w1"), task("a"), *run("a", 1.0, 2.0, **missing), columns="change"
+    )
+
+    assert change.startswith("Install btag.sf where the workers run: ")
+
+
+def test_the_kind_of_error(apply, worker, task, run):
+    errors = {
+        "OSError('[ERROR] Server responded: [3011] No such file: root://x//f')": (
+            "Find the cause of OSError. Check whether the workers can see the file at this "
+            "path."
+        ),
+        "PermissionError('VOMS: authentication failed')": "Check the credentials",
+        "MemoryError('Unable to allocate 3 GiB')": "Use smaller chunks or partitions",
+        "TimeoutError('[ERROR] Operation expired')": "did not answer in time",
+        "ConnectionError('Connection refused')": "the workers can reach the server.",
+        "KeyInFileError(\"not found: 'Jet_pt'\")": "Check whether all files have this branch.",
+        "ValueError('3 != 4')": "Find the cause of ValueError.",
+    }
+    records = [worker("w1")]
+    for number, error in enumerate(errors):
+        key, begin = f"a{number}-1", 1.0 * number
+        records += [task(key), *run(key, begin, begin + 1, outcome="erred", exception=error)]
+
+    changes = dict(apply("retries", *records, columns="entity, change"))
+
+    for error, change in errors.items():
+        assert change in changes[error.partition("(")[0]]

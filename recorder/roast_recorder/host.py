@@ -115,10 +115,14 @@ class Counters:
                 metrics["io_full_pressure_seconds"] = _micro(pressure.get("full total"))
         if self._group is not None:
             metrics |= _usage(self._group)
-        metrics |= self._seconds_of_threads(task_threads())
+        metrics |= self._seconds_of_threads("threads", task_threads())
+        native = native_threads(self._proc)
+        if native is not None:
+            metrics["native_threads"] = len(native)
+            metrics |= self._seconds_of_threads("native", native)
         return {name: value for name, value in metrics.items() if value is not None}
 
-    def _seconds_of_threads(self, threads: Iterable[int]) -> dict[str, float]:
+    def _seconds_of_threads(self, name: str, threads: Iterable[int]) -> dict[str, float]:
         """Return how long threads were on a core so far, and ready without one."""
         paths = [self._proc / "self/task" / str(thread) / "schedstat" for thread in threads]
         # In nanoseconds; the third value is a number of turns.
@@ -126,7 +130,7 @@ class Counters:
         if not spent:
             return {}
         busy, waiting, _ = map(sum, zip(*spent, strict=True))
-        return {"threads_busy_seconds": busy / 1e9, "threads_waiting_seconds": waiting / 1e9}
+        return {f"{name}_busy_seconds": busy / 1e9, f"{name}_waiting_seconds": waiting / 1e9}
 
     def _seconds_of_cores(self, usable: set[int] | None) -> dict[str, float]:
         """Return what all cores, and those that this process may use, did so far."""
@@ -157,6 +161,18 @@ def task_threads() -> list[int]:
         for thread in threading.enumerate()
         if thread.native_id is not None and TASK_THREADS in thread.name
     ]
+
+
+def native_threads(proc: Path) -> list[int] | None:
+    """Return the IDs of threads of this process that Python did not start.
+
+    Those of libraries, such as of BLAS and OpenMP. None on a system without /proc.
+    """
+    try:
+        threads = {int(thread.name) for thread in (proc / "self/task").iterdir()}
+    except OSError:
+        return None
+    return sorted(threads - {thread.native_id for thread in threading.enumerate()})
 
 
 def _uses(ticks: list[int]) -> tuple[int, int, int, int]:

@@ -42,6 +42,8 @@ meaning or a removed field the major one):
   ``worker_transition`` of a task that secedes is always written.
 * 2.7: ``host_sample`` is written. ``calls`` of a ``profile``, and ``call_nodes``,
   ``call_names``, ``call_samples``, ``call_seconds`` and ``innermost_seconds`` of its slices.
+* 2.8: ``native_threads``, ``native_busy_seconds`` and ``native_waiting_seconds`` of a
+  ``host_sample``.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from typing import Annotated, Final, NewType, TypedDict
 
 from roast_schemas.units import LARGEST, Content, Field, Unit
 
-SCHEMA_VERSION: Final = "2.7"
+SCHEMA_VERSION: Final = "2.8"
 
 #: Names that all kinds together may have at the top level. DuckDB infers a column of JSON
 #: instead of columns with names if lines have fewer than a tenth of the names that occur
@@ -543,6 +545,17 @@ class Metrics(TypedDict, total=False):
     threads_waiting_seconds: Annotated[
         float,
         Field("time so far in which they were ready and waited for a core", Unit.SECONDS),
+    ]
+    native_threads: Annotated[
+        int,
+        Field("threads of the sampling worker that its libraries started", Unit.COUNT),
+    ]
+    native_busy_seconds: Annotated[
+        float, Field("CPU time so far of these threads", Unit.SECONDS)
+    ]
+    native_waiting_seconds: Annotated[
+        float,
+        Field("time so far in which these were ready and waited for a core", Unit.SECONDS),
     ]
 
 

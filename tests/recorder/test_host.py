@@ -3,8 +3,10 @@
 import multiprocessing
 import os
 import sys
+import threading
 import time
 from itertools import pairwise
+from types import SimpleNamespace
 
 import cloudpickle
 import pytest
@@ -87,6 +89,23 @@ def test_threads_that_compute_tasks(counters, monkeypatch):
 
     assert found["threads_busy_seconds"] == 1.25
     assert found["threads_waiting_seconds"] == 2.0
+
+
+def test_threads_that_libraries_started(counters, monkeypatch):
+    python = [SimpleNamespace(name="MainThread", native_id=5)]
+    monkeypatch.setattr(threading, "enumerate", lambda: python)
+
+    found = counters(
+        {
+            "proc/self/task/5/schedstat": "9000000000 9000000000 9\n",
+            "proc/self/task/6/schedstat": "1000000000 1500000000 4\n",
+            "proc/self/task/7/schedstat": "250000000 500000000 4\n",
+        }
+    )
+
+    assert found["native_threads"] == 2
+    assert found["native_busy_seconds"] == 1.25
+    assert found["native_waiting_seconds"] == 2.0
 
 
 def test_cores_that_the_process_may_not_use_are_counted_for_the_host_only(

@@ -3,13 +3,16 @@
 -- which longer gaps contain as well. The time before the first graph is not counted, and neither is
 -- that between the programs of two clients. Of a gap that
 -- ends with a large graph, only the share counts that the client spent outside of Dask. A client that
--- submits tasks one by one, and works in between, also leaves threads idle while a few tasks compute.
+-- submits tasks one by one, and works in between, also leaves threads idle while a few tasks compute; not if
+-- their graphs are large together, since it is not known how long the client prepares and sends their data.
 -- Uses are those of core_time.
 -- Explains: between graphs, tail, dependencies
 -- Source: Dask best practices, "Avoid calling compute repeatedly"
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_seconds = 0.5: duration of a gap
 -- $large_graph_bytes = 1e7: size of a graph that explains a gap
+-- $part_bytes = 1e6: size of each of many graphs that are large together
+-- $total_bytes = 1e8: size of these graphs together
 WITH buckets AS (
     SELECT
         trace_id,
@@ -87,6 +90,13 @@ slow AS (
         sum(all_idle_seconds) AS idle_seconds
     FROM _slow_submissions AS submissions
     INNER JOIN buckets USING (trace_id)
+    WHERE submissions.trace_id NOT IN (
+        SELECT trace_id
+        FROM graph_updates
+        WHERE graph_bytes >= $part_bytes
+        GROUP BY trace_id
+        HAVING sum(graph_bytes) >= $total_bytes
+    )
     GROUP BY submissions.trace_id
 )
 SELECT

@@ -2,7 +2,8 @@
 -- Kinds of work of view busy_time, by prefix, of which it is known what can be changed. Loops, sleep, waits for the
 -- network, other programs and pickling can be what the tasks are for: of these, the share is stated without a
 -- saving. Locks, compression, and waits for the GIL or a core have rules of their own, and so does storage that
--- chunks are read from.
+-- chunks are read from. Programs that tasks start share the cores of the host with the threads of Dask: how many cores
+-- other processes than those of the run used is stated beside them.
 -- Records: profile
 -- Source: kinds of work by functions on the stacks of the profiler
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
@@ -13,6 +14,7 @@
 -- $detail_share = 0.1: share of this time from which a function is named with its seconds
 -- $whole_share = 0.99: share of this time from which a function is named without its seconds
 -- $waiting_share = 0.1: share of this time in which the tasks waited for the GIL or a core that is stated
+-- $min_full_share = 0.5: share of the sampled time of a host without free cores that is stated beside other programs
 -- $least_saved = 0.25: part of this time, on all threads, that is saved at least; assumed
 -- $most_saved = 1.0: part of this time, on all threads, that is saved at most; assumed
 WITH meanings AS (
@@ -102,6 +104,20 @@ details AS (
     WHERE detail IS NOT NULL
     QUALIFY row_number() OVER (PARTITION BY trace_id, prefix, kind ORDER BY seconds DESC, detail) = 1
 ),
+-- What tasks start is counted among other processes. Of several hosts, the one with the least free cores.
+hosts AS (
+    SELECT
+        trace_id,
+        host,
+        max(affinity_cores) AS cores,
+        sum(work_seconds * other_cores) FILTER (is_full) / sum(work_seconds) FILTER (is_full) AS other_cores,
+        sum(work_seconds) FILTER (is_full) / sum(work_seconds) AS full_share
+    FROM _host_use
+    WHERE executing > 0 AND other_cores IS NOT NULL
+    GROUP BY trace_id, host
+    HAVING full_share >= $min_full_share AND other_cores >= 0.5 * max(affinity_cores)
+    QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY full_share DESC, host) = 1
+),
 found AS (
     SELECT
         kinds.trace_id,
@@ -123,7 +139,7 @@ SELECT
     found.prefix AS entity,
     if(samples >= $certain_samples, 'high', 'medium') AS confidence,
     format(
-        'For {:,.1f} of {:,.1f} sampled seconds, tasks of {} {}{}{}.',
+        'For {:,.1f} of {:,.1f} sampled seconds, tasks of {} {}{}{}{}.',
         found.seconds, sampled_seconds, found.prefix, meaning.words,
         coalesce(
             CASE
@@ -136,12 +152,27 @@ SELECT
         ),
         CASE WHEN found.waiting_seconds >= $waiting_share * found.seconds
             THEN format('; they waited for the GIL or a core in {:,.1f} s of it', found.waiting_seconds)
+            ELSE '' END,
+        CASE WHEN found.kind = 'subprocess' AND hosts.host IS NOT NULL
+            THEN format(
+                '. No core of host {} was free for {:.0f} % of the sampled time with tasks, and processes other than'
+                ' those of the run used {:.1f} of {} cores', hosts.host, 100 * full_share, other_cores, hosts.cores
+            )
             ELSE '' END
     ) AS sentence,
     CASE WHEN meaning.is_saved THEN found.seconds END AS core_seconds,
     CASE WHEN meaning.is_saved THEN $least_saved * found.seconds / mean_nthreads END AS wall_seconds_min,
     CASE WHEN meaning.is_saved THEN $most_saved * found.seconds / mean_nthreads END AS wall_seconds_max,
-    meaning.change AS change,
+    CASE
+        WHEN found.kind = 'subprocess' AND hosts.host IS NOT NULL
+            THEN 'If these are processes that the tasks start, they share the cores with each other: let all tasks on a host'
+            ' start no more of them at a time than it has cores, or use fewer threads of Dask there. ' || meaning.change
+        WHEN regexp_matches(details.detail, '(pickle|dill|joblib)[.]loads?\b')
+            THEN 'If each of these tasks loads the same object, load it once in each worker: in a function with'
+            ' functools.cache, or in a plugin of the workers. Otherwise, store it as arrays, whose memory is copied'
+            ' without pickling.'
+        ELSE meaning.change
+    END AS change,
     format(
         'SELECT category, kind, detail, sum(seconds) AS seconds FROM busy_time WHERE prefix = ''{}'''
         ' GROUP BY ALL ORDER BY seconds DESC LIMIT 20', replace(found.prefix, '''', '''''')
@@ -149,4 +180,5 @@ SELECT
     trace_id
 FROM found
 INNER JOIN _run_size USING (trace_id)
-LEFT JOIN details USING (trace_id, prefix, kind);
+LEFT JOIN details USING (trace_id, prefix, kind)
+LEFT JOIN hosts USING (trace_id);

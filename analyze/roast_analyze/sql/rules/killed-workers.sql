@@ -17,6 +17,8 @@
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $max_names = 3: workers that are named
 -- $named_seconds = 0.05: lost or missing time that is stated
+-- $max_sample_seconds = 30: age of the last sample of memory of a worker that was lost for an unknown reason
+-- $little_memory = 0.5: share of its limit that makes a lack of memory less likely than a crash
 -- $limit_seconds = 30: time around the end of a batch job in which its worker is lost to the time limit
 -- $ending_seconds = 2: time between the loss of a worker after the last task and the end of the recording
 -- $same_age = 0.05: relative difference of ages at which workers were lost that is called the same
@@ -89,10 +91,36 @@ what_happened AS (
 ),
 -- Dask gives up on a task whose workers were lost several times.
 given_up AS (
-    SELECT trace_id, count(*) AS tasks, min_by(prefix, "key") AS prefix, min("key") AS "key"
+    SELECT
+        trace_id,
+        count(*) AS tasks,
+        -- A worker computes first what was assigned to it first.
+        min_by(prefix, (processing_t, "key")) AS prefix,
+        min_by("key", (processing_t, "key")) AS "key"
     FROM _task_runs
     WHERE outcome = 'erred' AND _is_given_up(exception)
     GROUP BY trace_id
+),
+-- Other tasks of the same prefix.
+survivors AS (
+    SELECT trace_id, prefix, count(DISTINCT "key") AS tasks
+    FROM _task_runs
+    SEMI JOIN given_up USING (trace_id, prefix)
+    WHERE outcome = 'memory'
+    GROUP BY trace_id, prefix
+),
+-- Memory of workers that were lost for an unknown reason, when they were last sampled.
+last_memory AS (
+    SELECT
+        removed.trace_id,
+        max(sample.metrics.memory) AS memory_bytes,
+        min(removed.memory_limit_bytes) AS limit_bytes,
+        max(removed.removed_t - sample.t) AS seconds
+    FROM (FROM removed WHERE what = 'lost for an unknown reason') AS removed
+    ASOF LEFT JOIN (FROM raw.worker_sample WHERE metrics.memory IS NOT NULL) AS sample
+        ON removed.trace_id = sample.trace_id AND removed.worker = sample.worker AND removed.removed_t >= sample.t
+    GROUP BY removed.trace_id
+    HAVING bool_and(removed.removed_t - sample.t <= $max_sample_seconds) AND limit_bytes > 0
 ),
 replaced AS (
     SELECT
@@ -265,6 +293,17 @@ SELECT
                     given_up.tasks, given_up."key"
                 )
         END,
+        CASE survivors.tasks
+            WHEN 1 THEN format(' Another task of {} ended well.', given_up.prefix)
+            ELSE format(' {:,} other tasks of {} ended well.', survivors.tasks, given_up.prefix)
+        END,
+        CASE WHEN unknown > 0 THEN format(
+            ' When last sampled, up to {:.1f} s before, {} used {} of {} of memory{}.',
+            last_memory.seconds,
+            CASE WHEN unknown < deaths THEN 'those lost for an unknown reason' WHEN unknown = 1 THEN 'it' ELSE 'they' END,
+            _byte_size(last_memory.memory_bytes), _byte_size(last_memory.limit_bytes),
+            if(unknown > 1, ' at most', '')
+        ) END,
         format(
             ' {} {}{}.',
             CASE fatal.workers
@@ -308,7 +347,7 @@ SELECT
                 coalesce(
                     format(
                         'Or give each worker more than {} of memory; how much more is not known.',
-                        _byte_size(limit_bytes)
+                        _byte_size(costs.limit_bytes)
                     ),
                     'Or give each worker more memory.'
                 )
@@ -340,6 +379,12 @@ SELECT
                 'Look for a time limit: all of these workers were lost at the same age, {:.0f} s. If the batch system'
                 ' ends their jobs, request longer ones, or use a shorter --lifetime.', age_seconds
             )
+        WHEN given_up.tasks > 0 AND last_memory.memory_bytes < $little_memory * last_memory.limit_bytes
+            THEN format(
+                'Run {} alone in a process with PYTHONFAULTHANDLER=1, which prints where compiled code crashed (segmentation'
+                ' fault, SIGSEGV). Other causes of such an end are memory that was allocated since the last sample, and an'
+                ' exit of the process. The logs of the nannies have the exit code or signal.', given_up.prefix
+            )
         WHEN given_up.tasks > 0
             THEN format(
                 'Run {} alone: look for memory beyond its limit, a crash of compiled code, or an exit of the'
@@ -367,4 +412,6 @@ INNER JOIN _cluster_size AS cluster USING (trace_id)
 INNER JOIN _run_settings AS settings USING (trace_id)
 LEFT JOIN waited USING (trace_id)
 LEFT JOIN given_up USING (trace_id)
+LEFT JOIN survivors USING (trace_id)
+LEFT JOIN last_memory USING (trace_id)
 LEFT JOIN _fatal_chunks AS fatal USING (trace_id);

@@ -1,6 +1,7 @@
 -- Large graphs, or graphs that are slow to build.
 -- The client serializes the data, the scheduler receives and keeps it, and sends it again with each
--- task. The saving is at least the time to send the graph to the scheduler. At most, it also includes
+-- task. Many graphs can be large together, such as those of calls of client.submit with the same model: their
+-- cost is the dispatch time of their tasks alone, as other tasks can compute while the client sends one of them. The saving is at least the time to send the graph to the scheduler. At most, it also includes
 -- the time in which workers had nothing to do before the graph arrived, the dispatch time of its tasks
 -- in core_time, and some time for building the first graph. Time that the client spent outside of Dask
 -- is not counted. A graph without large data can be slow to build, too: Dask searches arguments for
@@ -13,6 +14,11 @@
 -- Source: distributed's warning "Sending large graph of size", from 10 MB
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_bytes = 1e7: size of the graph
+-- $min_part_bytes = 1e6: size of each of many graphs that are large together
+-- $min_total_bytes = 1e8: size of these graphs together
+-- $min_dispatch_seconds = 0.05: time of a thread for each of their tasks, from its assignment to its start; assumed
+-- $min_ratio = 3: the same, relative to that of other tasks
+-- $least_saved = 0.3: part of this time, on all threads, that is saved at least; assumed
 -- $min_seconds = 0.05: wait that is shown as 0.1 s
 -- $min_building_seconds = 1: time that the client needs to build graphs without large data
 -- $min_building_share = 0.05: the same, as a share of the run
@@ -32,8 +38,16 @@ WITH updates AS (
         ON update.trace_id = attempt.trace_id AND update.t >= attempt.end_t
 ),
 large AS (FROM updates WHERE graph_bytes >= $min_bytes),
+small AS (
+    FROM updates
+    WHERE graph_bytes BETWEEN $min_part_bytes AND $min_bytes
+        AND trace_id NOT IN (SELECT trace_id FROM large)
+    QUALIFY sum(graph_bytes) OVER (PARTITION BY trace_id) >= $min_total_bytes
+),
 layers AS (
-    SELECT trace_id, max_by(part."group", part.nbytes * part.tasks / part.examined) AS layer
+    SELECT
+        trace_id,
+        max_by(part."group", part.nbytes * part.tasks / part.examined) AS layer
     FROM (
         SELECT
             trace_id,
@@ -44,7 +58,7 @@ layers AS (
             )) AS part
         FROM raw.graph_update
     )
-    SEMI JOIN large USING (trace_id, stimulus_id)
+    SEMI JOIN (FROM large UNION ALL FROM small) AS sent USING (trace_id, stimulus_id)
     WHERE part.examined > 0
     GROUP BY trace_id
 ),
@@ -122,10 +136,51 @@ found AS (
     LEFT JOIN outside_dask USING (trace_id)
     GROUP BY trace_id
 ),
+-- Dispatch of tasks with data of small graphs, beside that of others.
+together AS (
+    SELECT
+        trace_id,
+        any_value(graphs) AS graphs,
+        any_value(bytes) AS bytes,
+        any_value(graph_bytes) AS graph_bytes,
+        sum(dispatch_seconds) FILTER (is_sent) AS seconds,
+        seconds / sum(attempts) FILTER (is_sent) AS task_seconds
+    FROM (
+        SELECT
+            trace_id,
+            prefix,
+            count(*) AS attempts,
+            (trace_id, prefix) IN (
+                SELECT (task.trace_id, task.prefix)
+                FROM raw.task AS task
+                SEMI JOIN small USING (trace_id, stimulus_id)
+            ) AS is_sent
+        FROM _task_runs
+        SEMI JOIN small USING (trace_id)
+        GROUP BY trace_id, prefix
+    )
+    LEFT JOIN (
+        SELECT trace_id, prefix, sum(seconds) AS dispatch_seconds
+        FROM _core_time
+        WHERE use = 'dispatch'
+        GROUP BY trace_id, prefix
+    ) AS dispatch USING (trace_id, prefix)
+    INNER JOIN (
+        SELECT trace_id, count(*) AS graphs, sum(graph_bytes) AS bytes, median(graph_bytes) AS graph_bytes
+        FROM small
+        GROUP BY trace_id
+    ) AS sent USING (trace_id)
+    GROUP BY trace_id
+    HAVING task_seconds >= greatest(
+        $min_dispatch_seconds,
+        $min_ratio * coalesce(sum(dispatch_seconds) FILTER (NOT is_sent) / sum(attempts) FILTER (NOT is_sent), 0)
+    )
+),
 built AS (
     SELECT trace_id, max_by("function", seconds) AS "function", sum(seconds) AS seconds
     FROM activities
     WHERE NOT is_large
+        AND trace_id NOT IN (SELECT trace_id FROM together)
         AND activity = 'dask'
         AND NOT (
             is_start
@@ -159,6 +214,28 @@ INNER JOIN _run_size USING (trace_id)
 LEFT JOIN layers USING (trace_id)
 LEFT JOIN dispatched USING (trace_id)
 WHERE waited_seconds >= $min_seconds
+UNION ALL BY NAME
+SELECT
+    layers.layer AS entity,
+    'high' AS confidence,
+    format(
+        '{} graphs of {} in total ({} each, median), with data embedded in tasks: from assignment to start, threads'
+        ' waited {} s for each of these tasks, {:.1f} core-seconds in all.',
+        graphs, _byte_size(bytes), _byte_size(graph_bytes), _three_digits(task_seconds), together.seconds
+    ) AS sentence,
+    together.seconds AS core_seconds,
+    $least_saved * together.seconds / mean_nthreads AS wall_seconds_min,
+    together.seconds / mean_nthreads AS wall_seconds_max,
+    concat(
+        'Pass the data of ', coalesce(layers.layer, 'the tasks'),
+        ' once with client.scatter if it is the same in each call, or load it inside of the tasks, instead of'
+        ' storing it in the graph.'
+    ) AS change,
+    'SELECT t, tasks, graph_bytes, update_seconds FROM graph_updates ORDER BY t' AS evidence,
+    trace_id
+FROM together
+INNER JOIN _run_size USING (trace_id)
+LEFT JOIN layers USING (trace_id)
 UNION ALL BY NAME
 SELECT
     built."function" AS entity,

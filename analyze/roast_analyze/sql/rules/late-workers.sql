@@ -1,6 +1,7 @@
 -- Workers that joined late or left early.
 -- The time of an absence counts in proportion to how busy the other workers were, according to
--- core_time. A worker whose name belonged to another one that had left as asked is a worker of its own.
+-- core_time. Times without any worker have a rule of their own (no-workers), and are not counted here. A worker whose
+-- name belonged to another one that had left as asked is a worker of its own.
 -- Other rules cover workers that were killed and replaced, and workers without heartbeats.
 -- Applies: EXISTS (FROM _worker_presence WHERE from_t > (SELECT min(t) FROM raw.task))
 -- Applies: EXISTS (FROM _worker_presence WHERE to_t < (SELECT max(end_t) FROM _task_runs))
@@ -9,6 +10,7 @@
 -- Source: dask-jobqueue and adaptive clusters, where workers wait in a queue; early ends of jobs
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
 -- $min_seconds = 1: missing thread time
+-- $named_seconds = 0.1: time without any worker that is stated
 -- $least_saved = 0.75: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 -- $most_saved = 1.4: ratio of the largest saving to the cost; calibrated as well
 WITH work AS (
@@ -77,7 +79,7 @@ absences AS (
     FROM presence
     WHERE to_t < stop_t AND successor IS NULL AND is_departure
 ),
-used AS (
+buckets AS (
     SELECT
         bucket.trace_id,
         bucket.number,
@@ -92,33 +94,6 @@ used AS (
     LEFT JOIN _bucket_uses AS used
         ON bucket.trace_id = used.trace_id
         AND bucket.number = round((used.t - bucket.start_t) / bucket.width)
-),
--- Times without any worker in which tasks waited for one: of the tasks that were submitted in a time
--- bucket, the last dispatch shows how long any of them waited.
-dispatches AS (
-    SELECT
-        task.trace_id,
-        floor((task.t - bucket.start_t) / bucket.width) AS number,
-        max(attempt.processing_t) AS last_t
-    FROM _task_runs AS attempt
-    SEMI JOIN (SELECT trace_id FROM used WHERE share IS NULL) AS absent USING (trace_id)
-    INNER JOIN raw.task AS task ON attempt.submission = task.rowid
-    INNER JOIN _core_time_buckets AS bucket ON task.trace_id = bucket.trace_id
-    GROUP BY ALL
-),
-waiting AS (
-    SELECT DISTINCT used.trace_id, used.t
-    FROM used
-    INNER JOIN dispatches
-        ON used.trace_id = dispatches.trace_id
-        AND used.number >= dispatches.number
-        AND used.t < dispatches.last_t
-    WHERE used.share IS NULL
-),
-buckets AS (
-    SELECT used.* REPLACE (coalesce(used.share, (waiting.t IS NOT NULL)::INTEGER) AS share)
-    FROM used
-    LEFT JOIN waiting USING (trace_id, t)
 ),
 missing AS (
     SELECT
@@ -147,7 +122,9 @@ lost AS (
     SELECT
         trace_id,
         sum(share * greatest(least(seconds, most), 0)) AS thread_seconds,
-        coalesce(sum(late_seconds), 0) / sum(seconds) AS late_share
+        coalesce(sum(late_seconds), 0) / sum(seconds) AS late_share,
+        -- Times without any worker have no share of work.
+        count(*) > count(share) AS has_workless
     FROM missing
     WHERE seconds > 0
     GROUP BY trace_id
@@ -191,6 +168,9 @@ SELECT
             WHEN retired = early AND early = 1 THEN 'It was retired on request.'
             WHEN retired = early THEN 'They were retired on request.'
             ELSE format('{} of them {} retired on request.', retired, CASE retired WHEN 1 THEN 'was' ELSE 'were' END)
+        END,
+        CASE WHEN has_workless AND workless_seconds >= $named_seconds
+            THEN format('The {:.1f} s without any worker (no-workers) are not counted here.', workless_seconds)
         END
     ) AS sentence,
     thread_seconds AS core_seconds,
@@ -233,5 +213,11 @@ LEFT JOIN (
     WHERE from_t > start_t AND NOT coalesce(predecessor_left_as_asked, true)
     GROUP BY trace_id
 ) AS replaced USING (trace_id)
+LEFT JOIN (
+    SELECT trace_id, sum(seconds) AS workless_seconds
+    FROM _wall_time
+    WHERE state = 'no worker'
+    GROUP BY trace_id
+) AS workless USING (trace_id)
 INNER JOIN _run_size USING (trace_id)
 INNER JOIN _cluster_size USING (trace_id);

@@ -35,7 +35,10 @@ WITH counted AS (
         metrics.io_pressure_seconds,
         metrics.io_full_pressure_seconds,
         metrics.threads_busy_seconds,
-        metrics.threads_waiting_seconds
+        metrics.threads_waiting_seconds,
+        metrics.native_threads,
+        metrics.native_busy_seconds,
+        metrics.native_waiting_seconds
     FROM raw.host_sample
 ),
 grown AS (
@@ -58,7 +61,9 @@ grown AS (
         io_pressure_seconds - lag(io_pressure_seconds) OVER samples AS io_pressure,
         io_full_pressure_seconds - lag(io_full_pressure_seconds) OVER samples AS io_full_pressure,
         threads_busy_seconds - lag(threads_busy_seconds) OVER samples AS threads_busy,
-        threads_waiting_seconds - lag(threads_waiting_seconds) OVER samples AS threads_waiting
+        threads_waiting_seconds - lag(threads_waiting_seconds) OVER samples AS threads_waiting,
+        native_busy_seconds - lag(native_busy_seconds) OVER samples AS native_busy,
+        native_waiting_seconds - lag(native_waiting_seconds) OVER samples AS native_waiting
     FROM counted
     -- Counters of the usable cores begin anew with other cores.
     WINDOW samples AS (PARTITION BY trace_id, host, server_id, affinity_cores ORDER BY seq)
@@ -95,5 +100,9 @@ SELECT
     -- Share of the time in which threads for tasks could have used a core.
     CASE WHEN threads_waiting >= 0 AND threads_busy >= 0 AND seconds IS NOT NULL
         THEN threads_waiting / nullif(threads_waiting + threads_busy, 0)
-    END AS waiting_share
+    END AS waiting_share,
+    -- Those of threads that have ended are no longer counted.
+    native_threads,
+    if(native_busy >= 0, native_busy / seconds, NULL) AS native_cores,
+    if(native_waiting >= 0, native_waiting / seconds, NULL) AS native_waiting_threads
 FROM grown;

@@ -58,6 +58,7 @@ used AS (
     SELECT
         intervals.*,
         coalesce(worker_use.executing, 0) AS executing,
+        worker_use.sampler_executing,
         -- Threads of the host that waited for a core, if those of other workers waited as much as
         -- those of the one that took the sample.
         waiting_threads * worker_use.executing / nullif(sampler_executing, 0) AS all_waiting_threads,

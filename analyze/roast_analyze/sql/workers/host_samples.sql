@@ -20,6 +20,9 @@ SELECT
     100 * io_pressure_share AS io_pressure_percent,
     100 * io_full_pressure_share AS io_full_pressure_percent,
     100 * iowait_cores AS iowait_percent,
+    native_threads,
+    100 * native_cores AS native_cpu_percent,
+    100 * native_waiting_threads AS native_waiting_percent,
     server_id,
     trace_id
 FROM _host_intervals
@@ -45,5 +48,8 @@ COMMENT ON COLUMN host_samples.cgroup_pressure_percent IS 'Share of time in whic
 COMMENT ON COLUMN host_samples.io_pressure_percent IS 'Share of time in which a thread of the host waited for I/O.';
 COMMENT ON COLUMN host_samples.io_full_pressure_percent IS 'Share of time in which all threads of the host waited for I/O.';
 COMMENT ON COLUMN host_samples.iowait_percent IS 'Cores that were idle while I/O was awaited. 100 is one core.';
+COMMENT ON COLUMN host_samples.native_threads IS 'Threads of the worker that its libraries started, as for BLAS. Null before trace format 2.8.';
+COMMENT ON COLUMN host_samples.native_cpu_percent IS 'CPU use of these threads. 100 is one core.';
+COMMENT ON COLUMN host_samples.native_waiting_percent IS 'How many of these threads were ready and waited for a core. 100 is one thread.';
 COMMENT ON COLUMN host_samples.server_id IS 'ID of the process that took the sample.';
 COMMENT ON COLUMN host_samples.trace_id IS 'ID of the trace.';

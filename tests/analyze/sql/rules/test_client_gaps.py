@@ -129,7 +129,19 @@ def test_tasks_that_are_submitted_one_by_one(apply_each, worker, task, run):
         return records
 
     slow, fast = records(client_seconds=2.0), records(client_seconds=0.01)
+    # Graphs of 6 MB, 120 MB in all: how long the client prepares their data is not known.
+    large = [
+        *slow,
+        *(
+            {
+                "kind": "graph_update", "t": record["t"], "client": "c", "nbytes": 6_000_000,
+                "stimulus_id": record["stimulus_id"], "value": {},
+            }
+            for record in slow
+            if record["kind"] == "task"
+        ),
+    ]  # fmt: skip
     idle = [(None, pytest.approx(126.0, rel=0.01))]
-    assert apply_each("client-gaps", slow, fast) == [idle, []]
+    assert apply_each("client-gaps", slow, fast, large) == [idle, [], []]
     # No other task waits for them.
     assert apply_each("low-parallelism", slow, fast) == [[], []]

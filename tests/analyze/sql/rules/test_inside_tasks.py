@@ -106,6 +106,59 @@ def test_kinds_of_work(apply, trace, case):
     assert (core_seconds, saved_seconds) == pytest.approx(saving)
 
 
+def test_programs_on_a_host_without_free_cores(apply_each, trace, process_facts, sample):
+    """Other processes than those of the run use 1.8 or 0.5 of two cores."""
+    function, *_ = FUNCTIONS["another program"]
+
+    def with_host(others):
+        machine = {"host": "h", "cores": 2, "usable_cores": 2}
+        records = [*trace(*function, samples=50)]
+        records += process_facts("worker", worker="w1", machine=machine)
+        records += process_facts("scheduler", machine=machine)
+        records += [sample(float(t), "w1", cpu=10.0, executing=1) for t in range(35)]
+        for t in range(35):
+            records += [
+                {"kind": "scheduler_sample", "t": float(t), "metrics": {"cpu": 10.0}},
+                {
+                    "kind": "host_sample", "t": float(t), "host": "h", "worker": "w1",
+                    "server_id": "id-w1-0.0",
+                    "metrics": {
+                        "clock_seconds": float(t), "cores": 2, "usable_cores": 2,
+                        "host_busy_seconds": (0.2 + others) * t,
+                        "host_idle_seconds": (1.8 - others) * t,
+                    },
+                },
+            ]  # fmt: skip
+        return records
+
+    [[full], [free]] = apply_each(
+        "inside-tasks", with_host(1.8), with_host(0.5), columns="sentence, change"
+    )
+
+    sentence = "For 10.0 of 20.0 sampled seconds, tasks of a waited for other programs, in work"
+    assert full[0] == (
+        f"{sentence} (my.py:7). No core of host h was free for 100 % of the sampled time with"
+        " tasks, and processes other than those of the run used 1.8 of 2 cores."
+    )
+    assert full[1].startswith(
+        "If these are processes that the tasks start, they share the cores"
+    )
+    assert free[0] == f"{sentence} (my.py:7)."
+    assert free[1].startswith("Start a program for many inputs at once")
+
+
+def test_objects_that_each_task_loads(apply, trace):
+    """The function ``work`` calls ``pickle.load``, which is compiled."""
+    records = trace("work", "/home/ana/my.py", samples=50)
+    tree = records[-1]["tree"]
+    tree["calls"] = ["_pickle.load"]
+    for cycle in tree["slices"]:
+        cycle |= {"call_nodes": [2], "call_names": [0], "call_samples": [50]}
+    [(sentence, change)] = apply("inside-tasks", *records, columns="sentence, change")
+    assert "in _pickle.load" in sentence
+    assert change.startswith("If each of these tasks loads the same object, load it once")
+
+
 def test_little_time_and_few_samples(apply_each, trace):
     numba, *_ = FUNCTIONS["numba"]
 

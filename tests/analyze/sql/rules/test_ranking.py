@@ -241,7 +241,43 @@ def test_the_task_on_which_dask_gave_up_is_named(apply, worker, task, run, gone)
     )
     assert entity == "die"
     assert sentence.endswith("Dask gave up on die-1, whose workers were lost each time.")
-    assert change.startswith("Run die alone: ")
+    assert change.startswith("Run die alone: look for memory beyond its limit")
+
+
+def test_the_task_whose_workers_ended_with_little_memory(
+    apply_each, worker, task, run, gone, sample
+):
+    """Another task of the prefix ends well; samples are of 20 s before, or much earlier."""
+
+    def trace(memory, age):
+        records = [worker("C"), task("die-2"), *run("die-2", 40.0, 50.0, "C"), task("die-1")]
+        for number, name in enumerate("AB"):
+            gone_t = 40.0 + 20 * number
+            records += [
+                worker(name, memory_limit=2**30),
+                sample(gone_t - age, name, memory=memory),
+                gone(name, gone_t, "handle-worker-cleanup-1.0"),
+            ]
+        error = "KilledWorker: Attempted to run 'die-1'"
+        records += run("die-1", 20.0, 40.0, "A", "lost")
+        return [*records, *run("die-1", 40.0, 60.0, "B", "erred", exception=error)]
+
+    [[little], [much], [unknown]] = apply_each(
+        "killed-workers",
+        trace(2**27, 20.0),
+        trace(2**30, 20.0),
+        trace(2**27, 35.0),
+        columns="sentence, change",
+    )
+
+    survivor = " Another task of die ended well."
+    last = " When last sampled, up to 20.0 s before, they used {} of 1 GiB of memory at most."
+    assert little[0].endswith(survivor + last.format("128 MiB"))
+    assert little[1].startswith("Run die alone in a process with PYTHONFAULTHANDLER=1")
+    assert much[0].endswith(survivor + last.format("1 GiB"))
+    assert much[1].startswith("Run die alone: look for memory beyond its limit")
+    assert unknown[0].endswith(survivor)
+    assert unknown[1].startswith("Run die alone: look for memory beyond its limit")
 
 
 def test_findings_format_sizes_as_the_report_does(rows):

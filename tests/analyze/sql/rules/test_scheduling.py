@@ -1,4 +1,4 @@
-"""Rules short-tasks, scheduler-saturated, large-graph and transfers."""
+"""Rules short-tasks, scheduler-saturated, event-flood, large-graph and transfers."""
 
 import json
 from itertools import starmap
@@ -233,6 +233,109 @@ def test_large_graphs_that_are_sent_at_once(apply, worker, task, run):
     )
     assert core_seconds == pytest.approx(10.0)
     assert "kept the workers waiting for 10.0 s" in sentence
+
+
+@pytest.fixture
+def calls(worker, task, run):
+    """Return calls with data of `nbytes` that wait for `dispatch_seconds`, and others."""
+
+    def calls(nbytes, dispatch_seconds=0.5, other_seconds=0.01, count=30):
+        records = [worker("w1", nthreads=2)]
+        for number in range(count):
+            t = 1.0 + number
+            groups = [{"group": "predict", "tasks": 1, "examined": 1, "nbytes": nbytes}]
+            records.append(
+                {
+                    "kind": "graph_update", "t": t, "stimulus_id": f"u{number}", "client": "c",
+                    "nbytes": nbytes, "value": {"groups": groups},
+                }
+            )  # fmt: skip
+            for prefix, seconds in (("predict", dispatch_seconds), ("other", other_seconds)):
+                key, stimulus = f"{prefix}-{number}", f"{prefix[0].replace('p', 'u')}{number}"
+                records += [
+                    task(key, prefix=prefix, t=t, stimulus_id=stimulus, client="c"),
+                    *run(key, t, t + 0.8, phases=[("compute", t + seconds, t + 0.8)]),
+                ]
+        return records
+
+    return calls
+
+
+def test_graphs_that_are_large_together(apply_each, calls):
+    """30 graphs of 5 MB are 150 MB together; each of their tasks waits for 0.5 s."""
+    [[(entity, core_seconds, sentence)], *healthy] = apply_each(
+        "large-graph",
+        calls(5_000_000),
+        calls(1_500_000),  # 45 MB together
+        calls(5_000_000, dispatch_seconds=0.02),
+        calls(5_000_000, other_seconds=0.5),  # the scheduler, or the network, is slow for all
+        columns="entity, core_seconds, sentence",
+    )
+
+    assert (entity, core_seconds) == ("predict", pytest.approx(15.0))
+    assert sentence == (
+        "30 graphs of 143 MiB in total (4.77 MiB each, median), with data embedded in tasks:"
+        " from assignment to start, threads waited 0.5 s for each of these tasks,"
+        " 15.0 core-seconds in all."
+    )
+    assert healthy == [[], [], []]
+
+
+@pytest.fixture
+def flood(worker, task, run):
+    """Return a task of 20 s that sends events, and does so in half of its samples."""
+
+    worker_py = "/x/site-packages/distributed/worker.py"
+
+    def flood(count, topic="progress", seconds=20.0, leaf="log_event", filename=worker_py):
+        slices = [
+            {
+                "start_t": float(t), "stop_t": t + 1.0, "nodes": [0, 1, 2, 3],
+                "counts": [100, 100, 0, 0], "innermost": [0, 0, 50, 50],
+            }
+            for t in range(20)
+        ]  # fmt: skip
+        frames = [
+            {"name": "work", "filename": "/home/ana/my.py", "line_number": 7},
+            {"name": leaf, "filename": filename, "line_number": 1},
+            {"name": "sort", "filename": "/x/site-packages/numpy/core.py", "line_number": 1},
+        ]
+        tree = {
+            "frames": frames, "parents": [None, 0, 1, 1], "node_frames": [None, 0, 1, 2],
+            "line_numbers": [None, 8, 2, 2], "calls": [], "slices": slices,
+        }  # fmt: skip
+        about = {"worker": "w1", "server_id": "id-w1-0.0", "prefix": "a"}
+        times = {"t": 21.0, "start_t": 0.0, "stop_t": 20.0, "interval_seconds": 0.01}
+        return [
+            worker("w1"), task("a-1"), *run("a-1", 0.0, 20.0),
+            *(
+                {"kind": "event", "t": seconds * n / count, "topic": topic, "worker": "w1",
+                 "payload": {"n": n}}
+                for n in range(count)
+            ),
+            {"kind": "profile", **about, **times, "tree": tree},
+        ]  # fmt: skip
+
+    return flood
+
+
+def test_a_flood_of_events(apply_each, flood):
+    [[(entity, core_seconds, sentence)], *healthy, [(_, no_seconds, _)]] = apply_each(
+        "event-flood",
+        flood(4000),
+        flood(1000),
+        flood(4000, seconds=80.0),  # 50 per second
+        flood(4000, topic="tcp://127.0.0.1:1"),  # Dask's own
+        flood(4000, leaf="work", filename="/home/ana/my.py"),  # by a few of its tasks
+        columns="entity, core_seconds, sentence",
+    )
+
+    assert entity == "progress"
+    assert core_seconds == pytest.approx(10.0)
+    assert sentence.startswith("4,000 events of topic progress in 20.0 s (200 per second)")
+    assert "Tasks of a spent 10.0 of 20.0 sampled core-seconds in Dask itself" in sentence
+    assert healthy == [[], [], []]
+    assert no_seconds is None
 
 
 def test_transfers(apply_each, combined):

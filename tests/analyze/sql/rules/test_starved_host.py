@@ -1,4 +1,4 @@
-"""Rule starved-host, and what other rules read of the load of sampled hosts."""
+"""Rules starved-host and library-threads, and what others read of the load of sampled hosts."""
 
 import pytest
 
@@ -102,6 +102,41 @@ def test_hosts_without_free_cores(apply_each, trace):
         case: [(host, pytest.approx(seconds)) for host, seconds in expected]
         for case, (_, expected) in cases.items()
     }
+
+
+def test_threads_of_libraries(apply_each, trace):
+    """Two workers compute one task each on two cores, as do seven threads in each."""
+
+    def native(busy, waiting, **options):
+        records = trace(own=1.95, others=0.05, **options)
+        for record in records:
+            if record["kind"] == "host_sample":
+                t = record["t"]
+                record["metrics"] |= {
+                    "native_threads": 7,
+                    "native_busy_seconds": busy * t,
+                    "native_waiting_seconds": waiting * t,
+                }
+        return records
+
+    [[(entity, core_seconds, sentence)], *healthy] = apply_each(
+        "library-threads",
+        native(0.7, 2.8),
+        native(0.9, 0.1),  # one thread at a time, which has a core
+        native(0.0, 0.0),
+        native(0.7, 2.8, executing=0),
+        trace(own=1.95, others=0.05),  # before trace format 2.8
+        [r for r in native(0.7, 2.8, cores=16) if r["kind"] != "worker_sample"],
+        columns="entity, core_seconds, sentence",
+    )
+
+    assert (entity, core_seconds) == ("h", None)
+    assert sentence == (
+        "Libraries had started 7 threads in a worker on host h, which has 2 cores and 2"
+        " workers. For 100 % of the sampled time with tasks, no core was free, and 3.5 of these"
+        " threads were ready at a time, of which 80 % waited for a core."
+    )
+    assert healthy == [[], [], [], [], []]
 
 
 def test_the_use_of_cores_by_the_run_is_not_known(apply_each, trace):

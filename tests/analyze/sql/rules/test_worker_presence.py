@@ -141,8 +141,11 @@ def test_late_workers_of_a_large_cluster(apply, worker, naps):
     assert core_seconds == pytest.approx(75 * 20.0)
 
 
-def test_time_without_workers(apply_each, worker, task, move, run, gone, naps):
-    """There is no worker from 10 s until one joins at 30 s and runs a task."""
+def test_time_without_workers(apply_rules, worker, task, move, run, gone, naps):
+    """There is no worker from 10 s until one joins at 30 s and runs a task.
+
+    It is in one finding, and not in that of workers that joined late as well.
+    """
     left = [worker("w1"), *naps("w1", 0, 10), gone("w1", 10.0, "retire-workers-1.0")]
 
     def submitted(t):
@@ -155,12 +158,35 @@ def test_time_without_workers(apply_each, worker, task, move, run, gone, naps):
         worker("w2", t=30.0), *(r | {"t": max(r["t"], 30.0)} for r in naps("w2", 30, 40)),
     ]  # fmt: skip
 
-    assert apply_each(
-        "late-workers",
+    late, without = apply_rules(
+        ["late-workers", "no-workers"],
         *(submitted(30.0), submitted(10.0), cancelled),
         columns="core_seconds",
         stop_t=40.0,
-    ) == [[], [(pytest.approx(20.0, rel=0.05),)], []]
+    )
+    assert late == [[], [], []]
+    assert without == [[], [(pytest.approx(20.0, rel=0.05),)], []]
+
+
+def test_workers_that_join_after_a_time_without_any(apply_rules, worker, naps):
+    """Tasks wait from 0 s for a worker that joins at 20 s, and another one at 30 s."""
+    first = [record | {"t": 0.0} for record in naps("w1", 20, 60) if record["kind"] == "task"]
+    rest = [record for record in naps("w1", 20, 60) if record["kind"] != "task"]
+    second = [worker("w2", t=30.0), *naps("w2", 30, 60)]
+
+    [[(core_seconds, sentence)]], [[(without, _)]] = apply_rules(
+        ["late-workers", "no-workers"],
+        [*first, worker("w1", t=20.0), *rest, *second],
+        columns="core_seconds, sentence",
+        stop_t=60.0,
+    )
+
+    assert core_seconds == pytest.approx(10.0, rel=0.05)
+    assert sentence == (
+        "2 workers joined late, up to 30.0 s after the first task was submitted."
+        " The 20.0 s without any worker (no-workers) are not counted here."
+    )
+    assert without == pytest.approx(2 * 20.0)
 
 
 @pytest.mark.exhaustive

@@ -27,6 +27,9 @@ COUNTERS = {
     "cgroup_pressure_seconds": 7.0,
     "threads_busy_seconds": 30.0,
     "threads_waiting_seconds": 60.0,
+    "native_threads": 7,
+    "native_busy_seconds": 5.0,
+    "native_waiting_seconds": 2.0,
 }
 GROWN = {
     **COUNTERS,
@@ -44,6 +47,9 @@ GROWN = {
     "cgroup_pressure_seconds": 8.5,
     "threads_busy_seconds": 31.0,
     "threads_waiting_seconds": 63.0,
+    "native_threads": 7,
+    "native_busy_seconds": 6.0,
+    "native_waiting_seconds": 7.0,
 }
 
 
@@ -52,13 +58,14 @@ def test_rates_are_those_since_the_previous_sample(rows):
     samples = [sample(1.0, clock=50.0, **COUNTERS), sample(2.7, clock=52.0, **GROWN)]
 
     assert rows("SELECT * FROM host_samples", *samples) == [
-        (1.0, "h", "w1", 4, 1.5, 2.5, *[None] * 13, "w", "T"),
+        (1.0, "h", "w1", 4, 1.5, 2.5, *[None] * 13, 7, None, None, "w", "T"),
         (
             2.7, "h", "w1", 4, 1.5, 2.5, 2.0,
             300.0, 75.0, 25.0,  # busy; free with what awaits I/O; used by other machines
             150.0, 50.0, 1.0,  # control group
             50.0, 75.0, 75.0,  # waiting for cores
             25.0, 12.5, 25.0,  # waiting for I/O
+            7, 50.0, 250.0,  # threads of libraries
             "w", "T",
         ),
     ]  # fmt: skip

@@ -58,10 +58,12 @@ _OVER_TIME: Final = (
     "SELECT t, category, kind, sum(seconds) AS seconds, sum(samples) AS samples "
     "FROM busy_time GROUP BY ALL ORDER BY ALL"
 )
+#: Own functions, and what they call, are described by several words; libraries by one.
 _OWN_CODE: Final = (
     "SELECT *, seconds / (SELECT sum(busy_time.seconds) FROM busy_time) AS share FROM ("
     "SELECT kind, detail, prefix, sum(seconds) AS seconds FROM busy_time "
-    f"WHERE kind IN {OWN_KINDS} GROUP BY kind, detail, prefix)"
+    f"WHERE kind IN {OWN_KINDS} OR (kind = 'not on the CPU' AND contains(detail, ' ')) "
+    "GROUP BY kind, detail, prefix)"
 )
 #: Rounded, because the order of additions changes the last bits of a sum.
 _ORDER: Final = "round(seconds, 9) DESC, kind, detail, prefix"

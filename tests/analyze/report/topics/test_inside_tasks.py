@@ -72,6 +72,46 @@ def test_kinds_over_time(section, records):
     ]
 
 
+def test_own_functions_that_can_have_waited(section, worker, task, run):
+    """Of 2 s, half in own code and half in numpy, threads were on the CPU for 1.1 s."""
+    about = {
+        "kind": "fine_metric", "t": 4.0, "worker": "w1", "context": "execute",
+        "server_id": "id-w1-0.0", "prefix": "a", "unit": "seconds",
+    }  # fmt: skip
+    found = section(
+        "inside-tasks", worker("w1"), task("a-1"), *run("a-1", 2.0, 4.0),
+        profile(cycle(2.0, own=50, numpy=50), cycle(3.0, own=50, numpy=50)),
+        {**about, "activity": "thread-cpu", "delta": 1.1},
+        {**about, "activity": "thread-noncpu", "delta": 0.9},
+        stop_t=4.5,
+    )  # fmt: skip
+
+    assert texts(found.tables[0]) == [
+        ["not on the CPU", "work (script.py:7)", "a", "0.900", "45"],
+        ["Python loops", "work (script.py:7)", "a", "0.100", "5"],
+    ]
+
+
+def test_libraries_that_can_have_waited_are_not_own_code(section, worker, task, run):
+    """Of 2 s, a package of which nothing is known was on the CPU for 0.5 s."""
+    package = {"name": "read", "filename": "/x/site-packages/engine/io.py", "line_number": 1}
+    profiled = profile(cycle(2.0, numpy=100), cycle(3.0, numpy=100))
+    profiled["tree"]["frames"] = [FRAMES[0], package, FRAMES[2]]
+    about = {
+        "kind": "fine_metric", "t": 4.0, "worker": "w1", "context": "execute",
+        "server_id": "id-w1-0.0", "prefix": "a", "unit": "seconds",
+    }  # fmt: skip
+    found = section(
+        "inside-tasks", worker("w1"), task("a-1"), *run("a-1", 2.0, 4.0), profiled,
+        {**about, "activity": "thread-cpu", "delta": 0.5},
+        {**about, "activity": "thread-noncpu", "delta": 1.5},
+        stop_t=4.5,
+    )  # fmt: skip
+
+    assert "not on the CPU" in {bar.name for bar in found.plots[0].figure.data}
+    assert list(found.tables) == []
+
+
 def test_bars_between_which_nothing_computed(section, worker, task, run):
     """Their width is that of a bucket, not their distance."""
     found = section(

@@ -24,7 +24,7 @@ from roast_analyze.computed.rules import rules
 from roast_analyze.metrics import METRICS, VERSION
 from roast_analyze.open.database import documented_views
 from roast_analyze.store.layout import store_views
-from roast_recorder.commands import attach, demo, run
+from roast_recorder.commands import attach, demo, run, status
 from roast_recorder.settings import OPTIONAL_KINDS, Settings
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import duckdb_type, fields_of, json_schema, kinds
@@ -218,7 +218,7 @@ def commands_page() -> str:
     """Return the help of all commands, and the exit codes."""
     parsers: list[argparse.ArgumentParser] = []
     recorder = argparse.ArgumentParser(prog="roast-record").add_subparsers()
-    for command in (run, attach, demo):
+    for command in (run, attach, status, demo):
         command.add_to(recorder)
     parsers.extend(recorder.choices.values())
     for name in ("", *roast_analyze.cli.COMMANDS):

@@ -2,7 +2,7 @@
 """The command ``roast-record``.
 
 - 0: success
-- 1: the recording did not end cleanly, or the demo failed
+- 1: a recording did not end cleanly or does not write, or the demo failed
 - 2: the call is invalid
 - 130: ended by Ctrl-C
 
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from roast_recorder import __version__
-from roast_recorder.commands import INVALID_CALL, CallError, attach, demo, run
+from roast_recorder.commands import INVALID_CALL, CallError, attach, demo, run, status
 
 #: Programs that a call to ``run`` names.
 PROGRAM: Final = re.compile(r"(?:^|/)python[\d.]*$|\.py$")
@@ -52,7 +52,7 @@ def _correction(words: Sequence[str], message: str) -> str | None:
             return "put -- before the program and its options: roast-record run -- COMMAND …"
         corrected = shlex.join([*rest[:at], "--", *rest[at:]])
         return f"put -- before the program: roast-record run {corrected}"
-    commands = {"run", "attach", "demo"}
+    commands = {"run", "attach", "status", "demo"}
     if first[:1] == "-" and commands & {*rest}:
         return f"the command comes first: roast-record {min(commands & {*rest})} {first} …"
     if any(word.endswith((".jsonl", ".jsonl.zst", ".jsonl.gz")) for word in words[:2]):
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="roast-record", description="Record what happens on a Dask cluster.")
     parser.add_argument("--version", action="version", version=f"roast-trace {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (run, attach, demo):
+    for command in (run, attach, status, demo):
         command.add_to(commands)
     if "_ARGCOMPLETE" in os.environ:  # a shell completes the command line
         import argcomplete

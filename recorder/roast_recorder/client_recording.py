@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from distributed import Scheduler
 
-from roast_recorder import environment, graphs
+from roast_recorder import client_program, environment, graphs
 from roast_recorder.client_activity import sample_activity
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
 from roast_recorder.scheduler.plugin import RecorderPlugin
@@ -233,6 +233,7 @@ class Recording(TraceOwner):
             ours = SimpleNamespace(name="roast-recorder", start=start, teardown=teardown)
             tap.item(client.preloads._preloads, ours)
             self._is_preload = True
+        await client_program.dask_setup(client)
         self._running = asyncio.create_task(self._run(writer))
         # On the event loop, `asynchronous` is True for every client.
         if not tap.read("trailer", client, "_asynchronous"):

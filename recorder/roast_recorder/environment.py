@@ -138,7 +138,7 @@ def client_facts(settings: Settings, client: Client | None = None) -> list[dict[
         facts += _facts("client", {"id": client.id})
         facts += _facts("cluster", cluster_facts(getattr(client, "cluster", None)))
     program = {
-        "program": Path(sys.argv[0] or "python").name,
+        "program": program_name(),
         **start_of_program(sys.argv[0]),
         "arguments": arguments(sys.argv[1:]),
         **git_facts(),
@@ -595,6 +595,13 @@ def cluster_facts(cluster: Any) -> dict[str, Any]:
 
 def _mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def program_name() -> str:
+    """Return the file name of the program or, in Jupyter, of the notebook if it is known."""
+    notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
+    program = Path(sys.argv[0] or "python").name
+    return notebook.name if notebook.suffix == ".ipynb" else program
 
 
 def start_of_program(program: str) -> dict[str, str]:

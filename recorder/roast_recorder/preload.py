@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 import dask
 
 from roast_recorder.commands import unwritable
+from roast_recorder.scheduler import health
 from roast_recorder.scheduler.recording import SchedulerRecording
 from roast_recorder.settings import CONFIGURATION, Settings
 
@@ -43,14 +44,15 @@ async def dask_setup(scheduler: Scheduler) -> None:
         logger.setLevel(logging.INFO)
         for handler in logging.getLogger("distributed").handlers:
             logger.addHandler(handler)
+    target = ""
     try:
-        settings = Settings.from_keywords({})
         root = _directory()
         scheduler_id = str(uuid.uuid4())
         with contextlib.suppress(Exception):  # a version of Dask that has no such name
             scheduler_id = str(scheduler.id)
         identity = re.sub(r"[^A-Za-z0-9]", "", scheduler_id.rpartition("Scheduler-")[2])[:12]
         target = str(root / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{identity}")
+        settings = Settings.from_keywords({})
         store = dask.config.get(f"{CONFIGURATION}.store", None)
         if store and not (find_spec("roast_analyze") and find_spec("deltalake")):
             logger.warning(
@@ -61,11 +63,14 @@ async def dask_setup(scheduler: Scheduler) -> None:
             scheduler, target, settings, retain_root=str(root), store=store
         ).start()
     except Exception as error:  # noqa: BLE001 - the scheduler must run
+        problem = str(unwritable(error))
         logger.error(  # noqa: TRY400 - one line, not a traceback
             "roast: this scheduler is not recorded: %s (see %s in Dask's configuration)",
-            unwritable(error),
+            problem,
             CONFIGURATION,
         )
+        with contextlib.suppress(Exception):
+            health.report_not_started(scheduler, target, problem)
 
 
 def _directory() -> Path:

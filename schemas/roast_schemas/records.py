@@ -42,7 +42,8 @@ meaning or a removed field the major one):
   ``worker_transition`` of a task that secedes is always written.
 * 2.7: ``host_sample`` is written. ``calls`` of a ``profile``, and ``call_nodes``,
   ``call_names``, ``call_samples``, ``call_seconds`` and ``innermost_seconds`` of its slices.
-* 2.8: ``native_threads``, ``native_busy_seconds`` and ``native_waiting_seconds`` of a
+* 2.8: ``client_program`` is written. ``host`` and ``versions`` of ``client_added``;
+  ``native_threads``, ``native_busy_seconds`` and ``native_waiting_seconds`` of a
   ``host_sample``.
 """
 
@@ -402,6 +403,25 @@ class ClientAdded(Record, total=False):
     """A client connected, or was connected when recording began."""
 
     client: ClientId
+    host: Annotated[str, Field("host of its end of the connection", Content.HOSTS)]
+    versions: Versions
+
+
+class ClientProgram(Record, total=False):
+    """The program that a client belongs to, by the client's own account.
+
+    Clients with the preload ``roast_recorder.client_program`` report it when they connect, and
+    so do clients that record. Its value has ``user`` and, if it is known, the ``module`` of
+    ``python -m`` or the ``path`` below the working folder.
+    """
+
+    client: ClientId
+    name: Annotated[
+        str, Field("file name of the program or notebook", Content.FILES, required=True)
+    ]
+    host: Annotated[str, Field("host of the client, by its own account", Content.HOSTS)]
+    pid: Pid
+    value: Annotated[Json, Field("``user`` and others, see above", Content.CONFIGURATION)]
 
 
 class ClientRemoved(Record, total=False):
@@ -1067,6 +1087,7 @@ KINDS: Final[dict[str, type]] = {
     "worker_removed": WorkerRemoved,
     "client_added": ClientAdded,
     "client_removed": ClientRemoved,
+    "client_program": ClientProgram,
     "wanted_keys": WantedKeys,
     "worker_sample": WorkerSample,
     "scheduler_sample": SchedulerSample,

@@ -337,7 +337,7 @@ INVALID_CALLS = [
         ),
         ("tcp://s:8786", "use roast-record attach tcp://s:8786"),
         ("run", "the following arguments are required: COMMAND; see roast-record run --help"),
-        ("status", "argument COMMAND: invalid choice: 'status'"),
+        ("state", "argument COMMAND: invalid choice: 'state'"),
     ],
 )
 def test_frequent_mistakes_are_corrected(tmp_path, monkeypatch, capsys, call, message):

@@ -81,7 +81,7 @@ def test_the_end_is_logged_once(tmp_path, caplog):
     assert line.endswith("0 records were dropped; the scheduler closed")
 
 
-def test_a_scheduler_runs_although_it_cannot_be_recorded(caplog):
+def test_a_scheduler_runs_although_it_cannot_be_recorded(caplog, tmp_path):
     async def log_of_a_scheduler():
         caplog.clear()
         async with Scheduler(dashboard_address=":0", port=0) as scheduler:
@@ -94,8 +94,11 @@ def test_a_scheduler_runs_although_it_cannot_be_recorded(caplog):
         ({"directory": "/no"}, "invalid roast.recorder.directory='/no': use an existing"),
         ({"directory": "~nouser/x"}, "invalid roast.recorder.directory='~nouser/x': use"),
         ({"directory": "/proc"}, "cannot write '/proc/"),
-        ({"directory": "/tmp", "flush_interval_seconds": -1}, "flush_interval_seconds=-1"),
-        ({"directory": "/tmp", "color": "red"}, "roast.recorder.color"),
+        (
+            {"directory": str(tmp_path), "flush_interval_seconds": -1},
+            "flush_interval_seconds=-1",
+        ),
+        ({"directory": str(tmp_path), "color": "red"}, "roast.recorder.color"),
     ]:
         with dask.config.set({"roast.recorder": settings}):
             log = asyncio.run(log_of_a_scheduler())

@@ -23,7 +23,7 @@ KINDS = {
     "worker_transition", "transfer", "event", "loss", "client_added", "client_removed",
     "graph", "computation", "spill", "import", "io_file", "io_segment", "function",
     "wanted_keys", "scheduler_sample", "host_sample", "stall", "graph_update",
-    "client_activity", "cluster_size",
+    "client_activity", "cluster_size", "client_program",
 }  # fmt: skip
 FIELDS = [field for kind in kinds().values() for field in kind.fields]
 UNITS = {

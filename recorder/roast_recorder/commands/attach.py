@@ -27,7 +27,7 @@ from roast_recorder.commands import (
 from roast_recorder.writer.client import how_to_open
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from distributed import Client, Security
 
     from roast_recorder.client_recording import Recording
 
@@ -63,13 +63,7 @@ def add_to(commands: Any) -> None:
         metavar="SECONDS",
         help="duration of the recording",
     )
-    for option, name, content in TLS_FILES:
-        parser.add_argument(
-            option,
-            dest=name,
-            metavar="FILE",
-            help=f"{content} (PEM); default: from Dask's configuration",
-        )
+    add_tls_options(parser)
     parser.set_defaults(run=_attach)
 
 
@@ -105,14 +99,28 @@ def _attach(options: argparse.Namespace) -> int:
     return SUCCESS if whole else FAILED
 
 
-def _connect(options: argparse.Namespace) -> Client:
-    from distributed import Client, Security
-    from distributed.comm.core import connect
+def add_tls_options(parser: argparse.ArgumentParser) -> None:
+    """Add the files of certificates."""
+    for option, name, content in TLS_FILES:
+        parser.add_argument(
+            option,
+            dest=name,
+            metavar="FILE",
+            help=f"{content} (PEM); default: from Dask's configuration",
+        )
+
+
+def place_of(text: str, options: argparse.Namespace) -> tuple[str, Security, dict[str, Any]]:
+    """Return address, security and connection arguments, or raise a CallError.
+
+    The text is an address or the name of a scheduler file.
+    """
+    from distributed import Security
 
     # The recorder reports in one line that the scheduler has gone.
     for name in ("distributed", "distributed.client", "distributed.core"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    address: str = options.address
+    address = text
     if address.endswith(".json"):  # a scheduler file
         try:
             address = str(json.loads(Path(address).read_bytes())["address"])
@@ -138,7 +146,21 @@ def _connect(options: argparse.Namespace) -> Client:
             f"invalid certificates: {error}; use PEM files for {options_of_tls}"
         ) from None
     if arguments["ssl_context"] is None and (given or address.startswith(("tls:", "wss:"))):
-        raise CallError(f"no certificates for {options.address!r}: use {options_of_tls}")
+        raise CallError(f"no certificates for {text!r}: use {options_of_tls}")
+    return address, security, arguments
+
+
+def unreachable(text: str, error: Exception) -> CallError:
+    """Return the error of a scheduler that does not answer."""
+    reason = str(error).partition("\n")[0]
+    return CallError(f"no scheduler answers at {text!r}: {reason}")
+
+
+def _connect(options: argparse.Namespace) -> Client:
+    from distributed import Client
+    from distributed.comm.core import connect
+
+    address, security, arguments = place_of(options.address, options)
 
     async def check_connection() -> None:
         comm = await connect(address, timeout=CONNECT_TIMEOUT_SECONDS, **arguments)
@@ -155,8 +177,7 @@ def _connect(options: argparse.Namespace) -> Client:
             name="roast-record",
         )
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        text = str(error).partition("\n")[0]
-        raise CallError(f"no scheduler answers at {options.address!r}: {text}") from None
+        raise unreachable(options.address, error) from None
 
 
 def _progress(recording: Recording) -> str:

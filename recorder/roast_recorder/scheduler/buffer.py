@@ -126,6 +126,13 @@ class Buffer:
         return not (unsealed or self._batches or self._losses)
 
     @property
+    def nbytes(self) -> int:
+        """Size of what is not yet written; that of rows and transitions is an estimate."""
+        transitions = VALUE_BYTES * len(self.transitions)
+        unsealed = self._unsealed_bytes + transitions
+        return self._waiting_bytes + self._deferred_bytes + unsealed
+
+    @property
     def crowded(self) -> bool:
         """True if so many batches are pending that the next pull should not be delayed."""
         unpulled = sum(batch.number > self._last_pulled for batch in self._batches)

@@ -17,13 +17,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import distributed.core
+from distributed.comm.addressing import get_address_host
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from roast_recorder import environment, graphs
+from roast_recorder import client_program, environment, graphs
 from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.event_loop import observe_stalls
 from roast_recorder.exception_text import received_text
 from roast_recorder.host import HostSampler
+from roast_recorder.scheduler import health
 from roast_recorder.scheduler.buffer import (
     TRANSITION_VALUES_PER_BATCH,
     UNSEALED_SHARE,
@@ -64,6 +66,9 @@ if TYPE_CHECKING:
     from distributed.scheduler import TaskState, WorkerState
 
 logger = logging.getLogger("roast_recorder")
+
+#: Beginning of the name of every recorder's plugin.
+NAME = "roast-recorder-"
 
 #: How long a closing scheduler waits for the next pull.
 CLOSE_TIMEOUT_SECONDS = 3.0
@@ -139,6 +144,9 @@ class RecorderPlugin(SchedulerPlugin):
     #: records itself.
     on_all_left: Callable[[], None] | None = None
 
+    #: Returns the health of the trace, if the scheduler writes it.
+    writer_health: Callable[[], dict[str, Any]] = dict
+
     def __init__(
         self,
         trace_id: str,
@@ -146,7 +154,7 @@ class RecorderPlugin(SchedulerPlugin):
         settings: dict[str, Any],
         worker_plugin: bytes | None = None,
     ) -> None:
-        self.name = f"roast-recorder-{trace_id}"
+        self.name = f"{NAME}{trace_id}"
         self._pickled_worker_plugin = worker_plugin
         self._trace_id = trace_id
         self._client_id = client_id
@@ -168,6 +176,7 @@ class RecorderPlugin(SchedulerPlugin):
         # A client of another version has other rules.
         Settings(**{name: self._settings[name] for name in MIN_INTERVALS})
         self._scheduler = scheduler
+        self._start_t = time()
         self._kinds = recorded_kinds(self._settings)
         self._skipped = frozenset([*OPTIONAL_KINDS, *OPT_IN_KINDS]) - self._kinds
         limit_bytes = self._settings["buffer_limit_bytes"]
@@ -232,7 +241,10 @@ class RecorderPlugin(SchedulerPlugin):
         for worker in list(self._tap.read("worker_added", scheduler, "workers") or ()):
             self.add_worker(scheduler, worker)
         for client in self._clients():
-            self._record("client_added", client=client)
+            self.add_client(scheduler, client)
+        with self._tap.guard("client_program", 0):
+            for _, report in scheduler.get_events(client_program.TOPIC):
+                self.log_event(client_program.TOPIC, report)
         # A list, because tasks can be forgotten before they are recorded.
         tasks = list(self._tasks.values())
         self._snapshot = self._run(self._record_existing_tasks(tasks))
@@ -247,6 +259,8 @@ class RecorderPlugin(SchedulerPlugin):
         for name, call in operations.items():
             operation = operation_name(name, self._trace_id)
             self._operations.entry(scheduler.handlers, operation, call)
+        operation = health.OPERATION  # one for all recordings of the scheduler
+        scheduler.handlers.setdefault(operation, lambda: _health_of_all(scheduler))
         # Dask would add the plugin only after this, and workers may take seconds to answer.
         scheduler.add_plugin(self, name=self.name)
 
@@ -373,12 +387,27 @@ class RecorderPlugin(SchedulerPlugin):
         if not self._closing:
             self._worker_plugins.unregister_soon()
         self._operations.close()
+        with contextlib.suppress(Exception):
+            if not _health_of_all(self._scheduler):
+                self._scheduler.handlers.pop(health.OPERATION, None)
         # Dask keeps every handler that it has called in a cache, and with it this recorder.
         with contextlib.suppress(AttributeError):
             distributed.core._expects_comm.cache_clear()
         self._last_pull_waits.set()
 
     # -- operations that the client calls ------------------------------------------------
+
+    def health(self) -> dict[str, Any]:
+        """Return the state of this recording, for ``roast-record status``."""
+        return {
+            "trace_id": self._trace_id,
+            "client": self._client_id,
+            "start_t": self._start_t,
+            "state": health.ENDED if self._ending else health.RECORDING,
+            "buffer_bytes": self._buffer.nbytes,
+            "last_write_age_seconds": monotonic() - self._buffer.last_pull,
+            **self.writer_health(),
+        }
 
     async def pull(self, received: int) -> dict[str, Any] | None:
         """Return ``batches`` after number `received`, the last that has been written.
@@ -672,9 +701,23 @@ class RecorderPlugin(SchedulerPlugin):
         self._check_all_left()
 
     @_guarded("client_added")
-    def add_client(self, scheduler: Scheduler, client: str, **_: Any) -> None:  # noqa: ARG002
+    def add_client(self, scheduler: Scheduler, client: str, **_: Any) -> None:
         """Record a client that has connected."""
-        self._record("client_added", client=client)
+        clients = self._tap.read("client_added", scheduler, "clients") or {}
+        versions = self._tap.read("client_added", clients.get(client), "versions") or {}
+        fields = {"client": client, "versions": versions.get("packages")}
+        self._append(("client_added", time(), 1, fields))
+        with self._tap.guard("client_added", 0):
+            # The scheduler adds the connection after this hook, before a batch is encoded.
+            asyncio.get_running_loop().call_soon(self._add_client_host, fields)
+
+    def _add_client_host(self, fields: dict[str, Any]) -> None:
+        with self._tap.guard("client_added", 0):
+            comms = self._tap.read("client_added", self._scheduler, "client_comms") or {}
+            comm = comms.get(fields["client"])  # it may have left already
+            address = self._tap.read("client_added", comm, "comm.peer_address")
+            with contextlib.suppress(ValueError):  # of another form, as in one process
+                fields["host"] = address and get_address_host(address)
 
     @_guarded("client_removed")
     def remove_client(self, scheduler: Scheduler, client: str, **_: Any) -> None:  # noqa: ARG002
@@ -686,6 +729,9 @@ class RecorderPlugin(SchedulerPlugin):
     def log_event(self, topic: str, msg: Any) -> None:
         """Record an event of any topic, and the records that worker plugins send as events."""
         if self._worker_plugins.receive(topic, msg):
+            return
+        if topic == client_program.TOPIC and (fields := client_program.fields_of(msg)):
+            self._record("client_program", **fields)
             return
         worker = msg.get("worker") if isinstance(msg, dict) else None
         if not isinstance(worker, str):
@@ -1056,6 +1102,13 @@ class RecorderPlugin(SchedulerPlugin):
                 task.uncancel()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_left.wait(), CLOSE_TIMEOUT_SECONDS)
+
+
+def _health_of_all(scheduler: Scheduler) -> list[dict[str, Any]]:
+    """Return the health of a scheduler's recordings, whose classes may differ."""
+    plugins: list[tuple[Any, Any]] = list(scheduler.plugins.items())
+    ours = (plugin for name, plugin in plugins if str(name).startswith(NAME))
+    return [plugin.health() for plugin in ours if hasattr(plugin, "health")]
 
 
 def _span_id(annotation: dict[str, Any] | None) -> str | None:

@@ -18,14 +18,15 @@ import logging
 import pickle
 import uuid
 from collections.abc import Awaitable, Callable
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from distributed.core import rpc
 
 from roast_recorder import environment
 from roast_recorder.pickling import pickled_worker_plugin
-from roast_recorder.scheduler.plugin import RecorderPlugin
+from roast_recorder.scheduler import health
+from roast_recorder.scheduler.plugin import REMOVED, RecorderPlugin
 from roast_recorder.worker.plugin import operation_name
 from roast_recorder.writer.client import Writer
 
@@ -58,6 +59,8 @@ async def pump(pull: Pull, writer: Writer) -> str:
         if batches:
             await writer.write_batches(batches)
             received = batches[-1][0]
+        else:
+            writer.note_idle()
         if answer["ending"]:
             return str(answer["ending"])
 
@@ -87,6 +90,9 @@ class SchedulerRecording:
         header = environment.header(trace_id, settings, facts)
         self._writer = Writer(target, header, values, retain_root=retain_root, store=store)
         self._running: asyncio.Task[None] | None = None
+        self._address = str(facts.get("scheduler", ""))
+        self._noted = ""
+        self._remove_metrics: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
         """Attach the recorder; raise ValueError or OSError if no trace can be written."""
@@ -95,21 +101,56 @@ class SchedulerRecording:
         await self._plugin.start(self._scheduler)
         # Not before: if `start` is cancelled, this reference would keep the writing process.
         self._plugin.on_all_left = self._finish_now
+        self._plugin.writer_health = self._writer_health
         self._running = asyncio.create_task(self._run())
         atexit.register(self._finish_at_exit)
+        self._remove_metrics = health.register(self._health)
         logger.info("roast: recording to %s", self._writer.target)
 
     async def _run(self) -> None:
         try:
-            ending = await pump(self._plugin.pull, self._writer)
+            ending = await pump(self._pull, self._writer)
             await self._writer.finish(time(), ending)
             self._running = None
             self._end(ending)
         except asyncio.CancelledError:
             self._finish_now()
             raise
-        except Exception:
+        except Exception as error:
             logger.exception("roast: recording to %s has ended", self._writer.target)
+            self._note(f"{type(error).__name__}: {error}")
+
+    async def _pull(self, received: int) -> dict[str, Any] | None:
+        """Pull, after it was noted whether the last batches are in the trace."""
+        problem = self._writer.problem
+        if self._writer.has_ended:
+            problem = "the writing process died repeatedly"
+        if problem != self._noted:
+            await environment.call_in_thread(self._note, problem)
+        return await self._plugin.pull(received)
+
+    def _note(self, problem: str) -> None:
+        self._noted = problem
+        health.write_note(self._writer.target, problem, self._address)
+
+    def _health(self) -> dict[str, Any]:
+        """Return what :mod:`~roast_recorder.scheduler.health` takes."""
+        return {} if self._scheduler.status.name == "closed" else self._plugin.health()
+
+    def _writer_health(self) -> dict[str, Any]:
+        state, running = self._writer.state, self._running
+        condition = health.FAILING if self._noted else health.RECORDING
+        if running is None or running.done() or self._writer.has_ended:
+            condition = health.ENDED
+        return {
+            "trace": self._writer.target,
+            "state": condition,
+            "problem": self._noted,
+            "nbytes": state.nbytes,
+            "records": dict(state.records_by_kind),
+            "dropped": dict(state.dropped_by_kind),
+            "last_write_age_seconds": monotonic() - self._writer.written_at,
+        }
 
     def _finish_at_exit(self) -> None:
         # Dask's own exit closes a cluster whose loop is running in another thread.
@@ -130,6 +171,12 @@ class SchedulerRecording:
     def _end(self, ending: str) -> None:
         atexit.unregister(self._finish_at_exit)
         self._writer.log_end(ending)
+        if not ending:
+            self._note(REMOVED)
+            return
+        self._remove_metrics()
+        if self._noted and self._writer.state.closed:
+            self._note("")
 
 
 def rescue_order(client: Client, trace_id: str, clock_offset_seconds: float) -> Any:

@@ -22,6 +22,7 @@ import uuid
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import roast_recorder
@@ -152,6 +153,8 @@ class Writer:
         self._order = {"target": target, "header": header, "settings": settings, **order}
         #: State of the trace at the last answer, and what was dropped since.
         self.state = State()
+        #: When nothing was left to be written for the last time, on the monotonic clock.
+        self.written_at = monotonic()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         # Requests wait for a disk: they are made in a thread, in the order of the calls.
@@ -199,6 +202,21 @@ class Writer:
     async def write_batches(self, batches: list[Batch]) -> None:
         """Write encoded batches of rows; they are in the trace on return."""
         await self._in_thread(self._request, "write_batches", batches)
+
+    def note_idle(self) -> None:
+        """Note that no batch is waiting to be written."""
+        if not self.problem:
+            self.written_at = monotonic()
+
+    @property
+    def problem(self) -> str:
+        """Why the last records are not in the trace; empty if they are."""
+        return next((reason for reason, _ in self.state.losses), "")
+
+    @property
+    def has_ended(self) -> bool:
+        """True if nothing more is written to the trace."""
+        return self._ended
 
     async def write(self, records: list[dict[str, Any]]) -> None:
         """Write records that this process made."""
@@ -321,6 +339,7 @@ class Writer:
                 process.wait()
             raise error
         self.state = state
+        self.note_idle()
         for warning in warnings:
             logger.warning("roast: %s", warning)
         return True

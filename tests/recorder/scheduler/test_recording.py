@@ -21,6 +21,9 @@ class MemoryWriter:
         self.written = []
         self.error = error
 
+    def note_idle(self):
+        pass
+
     async def write_batches(self, batches):
         await asyncio.sleep(0)
         if self.error:

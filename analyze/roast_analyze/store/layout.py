@@ -22,7 +22,7 @@ from roast_analyze.open.views import comments_in
 from roast_schemas.describe import kinds
 
 #: Views that are stored because they are often queried and take long to compute.
-VIEWS: Final = ("task_runs", "chunks", "files", "workers", "datasets")
+VIEWS: Final = ("task_runs", "chunks", "files", "workers", "datasets", "sessions")
 
 #: Tables of the schema ``raw`` of a trace.
 RAW: Final = (*kinds(), "segments", "damage")

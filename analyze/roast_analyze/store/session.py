@@ -115,10 +115,17 @@ class StoreSession(Session):
                 if name == RUNS and (
                     files := self._place.paths(RUNS, data_files(self._runs).to_pylist())
                 ):
+                    scan = self._scan(files, with_month=True)
+                    # A store that an older version has filled lacks columns added since.
+                    present = connection.sql(f"FROM {scan}").columns
+                    missing = "".join(
+                        f"NULL::VARCHAR AS {column}, "
+                        for column in histories[name].columns
+                        if column not in present
+                    )
                     connection.execute(
                         f"CREATE VIEW {NAME}.main.{name} AS "  # noqa: S608 - names are fixed
-                        f"SELECT * EXCLUDE ({ADDITION}), {ADDITION} "
-                        f"FROM {self._scan(files, with_month=True)} "
+                        f"SELECT * EXCLUDE ({ADDITION}), {missing}{ADDITION} FROM {scan} "
                         f"ORDER BY start_t, trace_id; {histories[name].statements}"
                     )
                     for column, (_, comment) in CATALOG.items():

@@ -1,6 +1,6 @@
 -- Unused cluster.
--- Workers were present, and no client was connected, or the last task had ended. This can be intended, as between
--- two programs: the duration is stated without a saving.
+-- Workers were present, and no client was connected, or the last task had ended. This can be intended, so the
+-- duration is stated without a saving. The time between two programs of a shared scheduler is nobody's.
 -- Records: task
 -- Applies: EXISTS (FROM _wall_time WHERE state IN ('no client', 'ending'))
 -- Explains: after last result, between graphs
@@ -12,6 +12,9 @@
 WITH presence AS (
     SELECT trace_id, min(from_t) AS first_t, max(to_t) AS last_t FROM _worker_presence GROUP BY trace_id
 ),
+sessions AS (
+    SELECT trace_id, min(stop_t) AS first_left_t, max(start_t) AS last_joined_t FROM _client_presence GROUP BY trace_id
+),
 found AS (
     SELECT
         trace_id,
@@ -20,7 +23,10 @@ found AS (
             AS clientless_seconds
     FROM _wall_time
     INNER JOIN presence USING (trace_id)
-    WHERE state IN ('no client', 'ending') AND stop_t > first_t AND start_t < last_t
+    LEFT JOIN sessions USING (trace_id)
+    WHERE
+        state IN ('no client', 'ending') AND stop_t > first_t AND start_t < last_t
+        AND NOT coalesce(state = 'no client' AND start_t >= first_left_t AND start_t < last_joined_t, false)
     GROUP BY trace_id
 )
 SELECT

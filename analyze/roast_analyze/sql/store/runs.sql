@@ -1,4 +1,4 @@
--- Needs: datasets, environment, jobs, run, trace_info, workers
+-- Needs: datasets, environment, jobs, run, sessions, trace_info, workers
 -- A row is computed when its trace is added, and committed after all its other rows.
 CREATE VIEW runs AS
 WITH facts AS (
@@ -43,6 +43,22 @@ inputs AS (
     FROM datasets
     GROUP BY trace_id
 ),
+programs AS (
+    -- Of several programs, none is that of the run; a recorder that is attached submits no tasks.
+    SELECT
+        trace_id,
+        if(
+            count(DISTINCT (program, user_name, host, pid)) = 1 AND bool_and(program IS NOT NULL),
+            min(program), NULL
+        ) AS program,
+        if(
+            count(DISTINCT user_name) = 1 AND bool_and(user_name IS NOT NULL),
+            min(user_name), NULL
+        ) AS user_name
+    FROM sessions
+    WHERE tasks > 0
+    GROUP BY trace_id
+),
 machines AS (
     SELECT
         trace_id,
@@ -62,7 +78,7 @@ batch_jobs AS (
 SELECT
     run.start_t,
     run.stop_t,
-    facts.program,
+    coalesce(facts.program, programs.program) AS program,
     facts.arguments,
     recordings.label,
     facts.git_commit,
@@ -115,8 +131,10 @@ SELECT
     facts.uproot_version,
     recordings.recorder_version,
     recordings.schema_version,
+    programs.user_name,
     run.trace_id
 FROM run
+LEFT JOIN programs USING (trace_id)
 LEFT JOIN recordings USING (trace_id)
 LEFT JOIN facts USING (trace_id)
 LEFT JOIN inputs USING (trace_id)
@@ -126,7 +144,7 @@ LEFT JOIN batch_jobs USING (trace_id);
 COMMENT ON VIEW runs IS 'Runs in the store. One row per trace.';
 COMMENT ON COLUMN runs.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN runs.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN runs.program IS 'File name of the program of the recording client. Null for roast-record attach.';
+COMMENT ON COLUMN runs.program IS 'File name of the program of the recording client or, if a scheduler or roast-record attach recorded it, of the only program that submitted tasks, where clients report it.';
 COMMENT ON COLUMN runs.arguments IS 'Arguments of the program, as a JSON list.';
 COMMENT ON COLUMN runs.label IS 'Label that the user gave the recording.';
 COMMENT ON COLUMN runs.git_commit IS 'Commit of the working directory of the program.';
@@ -176,4 +194,5 @@ COMMENT ON COLUMN runs.coffea_version IS 'Version of coffea.';
 COMMENT ON COLUMN runs.uproot_version IS 'Version of uproot.';
 COMMENT ON COLUMN runs.recorder_version IS 'Version of the recorder.';
 COMMENT ON COLUMN runs.schema_version IS 'Version of the trace format.';
+COMMENT ON COLUMN runs.user_name IS 'User of the programs that submitted tasks, if it is the same and known of all.';
 COMMENT ON COLUMN runs.trace_id IS 'ID of the trace.';

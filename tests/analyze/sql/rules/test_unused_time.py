@@ -55,10 +55,16 @@ def test_a_cluster_that_nobody_used(apply_each, worker, gone, task, run):
         return {"kind": kind, "t": t, "client": "c"}
 
     work = [client("client_added", 0.0), worker("w1"), task("a-1"), *run("a-1", 0.0, 40.0)]
-    unused, left = apply_each(
+
+    def other(kind, t):
+        return {"kind": kind, "t": t, "client": "other"}
+
+    unused, left, shared = apply_each(
         "unused-cluster",
         [*work, client("client_removed", 55.0)],
         [*work, gone("w1", 41.0, "retire-workers-1"), client("client_removed", 55.0)],
+        # Another program used it later.
+        [*work, client("client_removed", 41.0), other("client_added", 99.0)],
         columns="sentence, core_seconds",
     )
 
@@ -67,4 +73,4 @@ def test_a_cluster_that_nobody_used(apply_each, worker, gone, task, run):
         "15.0 s after the last task."
     )
     assert unused == [(sentence, None)]
-    assert left == []
+    assert left == shared == []

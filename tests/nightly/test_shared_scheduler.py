@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from roast_analyze import Store, Trace
+from roast_analyze.cli import main
+from roast_analyze.report import unexplained
 
 pytestmark = pytest.mark.cluster
 
@@ -124,7 +126,18 @@ def test_no_finding_is_about_the_time_between(trace):
     """The only ones are about what the tasks did."""
     with Trace(trace) as opened:
         found = opened.rows("SELECT id, sentence FROM findings")
+        rest = unexplained.query(opened, ())
     assert {rule for rule, _ in found} <= {"inside-tasks"}, found
+    assert rest.uses["between graphs"] < 10
+
+
+def test_the_summary_names_the_programs(trace, capsys):
+    assert main([str(trace)]) == 0
+
+    words = " ".join(capsys.readouterr().out.split())
+    assert "Programs fit.py of ada: 60 tasks, " in words
+    assert " computed; hist.py of bob: 60 tasks, " in words
+    assert "Client-" not in words
 
 
 def test_two_rows_in_the_history(trace, tmp_path):

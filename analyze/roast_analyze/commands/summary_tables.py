@@ -14,7 +14,7 @@ from roast_analyze.algorithms.outcomes import OUTCOMES
 from roast_analyze.commands.explain import finding_lines
 from roast_analyze.commands.terminal import cell, line_count, table
 from roast_analyze.open.concurrent_queries import run_concurrently
-from roast_analyze.report import findings, time_ranges, unexplained, wall_time
+from roast_analyze.report import findings, programs, time_ranges, unexplained, wall_time
 from roast_analyze.report.quantities import (
     byte_size,
     count,
@@ -376,6 +376,8 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
         yield "Workers", f"{count(run['workers'])}, {peak}"
         if without:
             yield "", without
+    if clients := programs.query(trace):
+        yield "Programs", programs.describe(clients)
     uses = query_uses(trace)
     # The core time counts attempts that reported no compute time from dispatch to end.
     if run["compute_seconds"] is not None and (computed := computing_seconds(uses)):

@@ -52,6 +52,12 @@ FROM (
 )
 WHERE place > 1
 """
+#: Of several programs, the thread time between graphs while one submits tasks: the rest is
+#: that between programs. Null if there is one program.
+_BETWEEN_GRAPHS: Final = """
+SELECT sum(between_seconds) FROM _bucket_uses
+WHERE (SELECT count(*) FROM _client_sessions WHERE client IS NOT NULL) > 1
+"""
 #: Of the attempts that had not ended: their number, and the one that was assigned first.
 _UNFINISHED: Final = """
 SELECT
@@ -140,13 +146,18 @@ def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
     """Return what the findings of a trace do not explain."""
     found = tuple(found)
     starved = {finding.entity for finding in found if finding.id == "starved-host"}
-    uses = query_uses(trace)
+    uses = dict(query_uses(trace))
+    core_seconds = sum(uses.values())
+    [(between_seconds,)] = trace.rows(_BETWEEN_GRAPHS)
+    if between_seconds is not None and "between graphs" in uses:
+        between_programs = uses["between graphs"] - between_seconds
+        uses["between graphs"] -= max(between_programs, 0.0)
     [(seconds, keys, attempts)] = trace.rows(_REPEATED)
     [(key, worker, assigned_seconds, unfinished)] = trace.rows(_UNFINISHED) or [
         ("", "", 0.0, 0)
     ]
     return Unexplained(
-        core_seconds=sum(uses.values()),
+        core_seconds=core_seconds,
         kept_seconds=uses.get(_KEPT, 0.0),
         uses=_remaining({**uses, REPEATED: seconds}, found),
         repeated_keys=keys,

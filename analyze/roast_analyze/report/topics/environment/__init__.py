@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from roast_analyze.report import programs
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query
@@ -102,6 +103,12 @@ _MACHINES: Final = columns(
     },
 )
 _FACTS: Final = columns("section name value")
+_PROGRAMS: Final = columns(
+    "program user_name? host? start_t stop_t tasks (task_runs) failures? compute_seconds "
+    "(core_seconds)",
+    {"user_name": "user", "start_t": "connected", "stop_t": "disconnected"},
+    {"program": "Its file name, the name of its client, or else the client."},
+)
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,8 @@ class Environment:
     versions: Listing
     jobs: Listing
     machines: Listing
+    #: Clients that submitted tasks, if there are several.
+    programs: Listing | None
     #: Whether the defaults of the configuration are known.
     has_configuration: bool
     rerun: Rerun
@@ -138,6 +147,7 @@ def query(trace: Session) -> Environment:
         ),
         jobs=list_query(trace, "jobs", _JOBS_QUERY, f"{by_size}, first_job", ROWS),
         machines=list_query(trace, "machines", _MACHINES_QUERY, f"{by_size}, first_host", ROWS),
+        programs=programs.query(trace),
         has_configuration=has_configuration,
         rerun=Rerun(facts, configuration),
     )
@@ -183,6 +193,11 @@ def section(found: Environment, context: Context) -> Section:
             configuration = f"{text} from the default{among}."
     by_name, by_size = "the first by name", "those with the most processes"
     tables = context.tables(
+        *(
+            [("programs", "Programs of the scheduler", found.programs, _PROGRAMS, "the first")]
+            if found.programs
+            else []
+        ),
         ("options", "Non-default configuration", found.options, _OPTIONS, by_name),
         ("versions", "Differing versions", found.versions, _VERSIONS, by_name),
         ("jobs", "Batch jobs", found.jobs, _JOBS, by_size),

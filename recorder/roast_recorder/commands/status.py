@@ -120,5 +120,5 @@ def _condition(one: dict[str, Any]) -> Condition:
         start_t=one.get("start_t"),
         written_t=None if age is None else time() - age,
         nbytes=one.get("nbytes", 0),
-        dropped=sum(one["dropped"].values()) if "dropped" in one else None,
+        dropped=sum(one["records_dropped"].values()) if "records_dropped" in one else None,
     )

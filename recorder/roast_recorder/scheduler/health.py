@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from socket import gethostname
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,8 +36,8 @@ NOTE_ENDING: Final = ".not-recorded.json"
 #: Operation of a scheduler that returns the health of its recordings.
 OPERATION: Final = "roast_health"
 
-#: Returns some of ``state``, ``records`` and ``dropped`` by kind, ``buffer_bytes`` and
-#: ``last_write_age_seconds``; nothing if the scheduler has closed.
+#: Returns ``state`` and, if the recording began, ``records`` and ``records_dropped`` by kind,
+#: ``buffer_bytes`` and ``last_write_age_seconds``; nothing if the scheduler has closed.
 Health = Callable[[], dict[str, Any]]
 
 
@@ -46,7 +45,7 @@ class _Collector:
     """The metrics of one recording, in the form that prometheus_client collects."""
 
     def __init__(self, health: Health) -> None:
-        self._health = health
+        self.health = health
 
     def describe(self) -> list[Any]:
         """Return nothing, so that registration does not collect."""
@@ -55,29 +54,27 @@ class _Collector:
     def collect(self) -> list[Any]:
         """Return the metrics; none after an error, which would fail the scrape of Dask's."""
         try:
-            return list(_metrics(self._health()))
+            return list(_metrics(self.health()))
         except Exception:
             logger.debug("roast: no metrics", exc_info=True)
             return []
 
 
 def _metrics(health: dict[str, Any]) -> Iterator[Any]:
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+    from prometheus_client import core
 
     if not health:
         return
-    state = GaugeMetricFamily(
-        "roast_recording_state", "1 for the state of the recording", labels=["state"]
-    )
+    about = "1 for the state of the recording"
+    state = core.GaugeMetricFamily("roast_recording_state", about, labels=["state"])
     for name in (RECORDING, FAILING, ENDED, NOT_STARTED):
         state.add_metric([name], float(name == health["state"]))
     yield state
     for name, about in (
         ("records", "Records in the trace"),
-        ("dropped", "Records that were lost before they could be written"),
+        ("records_dropped", "Records that were lost before they could be written"),
     ):
-        family = {"records": "roast_records", "dropped": "roast_records_dropped"}[name]
-        counter = CounterMetricFamily(family, about, labels=["kind"])
+        counter = core.CounterMetricFamily(f"roast_{name}", about, labels=["kind"])
         for kind, number in health.get(name, {}).items():
             counter.add_metric([kind], number)
         yield counter
@@ -86,34 +83,35 @@ def _metrics(health: dict[str, Any]) -> Iterator[Any]:
         ("last_write_age_seconds", "Time since all records were in the trace"),
     ):
         if name in health:
-            yield GaugeMetricFamily(f"roast_{name}", about, value=health[name])
+            yield core.GaugeMetricFamily(f"roast_{name}", about, value=health[name])
 
 
 _registered: list[_Collector] = []
 
 
-def register(health: Health) -> Callable[[], None]:
-    """Add the metrics of a recording to Dask's; return a function that removes them."""
-    collector = _Collector(health)
-
-    def unregister(*collectors: _Collector) -> None:
-        for one in collectors or (collector,):
-            if one in _registered:
-                _registered.remove(one)
-                with suppress(Exception):
-                    REGISTRY.unregister(one)
-
+def register(health: Health) -> None:
+    """Add the metrics of a recording to Dask's, in place of those of another scheduler."""
     try:
         from prometheus_client import REGISTRY
 
-        unregister(*_registered)
-        REGISTRY.register(collector)
+        for other in tuple(_registered):
+            unregister(other.health)
+        REGISTRY.register(collector := _Collector(health))
         _registered.append(collector)
     except ImportError:
         pass  # Dask's /metrics does not exist either
     except Exception as error:  # noqa: BLE001 - the scheduler must run
         logger.warning("roast: /metrics does not describe the recording: %s", error)
-    return unregister
+
+
+def unregister(health: Health) -> None:
+    """Remove the metrics of a recording, if they are there."""
+    for collector in [one for one in _registered if one.health == health]:
+        from prometheus_client import REGISTRY
+
+        _registered.remove(collector)
+        with suppress(KeyError):
+            REGISTRY.unregister(collector)
 
 
 def report_not_started(scheduler: Scheduler, trace: str, problem: str) -> None:
@@ -132,8 +130,7 @@ def note_of(trace: str) -> Path:
 
 def write_note(trace: str, problem: str, scheduler: str) -> None:
     """Note why nothing is written to a trace, or remove the note if there is no problem."""
-    about = {"t": time(), "scheduler": scheduler, "host": socket.gethostname()}
-    note = {**about, "pid": os.getpid(), "problem": problem}
+    note = {"t": time(), "problem": problem, "scheduler": scheduler, "host": gethostname()}
     with suppress(OSError):  # the disk may be what fails
         if problem:
             note_of(trace).write_text(json.dumps(note) + "\n")

@@ -92,7 +92,6 @@ class SchedulerRecording:
         self._running: asyncio.Task[None] | None = None
         self._address = str(facts.get("scheduler", ""))
         self._noted = ""
-        self._remove_metrics: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
         """Attach the recorder; raise ValueError or OSError if no trace can be written."""
@@ -104,7 +103,7 @@ class SchedulerRecording:
         self._plugin.writer_health = self._writer_health
         self._running = asyncio.create_task(self._run())
         atexit.register(self._finish_at_exit)
-        self._remove_metrics = health.register(self._health)
+        health.register(self._health)
         logger.info("roast: recording to %s", self._writer.target)
 
     async def _run(self) -> None:
@@ -148,7 +147,7 @@ class SchedulerRecording:
             "problem": self._noted,
             "nbytes": state.nbytes,
             "records": dict(state.records_by_kind),
-            "dropped": dict(state.dropped_by_kind),
+            "records_dropped": dict(state.dropped_by_kind),
             "last_write_age_seconds": monotonic() - self._writer.written_at,
         }
 
@@ -174,7 +173,7 @@ class SchedulerRecording:
         if not ending:
             self._note(REMOVED)
             return
-        self._remove_metrics()
+        health.unregister(self._health)
         if self._noted and self._writer.state.closed:
             self._note("")
 

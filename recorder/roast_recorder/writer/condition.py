@@ -38,6 +38,9 @@ MAX_COUNTED_BYTES: Final = 64 * 2**20
 #: every second or so; a scheduler can be busy for a while.
 SILENT_SECONDS: Final = 30.0
 
+#: Kinds that roast-analyze import appends behind the trailer.
+_IMPORTED: Final = ("import", "io_file", "io_segment", "function")
+
 #: Beginnings of a zstd frame and of a gzip member.
 _BEGINNINGS: Final = {".zst": b"\x28\xb5\x2f\xfd", ".gz": b"\x1f\x8b\x08"}
 
@@ -89,8 +92,8 @@ def condition(trace: Path) -> Condition:
     last = files[-1]
     status = last.stat()
     nbytes = sum(file.stat().st_size for file in files)
-    header = _record(next(_lines(last), b""))
-    oldest = header if last == files[0] else _record(next(_lines(files[0]), b""))
+    header = next(_records(last), {})
+    oldest = header if last == files[0] else next(_records(files[0]), {})
     found = Condition(str(trace), "", "", oldest.get("t"), status.st_mtime, nbytes)
     note, age = _note(trace), time() - status.st_mtime
     if not header:
@@ -98,13 +101,12 @@ def condition(trace: Path) -> Condition:
         found.state = health.RECORDING if is_new else health.FAILING
         found.detail = note.get("problem", "it has no record")
         return found
-    found.dropped = sum((header.get("dropped_by_kind") or {}).values())
-    end = _last_record(last)
-    reason = end.get("reason") if end.get("kind") == "trailer" else None
-    if reason is not None:
-        found.dropped += sum(end["dropped_by_kind"].values())
-        found.written_t = end["t"]
-    else:
+    end, found.dropped = _last_record(last), _count_of(header)
+    reason = "data was imported" if end.get("kind") in _IMPORTED else None
+    if end.get("kind") == "trailer":
+        reason, found.written_t = str(end.get("reason")), end.get("t")
+        found.dropped += _count_of(end)
+    elif reason is None:
         found.dropped = _dropped_in(last, found.dropped)
     if reason is not None and reason != "rotated":
         found.state, found.detail = health.ENDED, reason
@@ -149,25 +151,22 @@ def _is_written(file: Path, age: float) -> bool:
 
 def _problem(file: Path, header: dict[str, Any], age: float) -> str:
     """Return what keeps a trace that is open from being written; empty if nothing does."""
-    settings = header.get("settings") or {}
-    intervals = [
-        float(settings.get(f"{name}_interval_seconds") or 0) for name in ("flush", "sample")
-    ]
-    if age <= 2 * sum(intervals) or "scheduler_sample" not in settings.get("kinds", ()):
+    disk, settings = os.statvfs(file.parent), header.get("settings") or {}
+    # Without samples, or between two flushes, an idle scheduler has nothing to write.
+    names = ("flush_interval_seconds", "sample_interval_seconds")
+    interval = sum(settings.get(name, 0) for name in names)
+    if age <= 2 * interval or "scheduler_sample" not in settings.get("kinds", ()):
         return ""
-    disk = os.statvfs(file.parent)
-    free, total = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
-    if free < min(MIN_FREE_BYTES, total * MIN_FREE_SHARE):
+    if disk.f_bavail < min(MIN_FREE_BYTES / disk.f_frsize, disk.f_blocks * MIN_FREE_SHARE):
         return "the disk is almost full"
-    silent = age > SILENT_SECONDS + 2 * sum(intervals)
-    return f"nothing was written for {age:.0f} s" if silent else ""
+    return f"nothing was written for {age:.0f} s" if age > SILENT_SECONDS + 2 * interval else ""
 
 
 # -- records ------------------------------------------------------------------------------
 
 
-def _lines(file: Path) -> Iterator[bytes]:
-    """Yield the whole lines of a file, up to its end or to what cannot be decompressed."""
+def _records(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file, up to its end or to what cannot be read."""
     with contextlib.suppress(Exception), file.open("rb") as opened:
         lines: Any = opened
         if file.suffix == ".gz":
@@ -175,16 +174,7 @@ def _lines(file: Path) -> Iterator[bytes]:
         elif file.suffix == ".zst":
             decompressor = zstandard.ZstdDecompressor()
             lines = BufferedReader(decompressor.stream_reader(opened, read_across_frames=True))
-        yield from lines
-
-
-def _record(line: bytes) -> dict[str, Any]:
-    """Return the record of a line; empty if it is none."""
-    with contextlib.suppress(ValueError):
-        record = orjson.loads(line)
-        if isinstance(record, dict):
-            return record
-    return {}
+        yield from (one for one in map(orjson.loads, lines) if isinstance(one, dict))
 
 
 def _last_record(file: Path) -> dict[str, Any]:
@@ -195,9 +185,10 @@ def _last_record(file: Path) -> dict[str, Any]:
             opened.seek(max(size - nbytes, 0))
             tail = opened.read()
         for text in _ends(tail, file.suffix):
-            *lines, _ = text.split(b"\n")
-            if lines and (record := _record(lines[-1])):
-                return record
+            # The last line can be incomplete, and compressed data can look like a beginning.
+            with contextlib.suppress(IndexError, ValueError):
+                record = orjson.loads(text.split(b"\n")[-2])
+                return record if isinstance(record, dict) else {}
         if nbytes >= min(size, MAX_COUNTED_BYTES):
             return {}
         nbytes *= 8
@@ -210,7 +201,6 @@ def _ends(tail: bytes, suffix: str) -> Iterator[bytes]:
         return
     at = len(tail)
     while (at := tail.rfind(_BEGINNINGS[suffix], 0, at)) >= 0:
-        # Compressed data can look like a beginning.
         with contextlib.suppress(zlib.error, zstandard.ZstdError):
             if suffix == ".gz":
                 yield zlib.decompressobj(31).decompress(tail[at:])
@@ -222,5 +212,9 @@ def _dropped_in(file: Path, before: int) -> int | None:
     """Return the dropped records of a segment without trailer and of those before it."""
     if file.stat().st_size > MAX_COUNTED_BYTES:
         return None
-    losses = (_record(line) for line in _lines(file) if b'"kind":"loss"' in line[:100])
+    losses = (record for record in _records(file) if record.get("kind") == "loss")
     return before + sum(int(loss.get("records", 1)) for loss in losses)
+
+
+def _count_of(record: dict[str, Any]) -> int:
+    return sum((record.get("dropped_by_kind") or {}).values())

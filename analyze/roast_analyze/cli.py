@@ -87,8 +87,8 @@ _EXTRA: Final = (
 # A constant, because creating this text with argparse would dominate the start-up time.
 HELP: Final = """\
 usage: roast-analyze [TRACE…] [--all] [--html [FILE]] [--open] [--title TITLE]
-                     [--json] [--from TIME] [--to TIME] [--no-cache]
-                     [--memory-limit SIZE]
+                     [--markdown] [--json] [--from TIME] [--to TIME]
+                     [--no-cache] [--memory-limit SIZE]
        roast-analyze COMMAND TRACE… …
 
 Summarize a trace in the terminal, or write its report with --html.
@@ -101,6 +101,7 @@ trace_id, the report of that run. For example:
     roast-analyze trace.jsonl.zst
     roast-analyze trace.jsonl.zst --html report.html
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
+    roast-analyze trace.jsonl.zst --markdown
     roast-analyze before.jsonl.zst after.jsonl.zst --open
     roast-analyze store/ --html
 
@@ -115,6 +116,8 @@ options:
                  next to the trace
   --open         write the report and open it in the browser
   --title TITLE  heading of the report
+  --markdown     print a digest in Markdown, of at most 40 lines, for an issue, a
+                 chat or an assistant
   --json         print JSON: rows of views, with the columns that `roast-analyze
                  view` describes
   --from TIME    start of the time range: seconds after the start of the run (90),

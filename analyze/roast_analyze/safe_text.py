@@ -18,6 +18,10 @@ _INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 
+#: Characters that Markdown interprets within a line: those of code, emphasis, links, HTML,
+#: entities, tables and formulas.
+_MARKUP: Final = re.compile(r"[\\`*\[\]>|~$]|<(?!\d)|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])")
+
 
 def visible(text: str) -> str:
     r"""Replace invisible characters, except tab and newline, by visible symbols.
@@ -54,3 +58,16 @@ def one_line(text: str, limit: int = LABEL_LIMIT) -> str:
 def named(value: object, nameless: str = "", limit: int = 60) -> str:
     """Return a name fit for a sentence; ``nameless`` if it is None."""
     return nameless if value is None else shortened(visible(str(value)), limit)
+
+
+def markdown(text: str, limit: int = LABEL_LIMIT) -> str:
+    r"""Return a text as one line that Markdown renders as it is, also in a cell of a table.
+
+    Underscores within words, which are no markup, are kept.
+
+    Examples
+    --------
+    >>> markdown("a_b | <b>*x*</b>\n`c` _d_")
+    'a_b \\| \\<b\\>\\*x\\*\\</b\\> \\`c\\` \\_d\\_'
+    """
+    return _MARKUP.sub(r"\\\g<0>", one_line(text, limit))

@@ -181,16 +181,23 @@ def _print_changes(traces: list[tuple[Path, ...]], options: argparse.Namespace) 
         print_out(table(columns, shown, "Findings (cost in core time)"))
 
 
-def finding_lines(finding: Finding, *, detailed: bool = False) -> Iterator[RenderableType]:
-    """Yield the lines of a finding: title, sentence and change, then details if wanted."""
+def finding_lines(
+    finding: Finding, *, detailed: bool = False, most_lines: int | None = None
+) -> Iterator[RenderableType]:
+    """Yield the lines of a finding: title, sentence and change, then details if wanted.
+
+    With `most_lines`, sentences after the first are left out if they take more lines.
+    """
     from rich.padding import Padding
 
-    from roast_analyze.commands.terminal import cell
+    from roast_analyze.commands.terminal import cell, leading_sentences
 
     entity = f" ({finding.entity})" if finding.entity else ""
     saving = f", possible saving: {finding.saving}" if finding.saving else ""
     yield cell(f"{finding.severity}: {finding.title}{entity}{saving}")
     lines = [finding.sentence, f"Change: {finding.change}"]
+    if most_lines is not None:
+        lines = [leading_sentences(line, most_lines) for line in lines]
     if detailed:
         cost = f"Cost: {finding.cost}. " if finding.cost else ""
         if finding.saving_range:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from roast_analyze.commands.digest import digest
 from roast_analyze.commands.progress import progress
 from roast_analyze.commands.summary_tables import summarize
 from roast_analyze.commands.terminal import cell, print_out, table
@@ -34,8 +35,13 @@ def print_summary(options: argparse.Namespace) -> None:
     if trace_ids:
         # The path is that of the store.
         trace = store.trace(*trace_ids)
+        if options.markdown:
+            print("\n".join(digest(trace, *trace_ids)))
+            return
         print_out(*summarize(trace, *trace_ids, is_complete=options.all))
         return
+    if options.markdown:
+        raise TraceError(f"{store.path!r} is a store: name a trace_id for --markdown")
     with progress(store.path, "querying", measured=False):
         history = query(options.traces[0], store.session_for("FROM runs"))
     print_out(*parts(history))

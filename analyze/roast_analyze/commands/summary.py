@@ -8,6 +8,7 @@ trace_id, the report of that run. For example:
     roast-analyze trace.jsonl.zst
     roast-analyze trace.jsonl.zst --html report.html
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
+    roast-analyze trace.jsonl.zst --markdown
     roast-analyze before.jsonl.zst after.jsonl.zst --open
     roast-analyze store/ --html
 """
@@ -63,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--title", help="heading of the report")
     parser.add_argument("--all", action="store_true", help="print all tables of the summary")
+    parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print a digest in Markdown, of at most 40 lines, for an issue, a chat or an "
+        "assistant",
+    )
     add_json(parser)
 
 
@@ -72,7 +79,7 @@ def run(options: argparse.Namespace) -> None:
         # In `--html trace.jsonl` the only name is that of the trace.
         options.traces, options.html = [str(options.html)], True
     if not options.traces:
-        if options.html or options.open or options.json:
+        if options.html or options.open or options.json or options.markdown:
             raise TraceError("no trace given: roast-analyze TRACE, or --help")
         from roast_analyze.commands.recent import print_recent
 
@@ -84,6 +91,8 @@ def run(options: argparse.Namespace) -> None:
         raise TraceError(f"--title {options.title!r} needs --html")
     if options.json and (options.html is not None or is_store(options.traces[0])):
         raise TraceError("--json prints the summary of one trace: leave out --html and stores")
+    if options.markdown and (options.html is not None or options.json or options.all):
+        raise TraceError("--markdown prints a digest: leave out --html, --json and --all")
     if is_store(options.traces[0]):
         from roast_analyze.commands import history
 
@@ -100,6 +109,8 @@ def run(options: argparse.Namespace) -> None:
     from roast_analyze.commands.terminal import print_out
 
     if len(traces) > 1:
+        if options.markdown:
+            raise TraceError("--markdown prints the digest of one trace: name one")
         if options.json:
             raise TraceError("--json prints the summary of one trace: name one")
         from roast_analyze.commands.compare import compare
@@ -112,6 +123,10 @@ def run(options: argparse.Namespace) -> None:
     with open_trace(traces[0], options) as trace:
         if options.json:
             print_json({view: rows(trace.sql(f"FROM {view}")) for view in _JSON_VIEWS})
+        elif options.markdown:
+            from roast_analyze.commands.digest import digest
+
+            print("\n".join(digest(trace)))
         else:
             print_out(*summarize(trace, is_complete=options.all))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +12,14 @@ from rich.text import Text
 
 from roast_analyze.algorithms.outcomes import OUTCOMES
 from roast_analyze.commands.explain import finding_lines
-from roast_analyze.commands.terminal import cell, line_count, table
+from roast_analyze.commands.terminal import (
+    cell,
+    leading_sentences,
+    line_count,
+    natural_width,
+    table,
+    width,
+)
 from roast_analyze.open.concurrent_queries import run_concurrently
 from roast_analyze.report import findings, programs, time_ranges, unexplained, wall_time
 from roast_analyze.report.quantities import (
@@ -35,6 +42,7 @@ from roast_analyze.report.run import (
     query_uses,
     query_without_workers,
 )
+from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -47,19 +55,27 @@ def _per_second(value: float | None) -> str:
     return count(value) if value is None or value >= 100 else number(value)
 
 
-def _long_cell(value: object) -> Text:
-    return cell(value, limit=240)
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _long_text(value: object) -> str:
+    return one_line(_text(value), 240)
+
+
+#: Formatters of columns of text, which are left-aligned.
+_TEXTS: Final = (_text, _long_text)
 
 
 @dataclass(frozen=True)
-class _Table:
+class TableOfRows:
     """A table of the summary."""
 
     title: str
     #: Returns all rows; its column names are the headings.
     query: str
-    #: Formatter of each column. Columns of text are left-aligned.
-    formats: tuple[Callable[[Any], object], ...]
+    #: Formatter of each column.
+    formats: tuple[Callable[[Any], str], ...]
     #: Number of rows that are shown, and where to find the others.
     limit: int = 5
     source: str = ""
@@ -69,26 +85,49 @@ class _Table:
     short: int = 0
     #: Whether the short summary has the table even if it does not fit.
     is_essential: bool = False
+    #: Headings of numbers that a narrow terminal lacks if names fit without them, in the order
+    #: in which they are left out.
+    yields: tuple[str, ...] = ()
+    #: Whether an essential table is left out before findings are.
+    can_yield: bool = False
 
 
-#: Lines of the short summary, and its findings; facts that it leaves out.
+#: Lines up to which the short summary has tables that it need not have; facts that it leaves
+#: out; and its last part.
 _SHORT_LINES: Final = 33
-_SHORT_FINDINGS: Final = 3
 _DETAILS: Final = ("Versions", "Merging")
+_MORE: Final = ("", "With --all: tables of workers, slowest attempts and others.")
+
+#: Number of findings of the short summary.
+SHORT_FINDINGS: Final = 3
+#: Lines of the short summary, if it can be laid out in as many: number of findings in full,
+#: whether sentences are cut, and whether the table of datasets is shown if it does not fit.
+_MOST_LINES: Final = 40
+_LAYOUTS: Final = (
+    (SHORT_FINDINGS, False, True),
+    (SHORT_FINDINGS, True, True),
+    (2, True, True),
+    (SHORT_FINDINGS, True, False),
+    (2, True, False),
+    (1, True, False),
+)
+
+#: What is known to be missing, of every summary.
+LOSSES: Final = TableOfRows(
+    "Losses",
+    "SELECT reason AS loss, records, detail FROM loss",
+    (_text, count, _text),
+    8,
+    "roast-analyze check",
+    short=4,
+    is_essential=True,
+)
 
 #: The most important tables come first. `_cluster_size` has some columns of `run`, which takes
 #: longest of all views.
 _TABLES: Final = (
-    _Table(
-        "Losses",
-        "SELECT reason AS loss, records, detail FROM loss",
-        (cell, count, cell),
-        8,
-        "roast-analyze check",
-        short=4,
-        is_essential=True,
-    ),
-    _Table(
+    LOSSES,
+    TableOfRows(
         # Exceptions that differ in numbers are one; the first one is shown.
         "Failures",
         "SELECT min(t) - (SELECT start_t FROM _cluster_size) AS time, "
@@ -104,35 +143,38 @@ _TABLES: Final = (
         "FROM chunks GROUP BY ALL) USING (trace_id, key) GROUP BY what, coalesce("
         "regexp_replace(cause, '0x[0-9a-f]+|[0-9]+', '#', 'g'), concat_ws(' ', worker, detail)"
         ") ORDER BY min(t), what DESC",
-        (seconds, count, cell, cell, _long_cell),
+        (seconds, count, _text, _text, _long_text),
         8,
         "the view failures",
         optional=("times",),
         short=3,
     ),
-    _Table(
+    TableOfRows(
         "Datasets (events/s per thread)",
         "SELECT dataset, files, chunks, failed_attempts AS failed, events, "
         'compute_seconds AS compute, events_per_second AS "events/s" FROM datasets',
-        (cell, count, count, count, count, seconds, _per_second),
+        (_text, count, count, count, count, seconds, _per_second),
         12,
         "the view datasets",
         short=4,
         is_essential=True,
+        can_yield=True,
+        yields=("files", "compute", "events"),
     ),
-    _Table(
+    TableOfRows(
         "Inside tasks (shares of the compute time)",
         'SELECT kind, arg_max(detail, (seconds, detail)) AS "largest part", '
         "sum(seconds) AS time, time / sum(time) OVER () AS share "
         "FROM (SELECT kind, detail, sum(seconds) AS seconds FROM busy_time GROUP BY ALL) "
         "WHERE EXISTS (FROM busy_time WHERE samples > 0) "
         "GROUP BY kind ORDER BY time DESC, kind",
-        (cell, cell, seconds, share),
+        (_text, _text, seconds, share),
         6,
         "the view busy_time",
         short=3,
+        yields=("share",),
     ),
-    _Table(
+    TableOfRows(
         # Both, because a slow file can look like a slow worker, and the reverse.
         "Slow files and workers",
         "SELECT printf('%.2f ± %.2f', relative_duration, relative_duration_error) "
@@ -141,34 +183,36 @@ _TABLES: Final = (
         "SELECT workers.* EXCLUDE (name), 'worker' AS what, shown AS name "
         "FROM workers LEFT JOIN _worker_names USING (trace_id, worker) WHERE is_slow"
         ") ORDER BY relative_duration DESC",
-        (str, cell, count, cell),
+        (str, _text, count, _text),
         5,
         "relative_duration in the views files and workers",
         short=3,
+        yields=("chunks",),
     ),
-    _Table(
+    TableOfRows(
         # Read times are null unless they were measured; then the size decides.
         "Branches by read time",
         'SELECT sum(read_seconds) AS "read time", sum(read_share) AS share, '
         "sum(compressed_bytes) AS size, sum(byte_share) AS share, branch FROM branches "
         "GROUP BY branch ORDER BY 1 DESC NULLS LAST, 3 DESC NULLS LAST, branch",
-        (seconds, share, byte_size, share, cell),
+        (seconds, share, byte_size, share, _text),
         6,
         "the view branches",
         short=2,
     ),
-    _Table(
+    TableOfRows(
         "Tasks by prefix",
         "SELECT prefix, roles AS role, task_runs AS attempts, memory AS done, "
         "erred, retried, lost, compute_seconds AS compute, mean_compute_seconds AS mean, "
         "max_compute_seconds AS max FROM prefixes",
-        (cell, cell, count, count, count, count, count, seconds, seconds, seconds),
+        (_text, _text, count, count, count, count, count, seconds, seconds, seconds),
         12,
         "the view prefixes",
         optional=("role", "erred", "retried", "lost"),
         short=4,
+        yields=("max", "mean", "done"),
     ),
-    _Table(
+    TableOfRows(
         # Datasets whose cost is unknown are counted by the reason.
         "Chunk cost (sizes in events)",
         'SELECT dataset, fixed_seconds AS fixed, 1000 * seconds_per_event AS "per 1,000", '
@@ -177,11 +221,11 @@ _TABLES: Final = (
         "SELECT CASE WHEN count(*) = 1 THEN any_value(dataset) "
         "ELSE count(*) || ' datasets' END, NULL, NULL, NULL, NULL, NULL, note "
         "FROM chunk_costs WHERE NOT is_known GROUP BY note",
-        (cell, seconds, seconds, share, count, count, cell),
+        (_text, seconds, seconds, share, count, count, _text),
         6,
         "the view chunk_costs",
     ),
-    _Table(
+    TableOfRows(
         # For a worker that stayed, the time until the end of the recording counts.
         "Workers",
         # Without a cluster, there are chunks and no tasks.
@@ -192,12 +236,13 @@ _TABLES: Final = (
         'AS busy, peak_memory_bytes AS "peak mem.", removed_t - start_t AS "left after" '
         "FROM workers LEFT JOIN _worker_names USING (trace_id, worker), "
         "(SELECT start_t, stop_t FROM _cluster_size) ORDER BY compute_seconds DESC",
-        (cell, count, count, seconds, share, byte_size, seconds),
+        (_text, count, count, seconds, share, byte_size, seconds),
         16,
         "the view workers",
         optional=("left after",),
+        yields=("tasks", "peak mem."),
     ),
-    _Table(
+    TableOfRows(
         "Slowest attempts",
         'SELECT compute_seconds AS compute, events_per_second AS "events/s", outcome, '
         'shown AS worker, what AS "chunk or task" FROM ('
@@ -207,26 +252,27 @@ _TABLES: Final = (
         "FROM task_runs ANTI JOIN chunks USING (trace_id, key)"
         ") LEFT JOIN _worker_names USING (trace_id, worker) "
         "WHERE compute_seconds > 0 ORDER BY compute_seconds DESC, what LIMIT 5",
-        (seconds, _per_second, cell, cell, cell),
+        (seconds, _per_second, _text, _text, _text),
         optional=("events/s",),
+        yields=("events/s",),
     ),
-    _Table(
+    TableOfRows(
         # By rate, because large files take long without being slow.
         "Slowest files",
         'SELECT events_per_second AS "events/s", compute_seconds AS compute, events, '
         "failed_attempts AS failed, filename AS file FROM files "
         "WHERE events_per_second IS NOT NULL ORDER BY events_per_second LIMIT 5",
-        (_per_second, seconds, count, count, cell),
+        (_per_second, seconds, count, count, _text),
     ),
-    _Table(
+    TableOfRows(
         "Sections",
         "SELECT seconds AS time, compute_share AS share, executions, mean_seconds AS mean, "
         "dataset, name FROM section_totals",
-        (seconds, share, count, seconds, cell, cell),
+        (seconds, share, count, seconds, _text, _text),
         8,
         "the view section_totals",
     ),
-    _Table(
+    TableOfRows(
         "Spans (shares of the thread time)",
         "SELECT array_to_string(totals.path, ' / ') AS span, total_tasks AS tasks, "
         "CASE WHEN stop_t >= start_t THEN stop_t - start_t END AS wall, "
@@ -237,11 +283,11 @@ _TABLES: Final = (
         "WHERE totals.span_id IS NOT NULL "
         "AND EXISTS (FROM _named_spans) "
         "ORDER BY compute DESC NULLS LAST, len(totals.path), start_t, totals.span_id",
-        (cell, count, seconds, seconds, share, share),
+        (_text, count, seconds, seconds, share, share),
         6,
         "the views span_totals and span_idle",
     ),
-    _Table(
+    TableOfRows(
         # Only what ran in a task took time of a thread.
         "Activities",
         "SELECT activity, context, sum(delta) AS time, "
@@ -250,11 +296,58 @@ _TABLES: Final = (
         'AS "share of thread time" '
         "FROM _activity_deltas WHERE unit = 'seconds' GROUP BY activity, context "
         "ORDER BY time DESC, context, activity",
-        (cell, cell, seconds, share),
+        (_text, _text, seconds, share),
         6,
         "the views activities and fine_metrics",
     ),
 )
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a summary states about a trace, before it is laid out.
+
+    Attributes
+    ----------
+    name : str
+        Name and label of the trace.
+    facts : sequence of (str, str)
+        Names and texts. A fact without a name continues the one before it.
+    findings : tuple of Finding
+        All findings, the largest saving first.
+    rest : str
+        What they do not explain; empty if that is little.
+    tables : sequence of (TableOfRows, sequence of str, sequence of tuple)
+        Tables that have rows, with their columns and all rows.
+    """
+
+    name: str
+    facts: Sequence[tuple[str, str]]
+    findings: tuple[findings.Finding, ...]
+    rest: str
+    tables: Sequence[tuple[TableOfRows, Sequence[str], Sequence[tuple[Any, ...]]]]
+
+
+def select(trace: Session, name: str | None = None, *, is_complete: bool = False) -> Summary:
+    """Return what the complete or the short summary of a trace states.
+
+    ``name`` is that of the trace; by default the name of its file.
+    """
+    definitions = _TABLES if is_complete else [it for it in _TABLES if it.short]
+    facts, found, rest, tables = run_concurrently(trace, partial(_query, trace, definitions))
+    [(label,)] = trace.rows("SELECT string_agg(DISTINCT label, ', ') FROM trace_info")
+    name = name or trace.path.name or str(trace.path)
+    return Summary(
+        name=f"{name} ({label})" if label else name,
+        facts=facts,
+        findings=found,
+        rest=rest,
+        tables=[
+            (definition, *columns_and_rows)
+            for definition, columns_and_rows in zip(definitions, tables, strict=True)
+            if columns_and_rows[1]
+        ],
+    )
 
 
 def summarize(
@@ -262,73 +355,116 @@ def summarize(
 ) -> Iterator[RenderableType]:
     """Yield the parts of the summary: facts, findings, and tables that have rows.
 
-    ``name`` is that of the trace; by default the name of its file. The short summary has the
-    first findings, lost records and datasets, and other tables as far as they fit.
+    ``name`` is as for :func:`select`. The short summary has the first findings, lost records
+    and datasets, and other tables as far as they fit. In a narrow terminal, sentences are
+    shortened and findings are named only, until it has at most 40 lines.
     """
-    definitions = _TABLES if is_complete else [it for it in _TABLES if it.short]
-    facts, found, rest, tables = run_concurrently(trace, partial(_query, trace, definitions))
+    summary = select(trace, name, is_complete=is_complete)
+    if is_complete:
+        yield from _head(summary, findings.SHOWN)
+        for definition, columns, rows in summary.tables:
+            yield from _table(definition, columns, rows, is_short=False)
+        return
+    summary = replace(
+        summary, facts=[fact for fact in summary.facts if fact[0] not in _DETAILS]
+    )
+    tables = [(table[0], _table(*table, is_short=True)) for table in summary.tables]
+    for limit, is_cut, has_all in _LAYOUTS:
+        head = list(_head(summary, limit, is_cut=is_cut))
+        essential = [
+            definition
+            for definition, _ in tables
+            if definition.is_essential and (has_all or not definition.can_yield)
+        ]
+        parts = [part for it, table in tables if it in essential for part in table]
+        if line_count(*head, *parts, *_MORE) <= _MOST_LINES:
+            break
+    yield from head
+    lines = line_count(*head)
+    for definition, parts in tables:
+        height = line_count(*parts)
+        if definition in essential or lines + height <= _SHORT_LINES:
+            lines += height
+            yield from parts
+    yield from _MORE
+
+
+def _head(summary: Summary, limit: int, *, is_cut: bool = False) -> Iterator[RenderableType]:
+    """Yield the facts and findings of a summary, with at most `limit` findings in full."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    [(label,)] = trace.rows("SELECT string_agg(DISTINCT label, ', ') FROM trace_info")
-    name = name or trace.path.name or str(trace.path)
-    grid.add_row("Trace", cell(f"{name} ({label})" if label else name))
-    for fact, text in facts:
-        if is_complete or fact not in _DETAILS:
-            grid.add_row(Text(fact), cell(text))
-    if not found:
-        grid.add_row("Findings", cell(rest, limit=1000))
-    shown: list[RenderableType] = [grid]
-    limit = findings.SHOWN if is_complete else _SHORT_FINDINGS
-    for finding in found[:limit]:
-        shown += ["", *finding_lines(finding)]
-    if others := found[limit:]:
-        titles = "; ".join(f"{finding.title} ({finding.severity})" for finding in others)
-        more = counted(len(others), "more finding")
-        shown += ["", cell(f"{more}: {titles}. roast-analyze explain prints all.", limit=1000)]
-    if found and rest:
-        shown += ["", cell(rest, limit=1000)]
-    yield from shown
-    lines = line_count(*shown)
-    for definition, (columns, rows) in zip(definitions, tables, strict=True):
-        if not rows:
-            continue
-        parts = _table(definition, columns, rows, is_short=not is_complete)
-        height = line_count(*parts)
-        if is_complete or definition.is_essential or lines + height <= _SHORT_LINES:
-            lines += height
-            yield from parts
-    if not is_complete:
+    grid.add_row("Trace", cell(summary.name))
+    for fact, text in summary.facts:
+        is_sentence = is_cut and not fact
+        grid.add_row(Text(fact), cell(leading_sentences(text, 2) if is_sentence else text))
+    if not summary.findings:
+        grid.add_row("Findings", cell(summary.rest, limit=1000))
+    yield grid
+    for finding in summary.findings[:limit]:
         yield ""
-        yield cell("With --all: more rows, and tables of workers, slowest attempts and others.")
+        yield from finding_lines(finding, most_lines=3 if is_cut else None)
+    if others := more_findings(summary, limit):
+        yield ""
+        yield cell(f"{others} roast-analyze explain prints all.", limit=1000)
+    if summary.findings and summary.rest:
+        yield ""
+        yield cell(summary.rest, limit=1000)
+
+
+def more_findings(summary: Summary, limit: int) -> str:
+    """Return a sentence that names the findings after the first ones; empty without any."""
+    others = summary.findings[limit:]
+    titles = "; ".join(f"{finding.title} ({finding.severity})" for finding in others)
+    return f"{counted(len(others), 'more finding')}: {titles}." if others else ""
 
 
 def _table(
-    definition: _Table, names: Sequence[str], rows: Sequence[Sequence[Any]], *, is_short: bool
+    definition: TableOfRows,
+    names: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    is_short: bool,
 ) -> list[RenderableType]:
     """Return the parts of a table with its first rows, and how many there are."""
-    columns = [
-        (i, name if write in (cell, _long_cell) else f">{name}", write)
-        for i, (name, write) in enumerate(zip(names, definition.formats, strict=True))
-        if name not in definition.optional or any(row[i] for row in rows)
-    ]
     limit = definition.short if is_short else definition.limit
-    shown = [[write(row[i]) for i, _, write in columns] for row in rows[:limit]]
-    are_left_out = len(rows) > limit
-    title = definition.title
-    if are_left_out and is_short:
-        title = f"{title}, {limit} of {count(len(rows))}"
-    parts: list[RenderableType] = [
-        "",
-        table([heading for _, heading, _ in columns], shown, title),
-    ]
-    if are_left_out and not is_short:
+    title = first_rows_title(definition, rows) if is_short else definition.title
+    headings, shown = written(definition, names, rows[:limit])
+    for place in range(len(definition.yields) + 1):
+        left_out = definition.yields[:place]
+        kept = [i for i, heading in enumerate(headings) if heading[1:] not in left_out]
+        part = [[row[i] for i in kept] for row in shown]
+        if natural_width([headings[i] for i in kept], part) <= width():
+            headings, shown = [headings[i] for i in kept], part
+            break
+    parts: list[RenderableType] = ["", table(headings, shown, title)]
+    if len(rows) > limit and not is_short:
         parts.append(f"… and {count(len(rows) - limit)} more: {definition.source}")
     return parts
 
 
+def first_rows_title(definition: TableOfRows, rows: Sequence[Sequence[Any]]) -> str:
+    """Return the title of a table of the short summary, with the number of all rows."""
+    if len(rows) <= definition.short:
+        return definition.title
+    return f"{definition.title}, {definition.short} of {count(len(rows))}"
+
+
+def written(
+    definition: TableOfRows, names: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the headings of a table, with ``>`` before those of numbers, and its cells."""
+    columns = [
+        (i, name if write in _TEXTS else f">{name}", write)
+        for i, (name, write) in enumerate(zip(names, definition.formats, strict=True))
+        if name not in definition.optional or any(row[i] for row in rows)
+    ]
+    cells = [[write(row[i]) for i, _, write in columns] for row in rows]
+    return [heading for _, heading, _ in columns], cells
+
+
 def _query(
-    trace: Session, definitions: Sequence[_Table], submit: Submit
+    trace: Session, definitions: Sequence[TableOfRows], submit: Submit
 ) -> tuple[list[tuple[str, str]], tuple[findings.Finding, ...], str, list[ColumnsAndRows]]:
     """Return the facts, the findings and what they leave, and columns and rows of tables."""
     explaining = submit(findings.query, trace)

@@ -43,6 +43,9 @@ _BOUNDARY: Final = re.compile(
 #: A number, with or without signs and a unit.
 _NUMBER: Final = re.compile(r"[^\w.:]*\d[\d,–]*(\.\d+)?[^\w.:]*(\ue000\S*)?")
 
+#: Space between two sentences.
+_SENTENCE_END: Final = re.compile(r"(?<=\.) (?=[A-Z0-9])")
+
 
 class _Words(Text):
     """Text that wraps between words, then at boundaries of names.
@@ -130,6 +133,23 @@ def table(
             [text for text in column.cells if isinstance(text, _Words)], column.width
         )
     return result
+
+
+def natural_width(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
+    """Return the width of the lines of a table whose texts are not wrapped."""
+    cells = [[name.removeprefix(">") for name in columns], *rows]
+    widths = [max(cell_len(text) for text in column) for column in zip(*cells, strict=True)]
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def leading_sentences(text: str, lines: int) -> str:
+    """Return the first sentence, and those that fit into some lines with it."""
+    first, *others = _SENTENCE_END.split(text)
+    for sentence in others:
+        if len(first) + len(sentence) + 3 > lines * width():
+            return f"{first} …"
+        first = f"{first} {sentence}"
+    return first
 
 
 def _fit(table: Table, is_whole: Sequence[bool]) -> None:

@@ -13,6 +13,8 @@ from roast_analyze import report
 from roast_analyze.commands import summary_tables, terminal
 from roast_analyze.report.run import SURPLUS
 
+SAMPLES = Path(__file__).parents[3] / "sample_traces"
+
 
 @pytest.fixture
 def summarize(analyze, write_trace, monkeypatch):
@@ -327,6 +329,47 @@ def test_losses_and_datasets_are_shown_even_if_they_do_not_fit(
     assert section(text, "Losses") == [["late", "3"]]
     assert section(text, "Datasets")[0][0] == "DY"
     assert "Tasks by prefix" not in text
+
+
+@pytest.mark.parametrize("width", [60, 120])
+@pytest.mark.parametrize("name", ["coffea_failures", "metadata_map", "shuffle_reduce"])
+def test_the_short_summary_of_a_sample_has_at_most_40_lines(analyze, monkeypatch, name, width):
+    """In a narrow terminal, findings are named that have their sentences in a wide one."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    path = SAMPLES / f"{name}.jsonl.zst"
+
+    lines = analyze(path)[1].splitlines()
+
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= width
+    text = " ".join(" ".join(lines).split())
+    for row in json.loads(analyze("explain", path, "--json")[1])["findings"][:3]:
+        assert row["title"] in text
+    assert ("Not explained" in text) or ("No rule found" in text)
+
+
+def test_numbers_are_left_out_before_names_wrap(
+    summarize, monkeypatch, worker, task, run, chunk
+):
+    name = "TTto2L2Nu_13p6TeV_powheg_ext1"
+    place = {"filename": "a.root", "entry_start": 0, "entry_stop": 100_000}
+    records = [
+        *(worker("w1"), task("P-1"), chunk("P-1", dataset=name, **place)),
+        *run("P-1", 1.0, 9.0),
+    ]
+
+    def table_lines() -> list[str]:
+        [found] = [it for it in summarize(*records).split("\n\n") if it.startswith("Data")]
+        return found.splitlines()
+
+    wide = table_lines()
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = table_lines()
+
+    columns = ["dataset", "files", "chunks", "failed", "events", "compute", "events/s"]
+    assert wide[1].split() == columns
+    assert narrow[1].split() == ["dataset", "chunks", "failed", "events/s"]
+    assert narrow[3].split()[0] == name
 
 
 @pytest.mark.parametrize(("width", "lines"), [(60, 2), (80, 2), (120, 1)])

@@ -31,6 +31,7 @@ FURTHER = {
     "roast_analyze.dask_cluster": {"distributed"},
     "roast_analyze.batch_query": {"dask", "pandas"},
     "roast_analyze.notebook": {"IPython"},
+    "roast_analyze.commands.mcp_server": {"mcp", "pydantic"},
     "roast_recorder.notebook": {"IPython", "roast_analyze"},
     "roast_recorder.scheduler.health": {"prometheus_client"},
     "roast_recorder.coffea": {"coffea", "uproot", "awkward", "fsspec_xrootd", "numpy"},

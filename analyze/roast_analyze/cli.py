@@ -39,7 +39,7 @@ SUCCESS, NO, WRONG = 0, 1, 2
 #: Named commands; without one of them the command is the summary.
 COMMANDS: Final = (
     "sql", "view", "explain", "why", "what-if", "each", "store", "export", "import", "check",
-    "scrub", "metrics", "gate",
+    "scrub", "metrics", "gate", "mcp",
 )  # fmt: skip
 
 #: Names that other programs have for a command, and the call that is meant.
@@ -143,6 +143,7 @@ other commands:
   scrub   Replace all names in a trace with pseudonyms, so that it can be shared.
   metrics Print the metrics of a run as JSON, for programs.
   gate    Compare new runs with base runs, and fail if a metric became worse.
+  mcp     Serve runs to an assistant over the Model Context Protocol.
 
 Run `roast-analyze COMMAND --help` for the options of a command.
 """

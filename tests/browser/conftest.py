@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from browser.pages import unfold
 from browser.records import HEADER
 from roast_analyze import Trace
 
@@ -14,10 +15,15 @@ SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
 @pytest.fixture(scope="module")
 def open_page(chromium) -> Iterator[Callable]:
-    """Open a file; a request, a console message, an error or a dialog fails the module."""
+    """Open a file; a request, a console message, an error or a dialog fails the module.
+
+    All sections of a report are unfolded, unless ``folded`` is true.
+    """
     contexts, complaints = [], []
 
-    def open_page(path: Path, *, script: str = "", state: str = "drawn", **options) -> object:
+    def open_page(
+        path: Path, *, script: str = "", state: str = "drawn", folded: bool = False, **options
+    ) -> object:
         context = chromium.new_context(offline=True, accept_downloads=True, **options)
         contexts.append(context)
         context.set_default_timeout(30_000)
@@ -39,6 +45,8 @@ def open_page(chromium) -> Iterator[Callable]:
         )
         page.goto(path.as_uri())
         page.locator(f"html[data-state={state}]").wait_for(state="attached")
+        if not folded:
+            unfold(page)
         return page
 
     yield open_page

@@ -19,6 +19,17 @@ PREPARE = """() => {
 }"""
 
 
+def unfold(page) -> None:
+    """Open the sections below "Details" and wait until their figures are drawn."""
+    if page.locator("#unfold").count():
+        page.locator("#unfold").click()
+        page.wait_for_function(
+            """() => ![...document.querySelectorAll(".waiting, .flame-shown")].some(
+            (text) => text.textContent === "Drawing …")"""
+        )
+        page.evaluate("scrollTo(0, 0)")
+
+
 def downloaded(page, block: str) -> list[dict]:
     """Return the rows that the CSV button of a figure or table downloads."""
     with page.expect_download() as download:

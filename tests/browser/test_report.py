@@ -3,6 +3,7 @@
 `open_page` fails on any request, console message, error or dialog.
 """
 
+import re
 from itertools import groupby
 
 import pytest
@@ -55,6 +56,37 @@ def test_sections_tiles_and_figures_have_content(page, trace):
     pictures = page.locator("#table-workers tbody tr:first-child svg")
     assert [round(one.bounding_box()["width"]) for one in pictures.all()] == [60, 60, 60]
     assert all(path.bounding_box()["width"] > 10 for path in pictures.locator("path").all())
+
+
+def test_details_are_folded_until_they_are_opened_or_linked_to(open_page, report, coffea_trace):
+    path = report(coffea_trace, "coffea_failures")
+    page = open_page(path, folded=True, viewport={"width": 1280, "height": 900})
+    is_open = "all => all.filter(one => one.open).map(one => one.parentElement.id)"
+    folds = page.locator("section.folded > details")
+
+    assert page.locator("main > section:not(.folded)").evaluate_all(
+        "all => all.map(one => one.id)"
+    ) == ["verdict", "timeline", "chunks", "inside-tasks", "workers", "failures"]
+    assert folds.evaluate_all(is_open) == []
+    height = "document.documentElement.scrollHeight"
+    assert page.evaluate(height) < 10_000
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))) <= 10
+
+    # A summary, a link of the navigation, and an address of a figure within the page.
+    folds.first.locator("summary").first.press("Enter")
+    page.locator("#figure-core-time[data-state=drawn]").wait_for()
+    page.locator("nav a[href='#tasks']").click()
+    page.locator("#figure-durations[data-state=drawn]").wait_for()
+    page.evaluate("location.hash = '#table-environment'")
+    page.wait_for_function(
+        """() => document.querySelector("#table-environment")
+          .getBoundingClientRect().top < innerHeight"""
+    )
+    assert folds.evaluate_all(is_open) == ["core-time", "tasks", "environment"]
+    assert page.evaluate("scrollY") > 0
+    page.goto(f"{path.as_uri()}?again#figure-flame")
+    page.locator("#figure-flame[data-state=drawn]").wait_for()
+    assert folds.evaluate_all(is_open) == ["inside"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ WHOLE_RUN = "94 task attempts in 18.8 s."
 @pytest.fixture(scope="module")
 def opened(open_page, report, coffea_trace):
     return open_page(
-        report(coffea_trace, "coffea_failures"), viewport={"width": 1280, "height": 900}
+        report(coffea_trace, "coffea_failures"),
+        folded=True,
+        viewport={"width": 1280, "height": 900},
     )
 
 
@@ -33,7 +35,7 @@ def bounded(open_page, report, coffea_trace):
         patch.setitem(task_stream.query.__kwdefaults__, "most_bars", 20)
         patch.setitem(task_stream.query.__kwdefaults__, "most_rows", 2)
         path = report(coffea_trace, "coffea_bounded")
-    return open_page(path)
+    return open_page(path, folded=True)
 
 
 @pytest.fixture

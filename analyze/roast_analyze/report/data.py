@@ -15,6 +15,7 @@ from roast_analyze.report.topics import (
     core_time,
     critical_path,
     environment,
+    events,
     failures,
     inside_tasks,
     loss,
@@ -53,7 +54,8 @@ class ReportData:
     profile: profile.Profiles
     transfers: memory.Transfers
     scheduler: scheduler.SchedulerLoad
-    failures: failures.Failures
+    failures: Listing
+    events: events.Events
     environment: environment.Environment
     what_if: pl.DataFrame
     loss: Listing
@@ -82,6 +84,7 @@ def _query(trace: Session, submit: Submit) -> ReportData:
         transfers=memory.query(trace, context),
         scheduler=scheduler.query(trace, context),
         failures=failures.query(trace),
+        events=events.query(trace),
         environment=environment.query(trace),
         loss=loss.query(trace),
         what_if=what_if.query(trace, context),

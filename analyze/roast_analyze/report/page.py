@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
@@ -17,6 +18,7 @@ from roast_analyze.report.topics import (
     core_time,
     critical_path,
     environment,
+    events,
     failures,
     inside_tasks,
     loss,
@@ -62,6 +64,27 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
             time_ranges.describe_omissions(time_range),
         )
     schema = visible(context.recording.schema_version or "unknown")
+    shown = (
+        timeline.section(data.timeline, context, colors),
+        chunks.section(data.chunks, context),
+        inside_tasks.section(data.inside_tasks, context),
+        workers.section(context),
+        failures.section(data.failures, context),
+    )
+    details = (
+        core_time.section(data.core_time, context),
+        critical_path.section(data.critical_path, context),
+        tasks.section(data.tasks, context, colors.prefixes),
+        activities.section(data.activities, context),
+        spans.section(data.spans, context),
+        profile.section(data.profile, context),
+        memory.section(data.transfers, context, prefixes),
+        scheduler.section(data.scheduler, context),
+        what_if.section(data.what_if, context),
+        events.section(data.events, context),
+        environment.section(data.environment, context),
+        loss.section(data.loss, context),
+    )
     return Page(
         title=visible(title) if title else name,
         about=about,
@@ -72,21 +95,8 @@ def build(data: ReportData, *, title: str | None = None) -> Page:
             context, data.loss, data.findings, data.unexplained, data.core_time
         ),
         sections=(
-            core_time.section(data.core_time, context),
-            critical_path.section(data.critical_path, context),
-            timeline.section(data.timeline, context, colors),
-            chunks.section(data.chunks, context),
-            inside_tasks.section(data.inside_tasks, context),
-            workers.section(context),
-            tasks.section(data.tasks, context, colors.prefixes),
-            activities.section(data.activities, context),
-            spans.section(data.spans, context),
-            profile.section(data.profile, context),
-            memory.section(data.transfers, context, prefixes),
-            scheduler.section(data.scheduler, context),
-            what_if.section(data.what_if, context),
-            failures.section(data.failures, context),
-            environment.section(data.environment, context),
-            loss.section(data.loss, context),
+            *(section for section in shown if not section.empty),
+            *(replace(section, folded=True) for section in shown if section.empty),
+            *(replace(section, folded=True) for section in details),
         ),
     )

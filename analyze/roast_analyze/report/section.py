@@ -87,3 +87,10 @@ class Section:
     #: Why there is nothing to show, and the code that records it next time.
     empty: str = ""
     hint: str = ""
+    #: Whether only its heading and its first sentence are shown until the user unfolds it.
+    folded: bool = False
+
+    @property
+    def gist(self) -> str:
+        """First sentence, or why the section is empty."""
+        return self.empty or next(filter(None, self.sentences), "")

@@ -9,10 +9,11 @@ from roast_analyze.errors import NoRoom
 from roast_analyze.report import data, page, write_report
 from roast_analyze.report.listing import Listing
 
-SECTIONS = [
-    "core-time", "critical-path", "timeline", "chunks", "inside-tasks", "workers", "tasks",
-    "activities", "spans", "inside", "memory", "scheduler", "what-if", "failures",
-    "environment", "loss",
+OPEN = ["timeline", "chunks", "workers", "failures"]
+#: That of tasks is empty: their processes were not sampled.
+FOLDED = [
+    "inside-tasks", "core-time", "critical-path", "tasks", "activities", "spans", "inside",
+    "memory", "scheduler", "what-if", "events", "environment", "loss",
 ]  # fmt: skip
 
 
@@ -85,18 +86,19 @@ def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_
     assert "<h1><bdi>Tuesday &amp; co</bdi></h1>" in html
     assert "Time range" not in html
     assert "--from" not in html
-    assert re.findall(r'<section id="([a-z-]+)"', html) == ["verdict", *SECTIONS]
+    assert re.findall(r'<section id="([a-z-]+)"', html) == ["verdict", *OPEN, *FOLDED]
+    assert re.findall(r'<section id="([a-z-]+)" [^>]+ class="folded"', html) == FOLDED
     assert re.findall(r'id="figure-([a-z-]+)" ', html) == [
-        "core-time", "core-time-workers", "critical-path", "timeline", "chunk-seconds",
-        "headcount", "cpu", "prefix-seconds", "durations",
+        "timeline", "chunk-seconds", "headcount", "cpu", "core-time", "core-time-workers",
+        "critical-path", "prefix-seconds", "durations",
         "activities", "activity-prefixes", "activity-workers", "spans", "memory", "scheduler",
         "submissions",
     ]  # fmt: skip
     assert re.findall(r'class="table" id="table-([a-z-]+)"', html) == [
-        "core-time", "critical-path-causes", "critical-path-steps", "datasets", "costs",
-        "files", "branches", "chunks", "workers", "roles", "prefixes",
+        "datasets", "costs", "files", "branches", "chunks", "workers", "failures", "core-time",
+        "critical-path-causes", "critical-path-steps", "roles", "prefixes",
         "activities", "activity-prefixes", "activity-workers", "spans", "sections",
-        "failures", "topics", "events", "environment",
+        "topics", "events", "environment",
     ]  # fmt: skip
     assert 'id="snippet-again"' in html
     assert "pip install dask==2026.8.0" in html
@@ -131,6 +133,7 @@ def test_a_trace_without_records(write_trace):
         "memory": "No worker was sampled:",
         "scheduler": "No transition was recorded:",
         "what-if": "No task ran on a worker, so there is nothing to predict.",
+        "events": "No Dask event was recorded:",
         "environment": "No facts about software and machines",
         "loss": "The trace is complete:",
     }

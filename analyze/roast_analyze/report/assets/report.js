@@ -2,6 +2,4 @@
 import { drawFlame } from "./flame/main.js";
 import { startPage } from "./page/main.js";
 
-const timelineDrawn = () => document.querySelector("figure.timeline")?.drawn;
-
-startPage([timelineDrawn, drawFlame]);
+startPage({ "figure.timeline": (figure) => figure.drawn, "figure.flame": drawFlame });

@@ -1,54 +1,39 @@
-"""Failures, and the events that were logged with Dask."""
+"""Failures: attempts that failed, lost workers and killed tasks."""
 
 # ruff: noqa: S608 - every query here is put together from this file's own text
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
-from roast_analyze.report.listing import Listing, list_query
+from roast_analyze.report.listing import list_query
 from roast_analyze.report.section import Section
 from roast_analyze.safe_text import one_line, visible
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.context import Context
+    from roast_analyze.report.listing import Listing
     from roast_analyze.report.run import Run
 
-#: Maximum number of rows of the tables.
+#: Maximum number of rows of the table.
 FAILURE_ROWS: Final = 100
-EVENT_ROWS: Final = 100
-TOPIC_ROWS: Final = 300
-#: Maximum number of characters of an exception (its beginning), of a traceback (its end) and of
-#: a payload.
+#: Maximum number of characters of an exception (its beginning) and of a traceback (its end).
 EXCEPTION_CHARACTERS: Final = 1000
 TRACEBACK_CHARACTERS: Final = 2000
-PAYLOAD_CHARACTERS: Final = 240
 
 _FAILURE_COLUMNS: Final = columns(
     "t what cause (exception) detail worker prefix attempt (key)",
     {"cause": "exception", "exception": "raised as"},
 )
-_TOPIC_COLUMNS: Final = columns("topic events first_t last_t")
-_EVENT_COLUMNS: Final = columns("t topic worker payload")
 
 
-@dataclass(frozen=True)
-class Failures:
-    """The first failures, the first events, and the number of events by topic."""
-
-    failures: Listing
-    events: Listing
-    topics: Listing
-
-
-def query(trace: Session) -> Failures:
-    """List failures and events."""
+def query(trace: Session) -> Listing:
+    """List the first failures."""
     end = (
         f"CASE WHEN length(traceback) > {TRACEBACK_CHARACTERS} "
         f"THEN '…' || right(traceback, {TRACEBACK_CHARACTERS - 1}) ELSE traceback END"
@@ -59,20 +44,8 @@ def query(trace: Session) -> Failures:
         f"{beginning('nullif(exception, cause)', EXCEPTION_CHARACTERS)} AS exception, detail, "
         f"{end} AS traceback FROM failures"
     )
-    events = (
-        "SELECT t, topic, worker, "
-        f"{beginning('payload::VARCHAR', PAYLOAD_CHARACTERS)} AS payload FROM events"
-    )
-    topics = (
-        "SELECT topic, count(*) AS events, min(t) AS first_t, max(t) AS last_t FROM events "
-        "GROUP BY topic"
-    )
     by_time = "t, key NULLS LAST, attempt, worker"
-    return Failures(
-        list_query(trace, "failures", failures, by_time, FAILURE_ROWS),
-        list_query(trace, "events", events, "t, topic, worker, payload", EVENT_ROWS),
-        list_query(trace, "events", topics, "events DESC, topic", TOPIC_ROWS),
-    )
+    return list_query(trace, "failures", failures, by_time, FAILURE_ROWS)
 
 
 def beginning(column: str, limit: int) -> str:
@@ -83,36 +56,18 @@ def beginning(column: str, limit: int) -> str:
     )
 
 
-def section(found: Failures, context: Context) -> Section:
+def section(found: Listing, context: Context) -> Section:
     """Build the section."""
-    tables = context.tables(
-        ("topics", "Events by topic", found.topics, _TOPIC_COLUMNS,
-         "those with the most events"),
-        ("events", "Events", found.events, _EVENT_COLUMNS, "the first"),
+    table = context.table(
+        "failures", "Failures", found, _FAILURE_COLUMNS,
+        chosen="the first", expandable=("cause", "traceback"),
     )  # fmt: skip
-    if found.failures.total:
-        failures = context.table(
-            "failures", "Failures", found.failures, _FAILURE_COLUMNS,
-            chosen="the first", expandable=("cause", "traceback"),
-        )  # fmt: skip
-        tables.insert(0, failures)
-    events = "No Dask event was recorded: there was none, or the settings excluded events."
-    if found.events.total:
-        events = (
-            f"{q.counted(found.events.total, 'event was', 'events were')} logged with Dask by "
-            "the scheduler, the workers, the client or your code, in "
-            f"{q.counted(found.topics.total, 'topic')}."
-        )
-    return Section(
-        "failures",
-        "Failures and events",
-        "Failures",
-        sentences=(_failures(found.failures, context.run), events),
-        tables=tables,
-    )
+    tables = (table,) if found.total else ()
+    sentences = (_sentence(found, context.run),)
+    return Section("failures", "Failures", "Failures", sentences=sentences, tables=tables)
 
 
-def _failures(failures: Listing, run: Run) -> str:
+def _sentence(failures: Listing, run: Run) -> str:
     """Count the failures by kind, and quote the most frequent exception."""
     if failures.total == 0 and run.are_attempts_unknown:
         return "No worker was lost. Failed attempts are not known without transitions."

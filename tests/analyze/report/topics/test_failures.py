@@ -1,4 +1,4 @@
-"""Failures, the events that were logged with Dask, and losses."""
+"""Failures and losses."""
 
 import polars as pl
 import pytest
@@ -24,22 +24,13 @@ def fail(task, move):
     return fail
 
 
-def event(t, payload, topic="x"):
-    return {"kind": "event", "t": t, "topic": topic, "payload": payload}
-
-
-def test_long_lists_and_texts_are_cut(open_trace, fail):
+def test_long_texts_are_cut(open_trace, fail):
     """The beginning of an exception is kept, and the end of a traceback."""
     traceback = "first" + "line\n" * 1000 + "last"
-    events = (event(float(i), "y" * 1000) for i in range(250))
 
-    found = failures.query(open_trace(*fail("a", "E" * 2000, traceback=traceback), *events))
+    found = failures.query(open_trace(*fail("a", "E" * 2000, traceback=traceback)))
 
-    assert (found.events.rows.height, found.events.total) == (failures.EVENT_ROWS, 250)
-    assert found.events.rows["t"].to_list() == [float(i) for i in range(failures.EVENT_ROWS)]
-    assert found.events.rows["payload"][0] == f'"{"y" * (failures.PAYLOAD_CHARACTERS - 2)}…'
-    assert found.topics.rows.rows() == [("x", 250, 0.0, 249.0)]
-    [row] = found.failures.rows.to_dicts()
+    [row] = found.rows.to_dicts()
     assert row["cause"] == "E" * (failures.EXCEPTION_CHARACTERS - 1) + "…"
     assert (row["traceback"][0], row["traceback"][-5:]) == ("…", "\nlast")
     assert len(row["traceback"]) == failures.TRACEBACK_CHARACTERS
@@ -72,7 +63,7 @@ def test_the_most_frequent_exception(exceptions, text):
     rows = pl.DataFrame({"cause": exceptions}, {"cause": pl.String}).with_columns(
         what=pl.lit("task erred"), **dict.fromkeys(unknown)
     )
-    found = failures.Failures(Listing("failures", "", rows, rows.height), NOTHING, NOTHING)
+    found = Listing("failures", "", rows, rows.height)
 
     section = failures.section(found, context_of())
 
@@ -83,24 +74,20 @@ def test_the_most_frequent_exception_of_those_that_are_listed(sentences, fail):
     listed = failures.FAILURE_ROWS
     records = [r for i in range(listed) for r in fail(f"a-{i:03}", "E()")]
 
-    assert sentences("failures", *records, *fail("b", "F()")).startswith(
+    assert sentences("failures", *records, *fail("b", "F()")) == (
         f"{listed + 1} failures; by kind among the first {listed}: {listed} × task erred. All "
-        f"{listed} exceptions among the first {listed} are the same: E() No Dask event was "
-        "recorded"
+        f"{listed} exceptions among the first {listed} are the same: E()"
     )
 
 
 def test_without_transitions_failed_attempts_are_unknown(sentences, worker, task):
-    assert sentences("failures", worker("w1"), task("a-1")).startswith(
-        "No worker was lost. Failed attempts are not known without transitions. "
+    assert sentences("failures", worker("w1"), task("a-1")) == (
+        "No worker was lost. Failed attempts are not known without transitions."
     )
 
 
-def test_events_are_counted_and_a_traceback_can_be_expanded(section, sentences, fail):
-    assert sentences("failures", event(1.0, 1), event(2.0, 1, topic="y")) == (
-        "No attempt failed and no worker was lost. 2 events were logged with Dask by the "
-        "scheduler, the workers, the client or your code, in 2 topics."
-    )
+def test_a_traceback_can_be_expanded(section, sentences, fail):
+    assert sentences("failures") == "No attempt failed and no worker was lost."
     table, *_ = section("failures", *fail("a-1", "E()", traceback="File a.py")).tables
     assert [cell.more for cell in table.rows[0] if cell.text == "E()"] == ["File a.py"]
 

@@ -145,10 +145,8 @@ class FlameGraph {
   }
 }
 
-/** Draw the flame graph of the page, if it has one. */
-export async function drawFlame() {
-  const figure = document.querySelector("figure.flame");
-  if (!figure) return;
+/** Draw the flame graph of the page. */
+export async function drawFlame(figure) {
   const part = (selector) => figure.querySelector(selector);
   const elements = {
     figure,

@@ -2,8 +2,9 @@
 // trace is only ever set as text: there is no innerHTML.
 import { all, nextFrame } from "./dom.js";
 import { startDownloads } from "./downloads.js";
+import { isFolded, onceUnfolded, startFolding } from "./folding.js";
 import { startNavigation } from "./navigation.js";
-import { drawPlot, loadPlotly, restylePlots } from "./plots.js";
+import { drawPlots, restylePlots } from "./plots.js";
 import { startPrinting } from "./printing.js";
 import { startSqlBoxes } from "./sql_boxes.js";
 import { hasFewRows, layOutTables, paintVisibleOnly, startTables } from "./tables.js";
@@ -12,7 +13,7 @@ import { startTheme } from "./theme.js";
 /**
  * Start the page.
  *
- * @param {Array<() => Promise>} canvasFigures Draw the figures that need no plotly.
+ * @param {Object<string, (figure: Element) => Promise>} canvasFigures By selector, what draws a figure that needs no plotly.
  */
 export function startPage(canvasFigures) {
   startTheme();
@@ -20,6 +21,7 @@ export function startPage(canvasFigures) {
   startTables();
   startSqlBoxes();
   startDownloads();
+  startFolding();
   startNavigation();
   startPrinting();
   drawAll(canvasFigures);
@@ -27,31 +29,22 @@ export function startPage(canvasFigures) {
 
 async function drawAll(canvasFigures) {
   // These come first: plotly takes longer to start than they take to be drawn.
-  for (const drawFigure of canvasFigures) {
+  for (const [selector, drawFigure] of Object.entries(canvasFigures)) {
+    const figure = document.querySelector(selector);
+    if (!figure) continue;
     // A figure that fails is reported to the console, and leaves the others alone.
-    try { await drawFigure(); } catch (error) { reportError(error); }
+    const draw = async () => { try { await drawFigure(figure); } catch (error) { reportError(error); } };
+    if (isFolded(figure)) { onceUnfolded(figure, draw); continue; }
+    await draw();
     await nextFrame();
   }
   const fewRows = hasFewRows();
   if (fewRows) await layOutTables();
-  const plots = all("figure.plot");
-  try {
-    if (plots.length) await loadPlotly();
-  } catch (error) {
-    for (const figure of plots) figure.querySelector(".waiting").textContent = error.message;
-    document.documentElement.dataset.state = "undrawn";
-    return;
-  }
-  for (const figure of plots) {
-    try {
-      await drawPlot(figure);
-    } catch (error) {
-      figure.querySelector(".canvas").textContent = error.message;
-    }
-    await nextFrame();
-  }
-  document.documentElement.dataset.state = "drawn";
-  if (fewRows) return;
+  const folded = all("figure.plot").filter(isFolded);
+  for (const figure of folded) onceUnfolded(figure, () => drawPlots([figure]));
+  const isDrawn = await drawPlots(all("figure.plot").filter((figure) => !folded.includes(figure)));
+  document.documentElement.dataset.state = isDrawn ? "drawn" : "undrawn";
+  if (fewRows || !isDrawn) return;
   await layOutTables();
   paintVisibleOnly();
 }

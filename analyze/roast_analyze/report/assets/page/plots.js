@@ -1,6 +1,6 @@
 // Figures that plotly draws. They are packed: an unpacked one would be read twice by the browser.
 import { unpackJson, unpackText } from "../shared/unpack.js";
-import { all } from "./dom.js";
+import { all, nextFrame } from "./dom.js";
 import { cssVariable } from "./theme.js";
 
 const CONFIG = {
@@ -16,7 +16,9 @@ const PRINT_WIDTH_PX = 700;
 const drawn = [];
 let size = {};
 
-export async function loadPlotly() {
+let plotly; // a promise, once it is needed
+
+async function loadPlotly() {
   const library = document.getElementById("plotly-gzip-base64");
   const script = document.createElement("script");
   script.textContent = await unpackText(library);
@@ -27,7 +29,26 @@ export async function loadPlotly() {
 
 const readFigure = (figure) => unpackJson(figure.querySelector("script"));
 
-export async function drawPlot(figure) {
+/** Draw figures one by one; return false if plotly does not start. */
+export async function drawPlots(figures) {
+  try {
+    if (figures.length) await (plotly ??= loadPlotly());
+  } catch (error) {
+    for (const figure of figures) figure.querySelector(".waiting").textContent = error.message;
+    return false;
+  }
+  for (const figure of figures) {
+    try {
+      await drawPlot(figure);
+    } catch (error) {
+      figure.querySelector(".canvas").textContent = error.message;
+    }
+    await nextFrame();
+  }
+  return true;
+}
+
+async function drawPlot(figure) {
   const canvas = figure.querySelector(".canvas");
   const { data, layout } = await readFigure(figure);
   assign(layout, themeOf(layout));

@@ -165,11 +165,21 @@ def test_buttons_keys_and_the_wheel_zoom_and_pan(page):
 
     lanes = page.locator(LANES)
     seen = set()
-    for key in ("+", "ArrowRight", "ArrowRight", "-"):
+    for key in ("+", "ArrowRight", "d", "w", "a", "-"):
         lanes.press(key)
         seen.add(shown(page))
-    assert len(seen) == 4
+    assert len(seen) == 6
     lanes.press("Escape")
+    assert shown(page) == WHOLE_RUN
+
+    # Letters work below the pointer too, and zoom around it.
+    page.evaluate("document.activeElement.blur()")
+    lanes.hover(position={"x": 300, "y": 30})
+    page.keyboard.press("w")
+    page.keyboard.press("w")
+    assert shown(page).startswith("From 3.")
+    page.keyboard.press("s")
+    page.keyboard.press("s")
     assert shown(page) == WHOLE_RUN
 
     lanes.hover(position={"x": 600, "y": 30})
@@ -251,6 +261,70 @@ def test_the_legend_names_and_filters_what_has_colors(page, color, entry, entrie
     assert select.locator("option:checked").inner_text() == entry
     button.click()
     assert (button.get_attribute("aria-pressed"), shown(page)) == ("false", WHOLE_RUN)
+
+
+@pytest.mark.parametrize(
+    ("color", "entry", "condition"),
+    [
+        ("file", "QCD_1.root", lambda row: row["filename"].endswith("QCD_1.root")),
+        ("outcome", "retried", lambda row: row["outcome"] == "retried"),
+    ],
+)
+def test_the_legend_of_files_and_outcomes_filters_attempts(page, color, entry, condition):
+    expected = [row["key"] for row in computations(page) if condition(row)]
+    choose(page, "color", color)
+    page.locator("#figure-timeline [data-legend]:visible", has_text=entry).click()
+
+    assert expected
+    assert [row["key"] for row in computations(page)] == expected
+    choose(page, "color", "prefix")
+    assert shown(page) == WHOLE_RUN
+
+
+def test_a_link_shows_the_same_view_in_another_browser(page, chromium):
+    choose(page, "dataset", "QCD")
+    choose(page, "color", "file")
+    drag(page, LANES, 0.7, 0.9)
+    page.locator(LANES).press("n")
+    page.wait_for_url("**#timeline:*mark=*")
+
+    # And a malformed view, which is the first one.
+    other = chromium.new_context(offline=True, viewport={"width": 1280, "height": 900})
+    for address, expected in (
+        (page.url, (shown(page), detail(page), computations(page))),
+        (f"{page.url.partition('#')[0]}#timeline:from=x&worker=99&color=no&bar=-1", None),
+    ):
+        copy = other.new_page()
+        copy.goto(address)
+        copy.locator("html[data-state=drawn]").wait_for(state="attached")
+        if expected:
+            assert (shown(copy), detail(copy), computations(copy)) == expected
+            drawn = "canvas => canvas.toDataURL()"
+            assert copy.locator(LANES).evaluate(drawn) == page.locator(LANES).evaluate(drawn)
+        else:
+            assert shown(copy) == WHOLE_RUN
+    other.close()
+
+
+def test_dependencies_and_states_of_workers_are_drawn(open_page, report):
+    first, second = task("a-1", 0.0, 2.0), task("b-1", 3.0, 4.0)
+    second[0]["dependencies"] = ["a-1"]
+    paused = {"action": "worker-status-change", "status": "paused"}
+    pause = {"kind": "event", "t": 2.5, "topic": "w1", "worker": "w1", "payload": paused}
+    records = [worker(), *first, pause, *second]
+    page = open_page(report(records, "paused"), folded=True)
+    plain = page.locator(LANES).screenshot()
+    for x, lines in ((250, "dashed to 1 dependent"), (1000, "from 1 dependency")):
+        page.locator(LANES).click(position={"x": x, "y": 10})
+        assert f"lines {lines} in view" in detail(page)
+    page.locator(LANES).press("Escape")
+    assert page.locator(LANES).screenshot() != plain  # the outline of the focus
+
+    choose(page, "color", "worker state")
+    legend = page.locator("#figure-timeline [data-legend]:visible")
+    assert legend.all_inner_texts() == ["running", "paused"]
+    legend.last.click()
+    assert [row["key"] for row in computations(page)] == ["b-1"]
 
 
 def test_failed_attempts_are_filtered_and_visited(page, trace):

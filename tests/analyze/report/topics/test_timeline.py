@@ -67,13 +67,21 @@ STREAM = TaskStream(
 
 
 PATH = pl.DataFrame({"key": ["load-2"], "attempt": [2]})
+MORE = {
+    "statuses": pl.DataFrame({
+        "worker": ["tcp://b:1"], "status": ["paused"], "start_t": [105.0], "stop_t": [None],
+    }),
+    "dependencies": pl.DataFrame({"key": ["load-2"], "dependency": ["load-1"]}),
+}  # fmt: skip
 
 
-def encode(stream):
+def encode(stream, **more):
     """Return a timeline, and its unpacked data."""
     texts = dict.fromkeys(("description", "note", "query", "command"), "")
     times = {"stop_t": 110.0, "utc_offset_seconds": 3600.0}
-    drawn = lanes.build(stream, LOAD, UTILIZATION, PATH, COLORS, **times, **texts)
+    drawn = lanes.build(
+        stream, LOAD, UTILIZATION, PATH, COLORS, **{**MORE, **more}, **times, **texts
+    )
     return drawn, unpack(drawn.above) | unpack(drawn.lanes)
 
 
@@ -113,14 +121,43 @@ def test_the_data_of_a_timeline():
         "begin": 0.0, "seconds": 5.0, "computing": [1.5, 0.25], "threads": [2.0, 2.0]
     }  # fmt: skip
     assert data["map"] == [{"name": "worker 0", "workers": 1, "shares": [75, 12]}]
+    assert data["statuses"] == [[1, 1, 5_000_000, 10_000_000]]
     legends = {name: [c.text for c in choices] for name, choices in drawn.legends.items()}
-    assert legends == {"prefix": ["load", "sum"], "dataset": ["Z"]}
+    assert legends == {
+        "prefix": ["load", "sum"], "dataset": ["Z"], "outcome": ["succeeded", "erred"],
+        "status": ["running", "paused"],
+    }  # fmt: skip
+    assert drawn.color == "prefix"
     assert drawn.marks == ("erred", "joined", "worker lost")
     assert (drawn.has_transfers, drawn.has_cells) == (True, True)
     # A single dataset cannot be selected.
     assert [choice.text for choice in drawn.prefixes] == ["load", "sum"]
     assert drawn.datasets == ()
     assert [choice.text for choice in drawn.workers] == ["worker 0", "<b>"]
+
+
+def test_datasets_are_colors_if_one_prefix_has_most_of_the_time():
+    of = {
+        seconds: encode(replace(STREAM, kinds=of_kinds(
+            ("load", "Y", 1, 5.0), ("load", "Z", 1, 4.0), ("sum", None, 1, seconds),
+        )))[0].color
+        for seconds in (0.9, 1.1)
+    }  # fmt: skip
+    assert of == {0.9: "dataset", 1.1: "prefix"}
+
+
+def test_a_dependency_is_the_last_attempt_that_ended_before():
+    """Of the attempts at `a`, the second one was lost, and the third ended too late."""
+    bars = pl.DataFrame({
+        "lane": [0] * 4, "kind": [0] * 4, "start_t": [100.0, 101.0, 103.0, 102.5],
+        "stop_t": [101.0, 102.0, 105.0, 104.0], "key": ["a", "a", "a", "b"],
+        "attempt": [1, 2, 3, 1], "outcome": ["memory", "lost", "memory", "memory"],
+    })  # fmt: skip
+    needed = pl.DataFrame({"key": ["b"], "dependency": ["a"]})
+    _, data = encode(replace(STREAM, bars=bars), dependencies=needed)
+
+    # In order of start, b is the third bar.
+    assert data["dependencies"] == {"targets": [2], "sources": [0]}
 
 
 def test_chunks_without_tasks_have_the_colors_of_their_datasets():
@@ -147,7 +184,7 @@ def test_kinds_of_several_prefixes_or_datasets_have_numbers_of_their_own():
 def test_the_note_counts_what_is_not_drawn():
     stream = replace(STREAM, hidden_rows=1, hidden_runs=2, failures=2, transfer_runs=3)
 
-    found = timeline.Timeline(stream, UTILIZATION, PATH, None)
+    found = timeline.Timeline(stream, UTILIZATION, PATH, None, **MORE)
     drawn = timeline.section(found, context_of(load=LOAD), COLORS).timeline
 
     assert plain(drawn.note) == (

@@ -6,7 +6,7 @@ export const significant = (value) =>
 
 export const integer = (value) => value.toLocaleString("en");
 
-export const plural = (n, noun) => `${integer(n)} ${noun}${n === 1 ? "" : "s"}`;
+export const plural = (n, noun, nouns = `${noun}s`) => `${integer(n)} ${n === 1 ? noun : nouns}`;
 
 /** Return a duration in seconds with its unit: "12.3 ms", "3 min 12 s". */
 export function duration(seconds) {

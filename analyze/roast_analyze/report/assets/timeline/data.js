@@ -10,7 +10,9 @@ export const WORKER_LOST = 2; // `end` of a process; 0: ran to the end of the re
 
 const NO_SPANS = { lanes: [], starts: [], lengths: [] };
 const NO_CELLS = { at: [], kinds: [], steps: [] };
-const NO_LANES = { bars: NO_SPANS, transfers: NO_SPANS, marks: NO_SPANS, cells: NO_CELLS, transferCells: NO_CELLS };
+const NO_LANES = {
+  bars: NO_SPANS, transfers: NO_SPANS, marks: NO_SPANS, cells: NO_CELLS, transferCells: NO_CELLS,
+  dependencies: { targets: [], sources: [] } };
 
 /** Decode the first part, which the curve and the utilization map are drawn from. Lanes are empty. */
 export function decodeTimeline(raw) {
@@ -27,6 +29,7 @@ export function decodeTimeline(raw) {
   }
   const data = {
     ...raw,
+    statuses: raw.statuses.map(([row, status, start, stop]) => [row, status, start / 1e6, stop / 1e6]),
     seconds: Math.max(raw.seconds, 1e-6),
     bucketSeconds: raw.stretch,
     bucketsPerLane: raw.cellsALane,
@@ -40,12 +43,26 @@ export function decodeTimeline(raw) {
 /** Decode the second part, which the lanes are drawn from, into the data of the first. */
 export function decodeLanes(data, raw) {
   data.bars = decodeSpans(data, raw.bars);
+  data.bars.statuses = statusesOf(data);
   data.bars.isOnPath = new Uint8Array(data.bars.count);
   for (const bar of raw.bars.path ?? []) data.bars.isOnPath[bar] = 1;
   data.transfers = decodeSpans(data, raw.transfers);
   data.marks = decodeSpans(data, { ...raw.marks, lengths: raw.marks.starts.map(() => 0) });
   data.cells = decodeCells(data, raw.cells);
   data.transferCells = decodeCells(data, raw.transferCells);
+  // Pairs of bars: a task, and a dependency of it.
+  data.dependencies = { targets: cumulative(raw.dependencies.targets), sources: raw.dependencies.sources };
+}
+
+/** Return the number of the state in which the worker of each bar was; 0 is running. */
+function statusesOf({ bars, rowOfLane, statuses }) {
+  const found = new Uint8Array(bars.count);
+  for (const [row, status, start, stop] of statuses) {
+    for (let i = 0; i < bars.count; i++) {
+      if (rowOfLane[bars.lanes[i]] === row && bars.starts[i] < stop && bars.starts[i] + bars.lengths[i] > start) found[i] = status;
+    }
+  }
+  return found;
 }
 
 function cumulative(differences) {

@@ -67,7 +67,17 @@ function describeBar(timeline, i) {
   lines.push(`compute time ${duration(bars.lengths[i])}, started at ${instant(timeline, bars.starts[i])}, `
     + `attempt ${bars.attempts[i]}${outcome ? `: ${outcome}` : ""}`
     + (bars.isOnPath[i] ? ", on the critical path" : ""));
-  return { title: nameOf(data, kind), lines: [...lines, threadOf(data, bars.lanes[i])] };
+  return { title: nameOf(data, kind), lines: [...lines, ...describeLinks(timeline, i), threadOf(data, bars.lanes[i])] };
+}
+
+/** Count the lines to and from the selected bar. */
+function describeLinks({ state }, i) {
+  if (state.selected?.bar !== i) return [];
+  const links = state.linksInView();
+  const sources = links.filter(([, target]) => target === i).length;
+  const parts = [sources && `from ${plural(sources, "dependency", "dependencies")}`,
+    links.length - sources && `dashed to ${plural(links.length - sources, "dependent")}`];
+  return links.length ? [`lines ${parts.filter(Boolean).join(", ")} in view`] : [];
 }
 
 function describeMark(timeline, i) {
@@ -138,7 +148,7 @@ export function summarize(timeline) {
   const [ATTEMPTS, SECONDS] = [2, 3];
   if (state.isFiltered) {
     // Kinds count the attempts of all workers and outcomes, also those that are not drawn.
-    const ofKinds = state.worker === "all" && !state.failedOnly;
+    const ofKinds = state.worker === "all" && !state.areAttemptsFiltered;
     const kinds = data.kinds.filter((_, kind) => state.isKindShown[kind]);
     const { seconds } = data.curve;
     const selected = ofKinds ? sumOf(kinds, SECONDS) : state.computing.reduce(

@@ -27,6 +27,7 @@ export function drawLanes(timeline) {
       drawPart(timeline, context, state.rows[place], layout.rowTops[place] - top, layout.rowHeight(place));
     }
   }
+  drawDependencies(timeline, context, top);
   drawBrush(timeline, context, height);
   context.restore();
   drawNames(timeline, context, top, height);
@@ -63,15 +64,50 @@ function drawRow(timeline, context, row, y, height) {
     if (stop < state.start || start > state.stop) continue;
     context.fillRect(layout.x(start), y, Math.max(layout.x(stop) - layout.x(start), 1), height);
   }
+  if (state.color === "status") drawStatuses(timeline, context, row, y, height);
   const laneHeight = height / data.lanes[row];
   const barHeight = laneHeight > 6 ? laneHeight - 1 : laneHeight;
   for (let slot = 0; slot < data.lanes[row]; slot++) {
     const lane = data.firstLane[row] + slot;
     const laneY = y + slot * laneHeight;
-    if (!state.failedOnly) drawCells(timeline, context, lane, laneY, barHeight);
+    if (!state.areAttemptsFiltered) drawCells(timeline, context, lane, laneY, barHeight);
     drawBars(timeline, context, lane, laneY, barHeight);
     if (state.areTransfersShown) drawTransfers(timeline, context, lane, laneY, barHeight);
   }
+}
+
+function drawStatuses({ data, layout }, context, row, y, height) {
+  context.globalAlpha = 0.35;
+  for (const [of, status, start, stop] of data.statuses) {
+    if (of !== row) continue;
+    context.fillStyle = data.ranked[status] ?? data.others;
+    context.fillRect(layout.x(start), y, Math.max(layout.x(stop) - layout.x(start), 1), height);
+  }
+  context.globalAlpha = 1;
+}
+
+/** Draw lines from the dependencies of the selected bar to it, and dashed ones to its dependents. */
+function drawDependencies({ data, state, layout, colors }, context, top) {
+  const { bars } = data;
+  const yOf = (i) => {
+    const row = data.rowOfLane[bars.lanes[i]];
+    const place = state.rows.indexOf(row);
+    const laneHeight = layout.rowHeight(place) / data.lanes[row];
+    return layout.rowTops[place] - top + (bars.lanes[i] - data.firstLane[row] + 0.5) * laneHeight;
+  };
+  context.lineWidth = 1.5;
+  context.strokeStyle = colors.ink;
+  for (const [source, target] of state.linksInView()) {
+    const [x, toX] = [layout.x(bars.starts[source] + bars.lengths[source]), layout.x(bars.starts[target])];
+    const [y, toY] = [yOf(source), yOf(target)];
+    const bend = Math.max(Math.abs(toX - x) / 2, 20);
+    context.setLineDash(target === state.selected.bar ? [] : [4, 3]);
+    context.beginPath();
+    context.moveTo(x, y);
+    context.bezierCurveTo(x + bend, y, toX - bend, toY, toX, toY);
+    context.stroke();
+  }
+  context.setLineDash([]);
 }
 
 function drawBars({ data, state, layout, colors }, context, lane, y, height) {
@@ -84,7 +120,7 @@ function drawBars({ data, state, layout, colors }, context, lane, y, height) {
     if (stop < state.start || !state.isBarShown(i)) continue;
     const x = layout.x(start);
     const width = Math.max(layout.x(stop) - x, 1);
-    context.fillStyle = state.kindColors[bars.kinds[i]];
+    context.fillStyle = state.colorOf(i);
     // Wide bars leave a thin gap, so that neighbors of one color stay apart.
     context.fillRect(x, y, width > 4 ? width - 0.7 : width, height);
     if (bars.isOnPath[i]) {

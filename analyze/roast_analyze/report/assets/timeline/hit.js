@@ -57,7 +57,7 @@ export function hitTest({ data, state, layout }, { x, y }) {
   }
 
   function cellAt() {
-    if (state.failedOnly) return null;
+    if (state.areAttemptsFiltered) return null;
     const { first, buckets, kinds } = data.cells;
     const bucket = Math.floor(seconds / data.bucketSeconds);
     for (let i = first[lane]; i < first[lane + 1]; i++) {

@@ -45,6 +45,7 @@ function attachPointer(timeline, target) {
     target.setPointerCapture?.(event.pointerId);
   });
   target.addEventListener("pointermove", (event) => {
+    timeline.pointed = layout.secondsAt(positionOf(timeline, event, target).x);
     if (!drag) { hover(event); return; }
     const { x } = positionOf(timeline, event, target);
     drag.moved ||= Math.abs(x - drag.x) > DRAG_PX;
@@ -66,7 +67,7 @@ function attachPointer(timeline, target) {
     else if (isClick && target === canvas) timeline.select(hitTest(timeline, positionOf(timeline, event, target)));
   });
   target.addEventListener("pointercancel", () => { drag = state.brush = null; timeline.redraw(); });
-  target.addEventListener("pointerleave", () => { tooltip.hidden = true; });
+  target.addEventListener("pointerleave", () => { tooltip.hidden = true; timeline.pointed = undefined; });
   target.addEventListener("dblclick", () => timeline.showAll());
 }
 
@@ -97,6 +98,10 @@ function attachKeyboard(timeline, target) {
     ArrowRight: () => pan(0.2),
     ArrowUp: () => { scroller.scrollTop -= 60; },
     ArrowDown: () => { scroller.scrollTop += 60; },
+    a: () => pan(-0.2),
+    d: () => pan(0.2),
+    w: () => timeline.zoom(0.5, timeline.pointed),
+    s: () => timeline.zoom(2, timeline.pointed),
     "+": () => timeline.zoom(0.5),
     "=": () => timeline.zoom(0.5), // the key of + on many keyboards, without Shift
     "-": () => timeline.zoom(2),
@@ -111,11 +116,16 @@ function attachKeyboard(timeline, target) {
     event.preventDefault();
     actions[event.key]();
   });
+  // Below the pointer, letters work without the focus.
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.activeElement !== document.body) return;
+    if (target.matches(":hover") && /^[wasd]$/.test(event.key)) actions[event.key]();
+  });
 }
 
 /** Select the next (1) or previous (-1) failed attempt in order of time, and bring it into view. */
 function selectFailure(timeline, step) {
-  const { data, state, layout, elements: { scroller } } = timeline;
+  const { data, state } = timeline;
   const { marks } = data;
   const isShown = (i) => state.isMarkShown(i) && state.rows.includes(data.rowOfLane[marks.lanes[i]]);
   let i = (state.selected?.mark ?? (step > 0 ? -1 : marks.count)) + step;
@@ -124,8 +134,6 @@ function selectFailure(timeline, step) {
   const time = marks.starts[i];
   const half = (state.stop - state.start) / 2;
   if (time < state.start || time > state.stop) timeline.showRange(time - half, time + half);
-  const place = state.rows.indexOf(data.rowOfLane[marks.lanes[i]]);
-  const [top, bottom] = [layout.rowTops[place], layout.rowTops[place + 1]];
-  if (top < scroller.scrollTop || bottom > scroller.scrollTop + layout.visibleHeight) scroller.scrollTop = top - 40;
+  timeline.reveal(marks.lanes[i]);
   timeline.select({ mark: i });
 }

@@ -10,6 +10,7 @@ import { drawLanes } from "./draw_lanes.js";
 import { drawOverview } from "./draw_overview.js";
 import { attachInput } from "./input.js";
 import { Layout } from "./layout.js";
+import { readSelection, readView, writeView } from "./permalink.js";
 import { shownRows } from "./rows.js";
 import { State } from "./state.js";
 
@@ -19,7 +20,8 @@ class Timeline {
   constructor(elements, raw) {
     this.elements = elements;
     this.data = decodeTimeline(raw);
-    this.state = new State(this.data);
+    this.state = new State(this.data, elements.figure.dataset.color);
+    this.firstView = { ...this.state };
     this.layout = new Layout(this.data, this.state, elements);
     this.colors = readColors();
   }
@@ -45,14 +47,20 @@ class Timeline {
     this.applyFilters();
     this.redraw();
     this.elements.tooltip.hidden = true;
+    writeView(this);
   }
 
   showRange(start, stop) {
     this.state.setRange(start, stop);
-    for (const button of this.elements.zoomOutButtons) button.disabled = !this.state.isZoomed;
+    this.#showZoom();
     this.elements.shown.textContent = summarize(this);
     this.elements.tooltip.hidden = true;
     this.redraw();
+    writeView(this);
+  }
+
+  #showZoom() {
+    for (const button of this.elements.zoomOutButtons) button.disabled = !this.state.isZoomed;
   }
 
   showAll() { this.showRange(0, this.data.seconds); }
@@ -68,6 +76,27 @@ class Timeline {
     const found = describe(this, hit);
     this.elements.detail.textContent = found ? `${found.title}: ${found.lines.join("; ")}.` : HINT;
     this.redraw();
+    writeView(this);
+  }
+
+  /** Scroll to the row of a lane. */
+  reveal(lane) {
+    const { state, layout, elements: { scroller } } = this;
+    const place = state.rows.indexOf(this.data.rowOfLane[lane]);
+    const [top, bottom] = [layout.rowTops[place], layout.rowTops[place + 1]];
+    if (top < scroller.scrollTop || bottom > scroller.scrollTop + layout.visibleHeight) scroller.scrollTop = top - 40;
+  }
+
+  /** Show the view of the address, if it has one. */
+  followAddress() {
+    if (!readView(this)) return;
+    this.showControls();
+    this.#showZoom();
+    this.applyFilters();
+    const selected = readSelection(this);
+    this.select(selected);
+    if (selected) this.reveal(selected.bar === undefined ? this.data.marks.lanes[selected.mark] : this.data.bars.lanes[selected.bar]);
+    this.elements.figure.scrollIntoView();
   }
 
   /** Draw with a new size or new colors, at once: a resized canvas is empty. */
@@ -100,6 +129,8 @@ async function drawTimeline(figure) {
   part("script").remove();
   const timeline = new Timeline(elements, raw);
   attachControls(timeline);
+  readView(timeline);
+  timeline.showControls();
   timeline.applyFilters();
   timeline.select(null);
   attachInput(timeline);
@@ -115,6 +146,8 @@ async function drawTimeline(figure) {
   lanes.remove();
   // Again, now with lanes: a browser that returns to a page may have restored a filter.
   timeline.applyFilters();
+  timeline.followAddress();
+  addEventListener("hashchange", () => timeline.followAddress());
   timeline.draw();
   figure.dataset.state = "drawn";
 }

@@ -34,7 +34,7 @@ export function shownRows({ data, state }) {
         const about = { ...where, ...ofAttempt(bars, i), ...ofFile(i), seconds: bars.lengths[i] };
         add("computation", bars.starts[i], bars.starts[i] + bars.lengths[i], about);
       }
-      for (let i = cells.first[lane]; !state.failedOnly && i < cells.first[lane + 1]; i++) {
+      for (let i = cells.first[lane]; !state.areAttemptsFiltered && i < cells.first[lane + 1]; i++) {
         if (state.isKindShown[cells.kinds[i]]) addCell("short tasks", cells, i, { ...where, ...ofKind(cells.kinds[i]) });
       }
       for (const i of spansOf(marks, lane)) {

@@ -1,5 +1,7 @@
 """The timeline: computations of every thread over time, and utilization of the workers."""
 
+# ruff: noqa: S608 - every query here is put together from this file's own text
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -49,8 +51,24 @@ _UTILIZATION: Final = (
     "GROUP BY ALL HAVING share IS NOT NULL) ORDER BY row, bucket"
 )
 
+#: Maximum number of dependencies between bars, which take 3 bytes of the page each, and of
+#: intervals in which workers were not running.
+MOST_DEPENDENCIES: Final = 10_000
+MOST_STATUSES: Final = 2_000
+
 _PATH: Final = (
     "SELECT DISTINCT key, attempt FROM critical_path WHERE cause NOT IN ('client', 'unknown')"
+)
+_STATUSES: Final = (
+    "SELECT worker, status, start_t, stop_t FROM _worker_statuses "
+    f"WHERE status <> 'running' ORDER BY seq LIMIT {MOST_STATUSES}"
+)
+_DEPENDENCIES: Final = (
+    "WITH drawn AS MATERIALIZED (SELECT unnest($keys::VARCHAR[]) AS key) "
+    "SELECT DISTINCT key, dependency FROM ("
+    "SELECT key, unnest(dependencies) AS dependency FROM _tasks SEMI JOIN drawn USING (key)) "
+    "WHERE dependency IN (SELECT drawn.key FROM drawn) "
+    f"LIMIT {MOST_DEPENDENCIES + 1}"
 )
 
 
@@ -65,6 +83,10 @@ class Timeline:
     path: pl.DataFrame
     #: Start and end of the longest time without computations; None with fewer than two.
     longest_gap: tuple[float, float] | None
+    #: Intervals in which workers were not running, and dependencies between bars, as
+    #: :func:`.lanes.build` expects them.
+    statuses: pl.DataFrame
+    dependencies: pl.DataFrame
 
 
 def query(trace: Session, context: Context) -> Timeline:
@@ -83,13 +105,16 @@ def query(trace: Session, context: Context) -> Timeline:
             "width": context.buckets["width"],
         },
     ).pl()
+    stream = task_stream.query(trace, context)
     return Timeline(
-        stream=task_stream.query(trace, context),
+        stream=stream,
         utilization=shares.join(
             memory.named_rows(rowed), on="row", maintain_order="left"
         ).select("row", "worker", "name", "workers", "bucket", "share"),
         path=trace.sql(_PATH).pl(),
         longest_gap=gaps[0] if gaps else None,
+        statuses=trace.sql(_STATUSES).pl(),
+        dependencies=trace.sql(_DEPENDENCIES, {"keys": stream.bars["key"].to_list()}).pl(),
     )
 
 
@@ -107,29 +132,39 @@ def section(found: Timeline, context: Context, colors: Colors) -> Section:
     view = "task_runs" if run.task_runs else "chunks"
     command = context.view_command(view)
     omissions = task_stream.describe_omissions(stream, with_transfers=True)
+    dependencies = found.dependencies
+    if dependencies.height > MOST_DEPENDENCIES:
+        dependencies = dependencies.clear()
+        omissions = (
+            f"{omissions} Dependencies are not drawn: there are more than "
+            f"{q.count(MOST_DEPENDENCIES)}."
+        ).lstrip()
     drawn = lanes.build(
         stream,
         context.load,
         found.utilization,
         found.path,
         colors,
+        statuses=found.statuses,
+        dependencies=dependencies,
         stop_t=run.stop_t or 0.0,
         utc_offset_seconds=context.recording.utc_offset_seconds,
         description=f"Timeline: {q.counted(stream.workers.height, 'worker')} over "
         f"{q.seconds(run.wall_seconds)}, {q.counted(stream.runs, 'computation')}, "
         f"{q.counted(stream.failures, 'failed attempt')}.",
         note=f"{omissions} All of them: {command}" if omissions else "",
-        query=f"SELECT * FROM {view} ORDER BY processing_t",  # noqa: S608 - one of two names
+        query=f"SELECT * FROM {view} ORDER BY processing_t",
         command=command,
     )
-    return replace(section, sentences=(_sentence(found, context),), timeline=drawn)
+    sentence = _sentence(found, context, drawn.color)
+    return replace(section, sentences=(sentence,), timeline=drawn)
 
 
-def _sentence(found: Timeline, context: Context) -> str:
+def _sentence(found: Timeline, context: Context, color: str) -> str:
     run = context.run
-    noun, group = ("task", "prefix") if run.task_runs else ("chunk", "dataset")
+    noun = "task" if run.task_runs else "chunk"
     text = (
-        f"Each lane is a thread of a worker, each bar is a {noun} in the color of its {group}."
+        f"Each lane is a thread of a worker, each bar is a {noun} in the color of its {color}."
     )
     if run.busy_seconds and run.compute_seconds and run.peak_nthreads:
         text += (

@@ -7,6 +7,7 @@ sorted numbers are encoded as deltas. :mod:`.task_stream` bounds the sizes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +16,7 @@ import polars as pl
 from roast_analyze.algorithms.outcomes import FAILED, OUTCOMES, SKIPPED
 from roast_analyze.figures import palette
 from roast_analyze.figures.labels import worker_name
+from roast_analyze.report.core_time_uses import USES
 from roast_analyze.report.packed import deltas, pack
 from roast_analyze.report.section import Choice
 from roast_analyze.safe_text import one_line
@@ -37,6 +39,12 @@ NAME_CHARACTERS: Final = 80
 #: before it.
 _START_FRACTION: Final = 0.002
 _START_SECONDS: Final = 0.05
+#: Colors of outcomes. Attempts that were kept have the first, failures the reserved one.
+_OUTCOME_COLORS: Final = {
+    outcome: USES[meaning.use].color for outcome, meaning in OUTCOMES.items()
+} | {"retried": "#E07B39", SKIPPED: palette.OTHER}
+#: Least share of the time of one prefix from which datasets are the first choice of colors.
+_ONE_PREFIX_SHARE: Final = 0.9
 #: How a worker process ended. The scripts of the page use the same numbers.
 _STAYED, _LEFT, _LOST = range(3)
 
@@ -53,8 +61,11 @@ class Timeline:
     workers: tuple[Choice, ...]
     prefixes: tuple[Choice, ...]
     datasets: tuple[Choice, ...]
-    #: The prefixes and the datasets that have a color of their own.
+    #: What has a color of its own, by what colors can show: prefix, dataset, file, outcome,
+    #: status (of the worker). Only those that the run has.
     legends: dict[str, tuple[Choice, ...]]
+    #: What colors show first.
+    color: str
     #: Marks that are drawn: outcomes, and ``joined``, ``left``, ``worker lost``.
     marks: tuple[str, ...]
     #: Whether transfers, and tasks added up by bucket, are drawn.
@@ -85,6 +96,8 @@ def build(
     path: pl.DataFrame,
     colors: Colors,
     *,
+    statuses: pl.DataFrame,
+    dependencies: pl.DataFrame,
     stop_t: float,
     utc_offset_seconds: float | None,
     **texts: str,
@@ -100,6 +113,11 @@ def build(
         bucket (a row of ``load``), share.
     path : polars.DataFrame
         Attempts on the critical path: key, attempt.
+    statuses : polars.DataFrame
+        Intervals in which workers were not running: worker, status, start_t, stop_t (null: to
+        the end).
+    dependencies : polars.DataFrame
+        Dependencies of tasks of ``stream.bars``: key, dependency.
     stop_t, utc_offset_seconds : float
         End of the recording, seconds since the epoch, and time zone of the cluster.
     **texts : str
@@ -144,6 +162,12 @@ def build(
                 "shares": [round(shares.get(bucket, -1)) for bucket in range(load.height)],
             }
         )
+    bars = stream.bars.sort("start_t").with_row_index("bar")
+    filenames = _filenames(bars)
+    states = statuses.join(
+        stream.workers.with_row_index("row").select("row", "worker"), on="worker"
+    )
+    state_names = ["running", *states["status"].unique(maintain_order=True)]
     above = {
         "begin": stream.begin_t,
         "seconds": stop_t - stream.begin_t,
@@ -168,7 +192,21 @@ def build(
             ).iter_rows()
         ],
         "others": palette.OTHER,
+        "ranked": palette.RANKED,
         "outcomes": NUMBERED_OUTCOMES,
+        "outcomeColors": [_OUTCOME_COLORS[outcome] for outcome in NUMBERED_OUTCOMES],
+        # Row, number of the name, begin and end.
+        "statuses": [
+            [
+                row,
+                state_names.index(status),
+                round((start_t - stream.begin_t) * 1e6),
+                round((min(until_t or stop_t, stop_t) - stream.begin_t) * 1e6),
+            ]
+            for row, status, start_t, until_t in states.select(
+                "row", "status", "start_t", "stop_t"
+            ).iter_rows()
+        ],
         "stretch": stream.bucket_seconds,
         "steps": STEPS,
         "cellsALane": cells_per_lane,
@@ -183,12 +221,14 @@ def build(
     }
     marks = stream.marks.drop_nulls("t").sort("t")
     lanes = {
-        "bars": _bars(stream.bars, path, stream.begin_t),
+        "bars": _bars(bars, path, filenames, stream.begin_t),
+        "dependencies": _dependencies(bars, dependencies),
         "transfers": _spans(stream.transfers.sort("start_t"), stream.begin_t),
         "marks": {
             "lanes": marks["lane"].to_list(),
             "starts": deltas(_microseconds(marks["t"] - stream.begin_t)),
             **_attempts(marks),
+            **_files(marks, filenames),
         },
         "cells": _cells(stream.cells, cells_per_lane, stream.bucket_seconds),
         "transferCells": _cells(stream.transfer_cells, cells_per_lane, stream.bucket_seconds),
@@ -200,6 +240,28 @@ def build(
         "left": _LEFT in ends,
         "worker lost": _LOST in ends,
     }
+    drawn_outcomes = set(bars["outcome"])
+    legends = {
+        "prefix": of_prefixes,
+        "dataset": of_datasets,
+        "file": [
+            Choice(number, _short(re.split(r"[/\\]", name)[-1]), color)
+            for number, (name, color) in enumerate(zip(filenames, palette.RANKED, strict=False))
+        ],
+        "outcome": [
+            Choice(number, "succeeded" if outcome == "memory" else outcome, color)
+            for number, (outcome, color) in enumerate(_OUTCOME_COLORS.items())
+            if outcome in drawn_outcomes
+        ],
+        "status": [
+            Choice(number, _short(name), color)
+            for number, (name, color) in enumerate(
+                zip(state_names, palette.RANKED, strict=False)
+            )
+        ],
+    }
+    by_prefix = kinds.group_by("prefix").agg(pl.col("seconds").sum())["seconds"].to_list()
+    is_one_prefix = max(by_prefix, default=0.0) > _ONE_PREFIX_SHARE * sum(by_prefix)
     return Timeline(
         above=pack(above),
         lanes=pack(lanes),
@@ -208,8 +270,13 @@ def build(
         datasets=_several(of_datasets),
         legends={
             name: tuple(choice for choice in choices if choice.color != palette.OTHER)
-            for name, choices in (("prefix", of_prefixes), ("dataset", of_datasets))
+            for name, choices in legends.items()
+            # One of the others would give all bars one color.
+            if name in ("prefix", "dataset") or len(choices) > 1
         },
+        color="prefix"
+        if of_prefixes and not (is_one_prefix and of_datasets[1:])
+        else "dataset",
         marks=tuple(sign for sign, is_drawn in signs.items() if is_drawn),
         has_transfers=stream.transfer_runs > 0,
         has_cells=stream.cells.height > 0,
@@ -256,20 +323,68 @@ def _spans(frame: pl.DataFrame, begin_t: float) -> dict[str, list[Any]]:
     }
 
 
-def _bars(bars: pl.DataFrame, path: pl.DataFrame, begin_t: float) -> dict[str, Any]:
-    bars = bars.sort("start_t")
-    on_path = bars.with_row_index("bar").join(path, on=["key", "attempt"], how="semi")
+def _bars(
+    bars: pl.DataFrame, path: pl.DataFrame, filenames: list[str], begin_t: float
+) -> dict[str, Any]:
+    on_path = bars.join(path, on=["key", "attempt"], how="semi")
     embedded = {**_spans(bars, begin_t), **_attempts(bars), "path": on_path["bar"].to_list()}
     if "filename" in bars.columns:
-        known = bars["filename"].drop_nulls().unique(maintain_order=True).to_list()
-        number_of = {name: number for number, name in enumerate(known)}
         embedded |= {
-            "filenames": [one_line(name, KEY_CHARACTERS) for name in known],
-            "files": [number_of.get(name, -1) for name in bars["filename"]],
+            "filenames": [one_line(name, KEY_CHARACTERS) for name in filenames],
+            **_files(bars, filenames),
             "entryStarts": bars["entry_start"].to_list(),
             "entryStops": bars["entry_stop"].to_list(),
         }
     return embedded
+
+
+def _filenames(bars: pl.DataFrame) -> list[str]:
+    """Return the files of the bars, those of the most time first."""
+    if "filename" not in bars.columns:
+        return []
+    by_time = bars.drop_nulls("filename").group_by("filename", maintain_order=True).agg(
+        seconds=(pl.col("stop_t") - pl.col("start_t")).sum()
+    )  # fmt: skip
+    ranked = by_time.sort("seconds", descending=True, maintain_order=True)
+    return [str(name) for name in ranked["filename"]]
+
+
+def _files(attempts: pl.DataFrame, filenames: list[str]) -> dict[str, list[int]]:
+    """Encode the files of bars or marks by number (-1: none)."""
+    if "filename" not in attempts.columns:
+        return {}
+    number_of = {name: number for number, name in enumerate(filenames)}
+    return {"files": [number_of.get(name, -1) for name in attempts["filename"]]}
+
+
+def _dependencies(bars: pl.DataFrame, dependencies: pl.DataFrame) -> dict[str, list[int]]:
+    """Encode pairs of bars: of a task, and of the attempt whose result it used.
+
+    That is the last one that ended before the task began.
+    """
+    # Clocks of workers differ a little.
+    ended = (
+        bars.filter(pl.col("outcome") == "memory")
+        .select("key", source="bar", end_t=pl.col("stop_t") - 0.001)
+        .sort("end_t")
+    )
+    pairs = (
+        bars.select("key", "start_t", target="bar")
+        .join(dependencies, on="key")
+        .sort("start_t")
+        .join_asof(
+            ended,
+            left_on="start_t",
+            right_on="end_t",
+            by_left="dependency",
+            by_right="key",
+            # Both are sorted, which polars cannot check within groups.
+            check_sortedness=False,
+        )
+        .drop_nulls("source")
+        .sort("target", "source")
+    )
+    return {"targets": deltas(pairs["target"].to_list()), "sources": pairs["source"].to_list()}
 
 
 def _attempts(frame: pl.DataFrame) -> dict[str, list[Any]]:

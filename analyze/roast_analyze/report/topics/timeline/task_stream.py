@@ -128,7 +128,7 @@ class TaskStream:
     #: The same for transfers, which have no kind.
     transfers: pl.DataFrame
     transfer_cells: pl.DataFrame
-    #: Failed attempts: lane, kind, t, outcome, key, attempt.
+    #: Failed attempts: lane, kind, t, outcome, key, attempt; with chunks also those of files.
     marks: pl.DataFrame
     #: Start of the first bucket, seconds since the epoch.
     begin_t: float
@@ -199,8 +199,12 @@ def query(
         parameters,
     )
     if with_chunks:
-        files = trace.sql(_FILES, {"keys": bars["key"].to_list()}).pl()
-        bars = bars.join(files, on=["key", "attempt"], how="left", maintain_order="left")
+        keys = [*bars["key"], *marks["key"]]
+        files = trace.sql(_FILES, {"keys": keys}).pl()
+        bars, marks = (
+            some.join(files, on=["key", "attempt"], how="left", maintain_order="left")
+            for some in (bars, marks)
+        )
     runs = int(threads["runs"].sum())
     return TaskStream(
         workers=workers.select("worker", "name", "lanes"),

@@ -24,10 +24,13 @@ from distributed import (
     Lock,
     Queue,
     Reschedule,
+    Semaphore,
     as_completed,
     get_client,
     get_worker,
+    rejoin,
     secede,
+    span,
     wait,
     worker_client,
 )  # fmt: skip
@@ -363,6 +366,85 @@ def chain(lab: Lab) -> None:
 def external(seconds: float, _: int) -> int:
     return subprocess.run(["sleep", str(seconds)], check=True).returncode
 
+def pinned(lab: Lab) -> None:
+    first = next(iter(lab.client.scheduler_info()["workers"]))
+    lab.client.gather(naps(lab, 40, 0.15, workers=[first]))
+
+def one_by_one(lab: Lab) -> None:
+    for _ in range(25):
+        lab.client.submit(nap, 0.15, pure=False).result()
+
+@measured
+def import_missing(_: int) -> None:
+    time.sleep(0.1)
+    import btag_tables_of_nobody  # noqa: F401
+
+def missing_module(lab: Lab) -> None:
+    wait(lab.client.map(import_missing, range(16)))
+
+@measured
+def fail_on_one(_: int) -> int:
+    time.sleep(0.15)
+    if get_worker().name == 1:
+        raise OSError("no such mount")
+    return 1
+
+def fails_on_one(lab: Lab) -> None:
+    wait(lab.client.map(fail_on_one, range(45)))
+
+def groupby(_: Lab) -> None:
+    import dask.datasets
+
+    frame = dask.datasets.timeseries(end="2000-01-06", freq="20s", seed=1)
+    frame.groupby("name").x.mean().compute()
+
+def bag(_: Lab) -> None:
+    import dask.bag
+
+    numbers = dask.bag.from_sequence(range(400_000), npartitions=16)
+    numbers.map(lambda n: n % 97).frequencies().compute()
+
+def replicated(lab: Lab) -> None:
+    parts = lab.client.map(allocate, range(4), megabytes=8)
+    wait(parts)
+    lab.client.replicate(parts)
+    lab.client.gather(lab.client.map(nap, [0.2] * 16, parts * 4, pure=False))
+
+@measured
+def load(number: int) -> int:
+    time.sleep(0.3)
+    return number
+
+def computed_again(_: Lab) -> None:
+    import dask
+
+    inputs = [dask.delayed(load)(n, dask_key_name=f"load-{n}") for n in range(10)]
+    for reduce in (sum, max, min):
+        dask.delayed(reduce)(inputs).compute()
+
+def unplaceable(lab: Lab) -> None:
+    lab.client.gather(naps(lab, 16))
+    lab.held = naps(lab, 4, 0.1, resources={"GPU": 1})
+    time.sleep(4)
+
+@measured
+def leave_and_return(seconds: float, _: int) -> float:
+    secede()
+    time.sleep(seconds)
+    rejoin()
+    return seconds
+
+def in_spans(lab: Lab) -> None:
+    for name in ("skim", "fit"):
+        with span(name):
+            futures = naps(lab, 20)
+        lab.client.gather(futures)
+
+@measured
+def leased(name: str) -> None:
+    with Semaphore(max_leases=2, name=name):
+        time.sleep(0.15)
+
 @measured
 def on_one(seconds: float, _: int) -> float:
     time.sleep(seconds * (4 if get_worker().name == 1 else 1))
@@ -436,6 +518,26 @@ PROGRAMS = {program.name: program for program in (
     Program("subprocesses", each(external, [0.15] * 32, range(32))),
     Program("slow_worker", each(on_one, [0.15] * 60, range(60)), names="slow-worker slow-host",
             entity="1"),
+    Program("pinned", pinned, workers=3, names="restricted-tasks"),
+    Program("one_by_one", one_by_one, names="client-gaps excess-workers low-parallelism",
+            may=(CLIENT,)),
+    # Dask's times of failed attempts include the pickling of the error.
+    Program("missing_module", missing_module, names="retries", entity="ModuleNotFoundError",
+            says=("Install btag_tables_of_nobody",), is_measured=False, may=(CLIENT,)),
+    Program("fails_on_one", fails_on_one, workers=3, names="retries", entity="OSError",
+            says=(r"were on worker 1\b",), is_measured=False, may=(CLIENT,)),
+    Program("groupby", groupby, is_measured=False, is_healthy=False, may=(GIL, CLIENT)),
+    Program("bag", bag, is_measured=False, is_healthy=False, may=(GIL, CLIENT)),
+    Program("replicated", replicated, is_healthy=False, may=(CLIENT,)),
+    Program("computed_again", computed_again, names="recomputed-keys", is_measured=False,
+            may=(CLIENT,)),
+    Program("unplaceable", unplaceable, names="unplaceable-tasks", may=(CLIENT,)),
+    Program("leave_and_return", each(leave_and_return, [0.4] * 12, range(12)),
+            is_measured=False, is_healthy=False, may=(LOST, CLIENT),
+            never=(r"[2-9]\d\d %",)),
+    Program("in_spans", in_spans, may=(CLIENT,)),
+    Program("semaphore", each(leased, ["pair"] * 24), threads=2, is_healthy=False,
+            may=(CLIENT, LOST)),
     Program("computing", each(compute, [0.15] * 24, range(24)), is_healthy=False, may=(GIL,)),
 )}
 # fmt: on

@@ -88,7 +88,7 @@ _EXTRA: Final = (
 HELP: Final = """\
 usage: roast-analyze [TRACE…] [--all] [--html [FILE]] [--open] [--title TITLE]
                      [--markdown] [--json] [--from TIME] [--to TIME]
-                     [--no-cache] [--memory-limit SIZE]
+                     [--session N] [--no-cache] [--memory-limit SIZE]
        roast-analyze COMMAND TRACE… …
 
 Summarize a trace in the terminal, or write its report with --html.
@@ -124,6 +124,8 @@ options:
                  5m, 1h30m, 1:30:00, -10m (before the end of the run), or a date
                  (2026-08-31T14:05); attempts are cut at the ends of the range
   --to TIME      end of the time range
+  --session N    time range of the N-th row of the view sessions: in which its
+                 client was connected
   --no-cache     parse the trace again and do not cache its tables
   --memory-limit SIZE
                  memory limit of the database, such as 1GiB; it spills to disk

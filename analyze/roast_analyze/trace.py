@@ -50,6 +50,9 @@ class Trace(Session):
         or ``"2026-08-31T14:05"`` (in the cluster's time zone). Attempts that cross an end of
         the range are cut there (docs: how-to/time-ranges). The views ``loss``, ``trace_info``
         and ``environment`` are not limited.
+    session : int, optional
+        Number of a row of the view ``sessions``, from 1, whose time range is read; instead of
+        `start` and `stop`.
     progress : callable, optional
         Called with the name of a stage, when the trace is read and when a query needs tables
         that must be computed. It returns a context manager that yields a function, which is
@@ -61,8 +64,8 @@ class Trace(Session):
         The first of `paths`.
     paths : tuple of Path
     time_ranges : tuple of TimeRange
-        Time range of each trace, in the order of ``trace_id``; empty without `start` and
-        `stop`.
+        Time range of each trace, in the order of ``trace_id``; empty without `start`, `stop`
+        and `session`.
 
     Raises
     ------

@@ -93,9 +93,11 @@ def run(options: argparse.Namespace) -> None:
     if is_store(words[0]):
         if len(words) > 1:
             raise QueryError(f"{words[0]!r} is a store: query one store, or traces")
-        if options.unsafe or options.views or options.start or options.stop:
+        limits = (options.start, options.stop, options.session)
+        if options.unsafe or options.views or any(limit is not None for limit in limits):
             raise QueryError(
-                "--from, --to, --views and --unsafe are not options of a store: query a trace"
+                "--from, --to, --session, --views and --unsafe are not options of a store: "
+                "query a trace"
             )
         from roast_analyze.store.store import Store
 

@@ -162,6 +162,20 @@ _TABLES: Final = (
         yields=("files", "compute", "events"),
     ),
     TableOfRows(
+        # Of a single program, the facts above say as much.
+        "Sessions (--session limits the summary to one)",
+        "SELECT row_number() OVER (ORDER BY sessions.start_t, client)::VARCHAR AS session, "
+        "coalesce(program, name, client) AS program, user_name AS user, "
+        'sessions.start_t - size.start_t AS "from", sessions.stop_t - size.start_t AS "to", '
+        "tasks FROM sessions INNER JOIN _cluster_size AS size USING (trace_id) "
+        "QUALIFY count(*) FILTER (tasks > 0) OVER () > 1 ORDER BY sessions.start_t, client",
+        (_text, _text, _text, seconds, seconds, count),
+        8,
+        "the view sessions",
+        optional=("user",),
+        short=4,
+    ),
+    TableOfRows(
         "Inside tasks (shares of the compute time)",
         'SELECT kind, arg_max(detail, (seconds, detail)) AS "largest part", '
         "sum(seconds) AS time, time / sum(time) OVER () AS share "

@@ -61,7 +61,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_time_range(parser: argparse.ArgumentParser) -> None:
-    """Declare --from and --to."""
+    """Declare --from, --to and --session."""
     parser.add_argument(
         "--from",
         metavar="TIME",
@@ -71,6 +71,13 @@ def add_time_range(parser: argparse.ArgumentParser) -> None:
         "cut at the ends of the range",
     )
     parser.add_argument("--to", metavar="TIME", dest="stop", help="end of the time range")
+    parser.add_argument(
+        "--session",
+        metavar="N",
+        type=int,
+        help="time range of the N-th row of the view sessions: in which its client was "
+        "connected",
+    )
 
 
 def add_views(parser: argparse.ArgumentParser) -> None:
@@ -188,6 +195,7 @@ def open_trace(
             unsafe=unsafe,
             start=getattr(options, "start", None) if limited else None,
             stop=getattr(options, "stop", None) if limited else None,
+            session=getattr(options, "session", None) if limited else None,
             progress=partial(progress, paths[0].name),
         )
     except TraceError as error:

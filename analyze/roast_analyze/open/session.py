@@ -72,6 +72,7 @@ class Session:
         unsafe: bool = False,
         start: float | str | None = None,
         stop: float | str | None = None,
+        session: int | None = None,
         progress: Callable[[str], AbstractContextManager[Listener]] = (
             lambda _stage: nullcontext(lambda _stage, _share: None)
         ),
@@ -101,11 +102,11 @@ class Session:
             self._derived = DerivedTables(
                 self._connection, progress, self._stored, self._database()
             )
-            if start is not None or stop is not None:
+            if start is not None or stop is not None or session is not None:
                 self._derived.limit_to_time_range(self)
                 with progress("selecting the range") as listener:
                     self.time_ranges = limit_to_time_range(
-                        self._connection, start, stop, listener, cache=cache
+                        self._connection, start, stop, listener, session=session, cache=cache
                     )
             if self._safe:
                 for statement in _RESTRICTIONS:

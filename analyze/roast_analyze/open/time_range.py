@@ -43,6 +43,17 @@ GROUP BY ALL
 ORDER BY trace_id
 """
 
+#: Sessions that an error names.
+_NAMED_SESSIONS: Final = 8
+
+#: Clients in the order of the view ``sessions``.
+_SESSIONS: Final = """
+SELECT client, start_t, stop_t
+FROM _client_presence
+WHERE trace_id = ?
+ORDER BY start_t, client
+"""
+
 _COUNTS: Final = """
 SELECT
     (SELECT count(*) FROM {database}._task_runs WHERE trace_id = $trace_id)
@@ -102,17 +113,29 @@ def limit_to_time_range(
     stop: float | str | None,
     listener: Listener,
     *,
+    session: int | None = None,
     cache: bool,
 ) -> tuple[TimeRange, ...]:
     """Limit a connection to a time range of each of its traces; return the ranges.
 
     It then finds names in the database :data:`RANGE_NAME`. Times are those of
     :func:`roast_analyze.open.time_parsing.parse_time`; None is the start or the end of the run.
-    With `cache` the views are copied from the cache. Raises TraceError if the range is invalid
-    or does not overlap a run.
+    A `session`, the number of a row of the view ``sessions``, replaces both. With `cache` the
+    views are copied from the cache. Raises TraceError if the range is invalid or does not
+    overlap a run, or if there is no such session.
     """
     runs = connection.execute(_RUNS).fetchall()
-    ends = {run[0]: parse_range(start, stop, *run[1:]) for run in runs}
+    if session is not None and (start is not None or stop is not None):
+        raise TraceError(
+            f"session {session} has a time range of its own: leave out the session, or --from "
+            "and --to (start and stop)"
+        )
+    ends = {
+        run[0]: parse_range(start, stop, *run[1:])
+        if session is None
+        else _session_range(connection, session, *run[:3])
+        for run in runs
+    }
     _attach_range(connection)
     if not (cache and copy_template(connection, "time_range", RANGE_NAME, _attach_empty_range)):
         create_time_range_views(connection)
@@ -185,6 +208,37 @@ def parse_range(
         )
     return (
         # Clocks of workers differ, so what they did can lie slightly outside of the run.
+        from_t if from_t > start_t else -math.inf,
+        until_t if until_t < stop_t else math.inf,
+    )
+
+
+def _session_range(
+    connection: duckdb.DuckDBPyConnection,
+    session: int,
+    trace_id: str,
+    start_t: float,
+    stop_t: float,
+) -> tuple[float, float]:
+    """Return the range of a session, with infinity as from :func:`parse_range`."""
+    known = connection.execute(_SESSIONS, [trace_id]).fetchall()
+    if not known:
+        raise TraceError(f"the trace has no session {session}: it has no record of a client")
+    if not 1 <= session <= len(known):
+        names = [
+            f"{number} ({client}, {_format_seconds(round(begin - start_t, 1))} to "
+            f"{_format_seconds(round(end - start_t, 1))} s)"
+            for number, (client, begin, end) in enumerate(known[:_NAMED_SESSIONS], start=1)
+        ]
+        more = len(known) - len(names)
+        others = f" and {more} more (view sessions)" if more else ""
+        raise TraceError(f"unknown session {session}: use {', '.join(names)}{others}")
+    _, from_t, until_t = known[session - 1]
+    if from_t >= until_t:
+        raise TraceError(
+            f"session {session} is empty: its client left when it joined; use another session"
+        )
+    return (
         from_t if from_t > start_t else -math.inf,
         until_t if until_t < stop_t else math.inf,
     )

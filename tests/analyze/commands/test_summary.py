@@ -483,6 +483,30 @@ def test_the_summary_of_a_time_range(analyze, write_trace, worker, task, run, sa
     assert "2 attempts: 1 memory, 1 unfinished" in text
 
 
+def test_sessions_of_several_clients(analyze, write_trace, worker, task, run):
+    clients = [
+        {"kind": "client_added", "t": t, "client": f"Client-{name}"}
+        for name, t in (("A", 0.0), ("B", 50.0), ("idle", 60.0))
+    ]
+    first = [task("a-1", t=1.0, client="Client-A"), *run("a-1", 1.0, 30.0)]
+    second = [task("b-1", t=50.0, client="Client-B"), *run("b-1", 50.0, 60.0)]
+    one = write_trace(worker("w1"), *clients, *first, name="one.jsonl")
+    both = write_trace(worker("w1"), *clients, *first, *second, name="both.jsonl")
+
+    _, out_of_one, _ = analyze(one)
+    _, out_of_both, _ = analyze(both)
+    _, out_of_session, _ = analyze(both, "--session", "2")
+
+    assert "Sessions" not in out_of_one
+    rows = [line.split() for line in out_of_both.splitlines() if "Client-" in line]
+    assert [(row[0], row[1], row[-1]) for row in rows] == [
+        ("1", "Client-A", "1"), ("2", "Client-B", "1"), ("3", "Client-idle", "0")
+    ]  # fmt: skip
+    text = " ".join(out_of_session.replace("\N{NO-BREAK SPACE}", " ").split())
+    assert "Only time range 50 s to 100 s of a run of" in text
+    assert "1 attempts: 1 memory" in text or "1 attempt: 1 memory" in text
+
+
 # -- the report --------------------------------------------------------------------------
 
 

@@ -37,6 +37,43 @@ def crossing(worker, task, run) -> list[dict]:
     return [worker("w1"), task("a-1"), *run("a-1", 10.0, 30.0, nbytes=7)]
 
 
+@pytest.fixture
+def two_clients(worker, task, run) -> list[dict]:
+    """Return records of clients from 10 s to 40 s, and from 50 s to the end."""
+    return [
+        worker("w1"),
+        *({"kind": "client_added", "t": t, "client": c} for c, t in (("A", 10.0), ("B", 50.0))),
+        {"kind": "client_removed", "t": 40.0, "client": "A"},
+        task("a-1", t=10.0, client="A"), *run("a-1", 10.0, 30.0),
+        task("b-1", t=50.0, client="B"), *run("b-1", 50.0, 60.0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("session", "keys", "options"),
+    [(1, [("a-1",)], "--from 10 --to 40"), (2, [("b-1",)], "--from 50")],
+)
+def test_a_session(limited, two_clients, session, keys, options):
+    trace = limited(*two_clients, session=session)
+
+    assert trace.rows("SELECT key FROM task_runs") == keys
+    assert [time_range.options for time_range in trace.time_ranges] == [options]
+
+
+@pytest.mark.parametrize("session", [0, 3])
+def test_an_unknown_session(limited, two_clients, session):
+    message = rf"unknown session {session}: use 1 \(A, 10 to 40 s\), 2 \(B, 50 to 100 s\)$"
+    with pytest.raises(TraceError, match=message):
+        limited(*two_clients, session=session)
+
+
+def test_a_session_without_clients_or_with_a_time_range(limited, worker, two_clients):
+    with pytest.raises(TraceError, match="no session 1: it has no record of a client"):
+        limited(worker("w1"), session=1)
+    with pytest.raises(TraceError, match="session 1 has a time range of its own"):
+        limited(*two_clients, session=1, start=10)
+
+
 def test_an_attempt_is_cut_at_the_ends(rows_in, worker, task, run):
     expected = {
         (10, 30): [("unfinished", 20.0, 30.0, 20.0, 30.0, 10.0, None)],

@@ -66,6 +66,9 @@ def host_samples(recording: Recording) -> list[Row]:
                 "io_pressure_percent": rate("io_pressure_seconds"),
                 "io_full_pressure_percent": rate("io_full_pressure_seconds"),
                 "iowait_percent": idle[1],
+                "native_threads": now.get("native_threads"),
+                "native_cpu_percent": rate("native_busy_seconds"),
+                "native_waiting_percent": rate("native_waiting_seconds"),
                 "server_id": line["server_id"],
             }
         )

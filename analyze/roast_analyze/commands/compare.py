@@ -47,6 +47,8 @@ def compare(comparison: Comparison) -> Iterator[RenderableType]:
     yield cell(sentences.verdict(comparison))
     if text := sentences.time_ranges(comparison):
         yield cell(text)
+    for text in sentences.chunk_costs(comparison):
+        yield cell(text, limit=400)
     for title, columns in _TABLES.items():
         rows = []
         for row in comparison.totals.rows.iter_rows(named=True):

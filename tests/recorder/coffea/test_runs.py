@@ -39,6 +39,8 @@ from coffea_runs import (
     run,
     run_source,
 )
+from roast_analyze.report.comparison.data import query
+from roast_analyze.report.comparison.sentences import chunk_costs
 from roast_recorder import section, track
 from roast_schemas.describe import json_schema
 
@@ -87,6 +89,39 @@ def validate(lines):
 def unrecorded(cluster, folder):
     """Return the result of an unrecorded run, which is the same for each source."""
     return bins(run_source(cluster, folder, "TTree")[0])
+
+
+def takes_its_time(events):
+    """Take 0.2 s, and 8 ms for each event."""
+    time.sleep(0.2 + 0.008 * len(events))
+    return {"entries": len(events)}
+
+
+def test_costs_of_chunks_from_runs_of_two_sizes(cluster, folder, tmp_path):
+    """The fixed time of a chunk is known from both runs together, as when they are compared."""
+    fileset = {"DY": [str(folder / name) for name in ("a.root", "b.root")]}
+    traces = [tmp_path / f"{size}.jsonl" for size in (25, 50)]
+    for trace, chunksize in zip(traces, (25, 50), strict=True):
+        run(cluster, fileset, takes_its_time, trace, chunksize=chunksize)
+
+    with roast_analyze.Trace(*traces) as opened:
+        alone = opened.rows("SELECT is_known, note FROM chunk_costs")
+        rows = opened.rows(
+            "SELECT is_known, runs, median_events, fixed_seconds, seconds_per_event "
+            "FROM joint_chunk_costs ORDER BY median_events"
+        )
+    compared = query([(trace,) for trace in traces], lambda names: roast_analyze.Trace(*names))
+
+    assert [is_known for is_known, _ in alone] == [False, False]
+    assert all("the same size; record a run with two chunk sizes" in note for _, note in alone)
+    assert [row[:3] for row in rows] == [(True, 2, 25), (True, 2, 50)]
+    assert rows[0][3] == pytest.approx(0.2, abs=0.15)  # it also opens the file
+    assert rows[0][4] == pytest.approx(0.008, rel=0.3)
+    [sentence] = chunk_costs(compared)
+    assert sentence.startswith("Of dataset DY, a chunk takes ")
+    assert "with 25 to 50 events per chunk together" in sentence.replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
@@ -97,6 +97,30 @@ _FACTS: Final = (
 )
 
 
+#: Datasets whose fixed time of a chunk is not known from the run alone, and their chunk sizes.
+_UNKNOWN_COSTS: Final = """
+SELECT dataset, median_events
+FROM chunk_costs
+WHERE NOT is_known AND dataset IS NOT NULL
+"""
+
+#: Their model, fitted to all traces together.
+_JOINT_COSTS: Final = """
+SELECT
+    dataset,
+    any_value(runs) AS runs,
+    any_value(fixed_seconds) AS fixed_seconds,
+    any_value(fixed_error_seconds) AS fixed_error_seconds,
+    any_value(seconds_per_event) AS seconds_per_event,
+    min(median_events) AS least_events,
+    max(median_events) AS most_events
+FROM joint_chunk_costs
+WHERE is_known
+GROUP BY dataset
+ORDER BY dataset
+"""
+
+
 @dataclass(frozen=True)
 class TraceTotals:
     """Totals, samples and facts of one trace."""
@@ -124,6 +148,8 @@ class TraceTotals:
     findings: Costs
     #: The time range that is compared, if it is not the whole run.
     time_range: TimeRange | None = None
+    #: Dataset to its median chunk size, if this run alone does not determine the fixed time.
+    unknown_costs: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, trace: Session, label: str, names: tuple[str, ...]) -> TraceTotals:
@@ -153,6 +179,7 @@ class TraceTotals:
             amounts=query_amounts(trace),
             findings=query_costs(trace),
             time_range=next(iter(trace.time_ranges), None),
+            unknown_costs=dict(trace.rows(_UNKNOWN_COSTS)) if run.chunk_attempts else {},
         )
 
     @property
@@ -190,6 +217,9 @@ class Comparison(Source):
     facts_in_common: int
     #: Number of facts that are not compared, because not all traces contain them.
     facts_in_some: int
+    #: Cost models of chunks that are known only from the runs together: dataset, runs,
+    #: fixed_seconds, fixed_error_seconds, seconds_per_event, least_events and most_events.
+    chunk_costs: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -239,6 +269,10 @@ def query(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
         for trace, label, short in zip(compared, labels, abbreviated(labels), strict=True)
     ]
     facts, facts_in_common, facts_in_some = _differing_facts(compared)
+    chunk_costs = pl.DataFrame()
+    if _has_several_sizes(compared):
+        with opener(tuple(path for paths in traces[:TRACE_LIMIT] for path in paths)) as trace:
+            chunk_costs = trace.sql(_JOINT_COSTS).pl()
     return Comparison(
         traces=tuple(compared),
         left_out=tuple(file_labels[len(compared) :]),
@@ -247,7 +281,18 @@ def query(traces: Sequence[tuple[Path, ...]], opener: Opener) -> Comparison:
         facts=facts,
         facts_in_common=facts_in_common,
         facts_in_some=facts_in_some,
+        chunk_costs=chunk_costs,
     )
+
+
+def _has_several_sizes(traces: Sequence[TraceTotals]) -> bool:
+    """Return whether runs differ in the chunk size of a dataset, with costs known by none."""
+    for dataset in {dataset for trace in traces for dataset in trace.unknown_costs}:
+        sizes = [trace.unknown_costs.get(dataset) for trace in traces]
+        known = [size for size in sizes if size is not None]
+        if len(known) == len(traces) and max(known) >= 2 * min(known):
+            return True
+    return False
 
 
 def _totals(traces: Sequence[TraceTotals]) -> pl.DataFrame:

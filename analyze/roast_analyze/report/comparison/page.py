@@ -189,6 +189,7 @@ def _reasons(comparison: Comparison) -> Section:
         tables.append(comparison.table("path", "Critical path", listing, _STEPS))
     if any(trace.findings for trace in comparison.traces):
         tables.append(_findings(comparison))
+    text += sentences.chunk_costs(comparison)
     return replace(section, sentences=(*text, reasons.noise(each[0])), tables=tables)
 
 

@@ -1,17 +1,11 @@
--- Needs: _chunks
+-- Needs: _first_results
 -- Records: chunk
 -- Cost model of chunks by dataset: fixed time plus time per event, a least-squares line. Chunks
 -- that ran while their process warmed up are left out, and so are outliers of a first fit. The line
 -- is fitted only to sizes that differ by a factor of 2 or more: if a line through similar sizes
 -- were extrapolated to size 0, any trend of the run would become a fixed time.
 CREATE TABLE _chunk_cost_models AS
-WITH results AS (
-    SELECT trace_id, dataset, process, events, compute_seconds AS seconds, is_warming_up
-    FROM _chunks
-    WHERE is_first_result AND chunks_in_task = 1 AND events > 0 AND compute_seconds > 0
-        -- Chunks cut off by a time range are excluded.
-        AND compute_seconds = whole_seconds
-),
+WITH results AS (FROM _first_results),
 -- At least three chunks are on either side of the middle (of logarithms): one odd chunk, such as
 -- the rest of a file, does not determine the line.
 sizes AS (

@@ -53,6 +53,54 @@ def costs_of_each(write_trace, worker, chunk, run):
 
 
 @pytest.fixture
+def joint(write_trace, worker, chunk, run):
+    """Return rows of joint_chunk_costs for runs of ``(events, seconds of each chunk)``."""
+
+    def joint(*runs: tuple[int, list[float]], columns: str) -> list[tuple]:
+        paths = []
+        for number, (events, seconds) in enumerate(runs):
+            records, t = [worker("w1")], 0.0
+            # The first chunk of the process is left out.
+            for place, duration in enumerate([10.0, *seconds]):
+                about = {"dataset": "DY", "filename": f"{place}.root"}
+                records += [
+                    chunk(f"c{place}", entry_start=0, entry_stop=events, **about),
+                    *run(f"c{place}", t, t + duration),
+                ]
+                t += duration
+            about = {"name": f"{number}.jsonl", "trace_id": f"{number}"}
+            paths.append(write_trace(*records, stop_t=t, **about))
+        with Trace(*paths) as trace:
+            assert trace.rows("SELECT DISTINCT is_known FROM chunk_costs") == [(False,)]
+            return trace.rows(f"SELECT {columns} FROM joint_chunk_costs ORDER BY trace_id")
+
+    return joint
+
+
+def test_runs_of_one_chunk_size_each(joint):
+    """Chunks take 0.5 s and 1 ms per event."""
+    columns = (
+        "runs, chunks, median_events, is_known, round(fixed_seconds, 6), "
+        "round(seconds_per_event, 9), round(relative_duration, 6)"
+    )
+    model = (2, 10, 1000, True, 0.5, 0.001, 1.0)
+    assert joint((1000, [1.4, 1.5, 1.6]), (4000, [4.3, 4.4, 4.5, 4.5, 4.5, 4.6, 4.7]),
+                 columns=columns) == [model, (*model[:2], 4000, *model[3:])]  # fmt: skip
+
+
+def test_runs_from_which_no_joint_model_follows(joint):
+    # Similar sizes, a single run, and too few chunks of one size.
+    assert joint((1000, [1.5] * 9), (1900, [2.4] * 9), columns="*") == []
+    assert joint((1000, [1.5] * 9), columns="*") == []
+    assert joint((1000, [1.5] * 9), (4000, [4.5] * 2), columns="*") == []
+    # The scatter is large: the fixed time is not known.
+    wide = [1.5 * factor for factor in (0.2, 0.6, 1.0, 1.4, 1.8)]
+    assert joint((1000, wide), (4000, [3 * s for s in wide]), columns="is_known") == [
+        (False,), (False,)
+    ]  # fmt: skip
+
+
+@pytest.fixture
 def costs(costs_of_each):
     """Return the row of chunk_costs for a run of chunks ``(events, seconds)``."""
     return lambda *chunks, **fields: costs_of_each({"chunks": chunks, **fields})

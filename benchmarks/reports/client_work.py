@@ -99,7 +99,7 @@ def predict(number: int, model: np.ndarray) -> float:
 @reported(
     "https://github.com/asapdiscovery/asapdiscovery/issues/364",
     "large-graph",
-    words="MB scatter|load|file",
+    words="MB|MiB scatter|load|file",
     also="scheduler-saturated blocked-event-loop transfers spilling",
 )
 def model_in_arguments(run: Run) -> None:
@@ -121,11 +121,11 @@ def histogram(part: np.ndarray) -> int:
     also="transfers spilling",
 )
 def large_scatter(run: Run) -> None:
-    """The client sends 400 MB to the workers, which wait for it, and compute for a second."""
-    with run.recorded(memory="2GB") as client:
+    """The client sends 1.2 GB to the workers, which wait for it, and compute for 3 s."""
+    with run.recorded(memory="3GB") as client:
         begin = time.perf_counter()
         random = np.random.default_rng(0)
-        parts = [client.scatter(random.random(2_500_000)) for _ in range(20)]
+        parts = [client.scatter(random.random(2_500_000)) for _ in range(60)]
         run.true_seconds = time.perf_counter() - begin
         client.gather(client.map(histogram, parts))
 

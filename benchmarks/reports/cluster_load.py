@@ -32,7 +32,7 @@ def multiply(number: int) -> float:
 
 @reported(
     "https://github.com/dask/distributed/issues/8985",
-    "starved-host gil",
+    "library-threads starved-host gil",
     words="threads OMP_NUM_THREADS|OPENBLAS_NUM_THREADS|threads.of.(its|their).own|librar",
 )
 def blas_threads(run: Run) -> None:

@@ -191,8 +191,8 @@ def simulate(number: int) -> int:
 
 @reported(
     "https://github.com/dask/distributed/issues/5776",
-    "scheduler-saturated inside-tasks",
-    words="log_event|events|logging|topic",
+    "event-flood",
+    words="log_event|events|logging topic",
     also="blocked-event-loop scheduler-saturated",
 )
 def event_flood(run: Run) -> None:

@@ -836,8 +836,8 @@ CONDITIONS = (
 #: Views that only gold rows and conditions describe. The kinds of busy_time are patterns, which
 #: a second implementation would repeat; `sql/workers/test_busy_time.py` tests its sums.
 ONLY_GOLD = {
-    "busy_time", "computations", "config", "differences", "jobs", "machines", "metadata_map",
-    "packages", "trace_info", "wall_time",
+    "busy_time", "computations", "config", "differences", "jobs", "joint_chunk_costs",
+    "machines", "metadata_map", "packages", "trace_info", "wall_time",
 }  # fmt: skip
 
 

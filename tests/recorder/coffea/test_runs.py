@@ -119,9 +119,8 @@ def test_costs_of_chunks_from_runs_of_two_sizes(cluster, folder, tmp_path):
     assert rows[0][4] == pytest.approx(0.008, rel=0.3)
     [sentence] = chunk_costs(compared)
     assert sentence.startswith("Of dataset DY, a chunk takes ")
-    assert "with 25 to 50 events per chunk together" in sentence.replace(
-        "\N{NO-BREAK SPACE}", " "
-    )
+    text = sentence.replace("\N{NO-BREAK SPACE}", " ")
+    assert "per event: fitted to 2 runs with 25 to 50 events per chunk" in text
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -43,7 +43,7 @@ export function writeView(timeline) {
     const { state, firstView } = timeline;
     const view = new URLSearchParams(CHOICES.filter((name) => state[name] !== firstView[name]).map((name) => [name, state[name]]));
     if (state.failedOnly) view.set("failed", "1");
-    if (state.isZoomed) for (const [name, seconds] of [["from", state.start], ["to", state.stop]]) view.set(name, seconds.toFixed(6));
+    if (state.isZoomed) for (const [name, seconds] of [["from", state.start], ["to", state.stop]]) view.set(name, seconds);
     for (const name of ["bar", "mark"]) if (state.selected?.[name] !== undefined) view.set(name, state.selected[name]);
     if (!view.size && !location.hash.startsWith(PREFIX)) return;
     // A page inside of another one, as in a notebook, may have no address of its own.

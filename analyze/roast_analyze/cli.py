@@ -86,9 +86,10 @@ _EXTRA: Final = (
 
 # A constant, because creating this text with argparse would dominate the start-up time.
 HELP: Final = """\
-usage: roast-analyze [TRACE…] [--all] [--html [FILE]] [--open] [--title TITLE]
-                     [--markdown] [--json] [--from TIME] [--to TIME]
-                     [--session N] [--no-cache] [--memory-limit SIZE]
+usage: roast-analyze [TRACE…] [--all] [--follow] [--html [FILE]] [--open]
+                     [--title TITLE] [--markdown] [--json] [--from TIME]
+                     [--to TIME] [--session N] [--no-cache]
+                     [--memory-limit SIZE]
        roast-analyze COMMAND TRACE… …
 
 Summarize a trace in the terminal, or write its report with --html.
@@ -99,6 +100,7 @@ trace_id, the report of that run. For example:
 
     roast-analyze
     roast-analyze trace.jsonl.zst
+    roast-analyze trace.jsonl.zst --follow
     roast-analyze trace.jsonl.zst --html report.html
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
     roast-analyze trace.jsonl.zst --markdown
@@ -112,6 +114,7 @@ options:
   -h, --help     print this help and exit
   --version      print the version and exit
   --all          print all tables of the summary
+  --follow       show the progress of a run while it is recorded; q leaves
   --html [FILE]  write the report, a self-contained page; the default FILE is
                  next to the trace
   --open         write the report and open it in the browser

@@ -6,6 +6,7 @@ trace_id, the report of that run. For example:
 
     roast-analyze
     roast-analyze trace.jsonl.zst
+    roast-analyze trace.jsonl.zst --follow
     roast-analyze trace.jsonl.zst --html report.html
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
     roast-analyze trace.jsonl.zst --markdown
@@ -65,6 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", help="heading of the report")
     parser.add_argument("--all", action="store_true", help="print all tables of the summary")
     parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="show the progress of a run while it is recorded; q leaves",
+    )
+    parser.add_argument(
         "--markdown",
         action="store_true",
         help="print a digest in Markdown, of at most 40 lines, for an issue, a chat or an "
@@ -84,6 +90,13 @@ def run(options: argparse.Namespace) -> None:
         from roast_analyze.commands.recent import print_recent
 
         print_recent()
+        return
+    if options.follow:
+        if len(options.traces) > 1 or options.html is not None or options.open or options.json:
+            raise TraceError("--follow shows one trace in the terminal: leave out the others")
+        from roast_analyze.commands.follow import follow
+
+        follow(Path(options.traces[0]))
         return
     if options.open and options.html is None:
         options.html = True

@@ -1,0 +1,98 @@
+"""``roast-analyze TRACE --follow`` in a terminal."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+from roast_analyze.cli import main
+
+
+@pytest.fixture
+def follow():
+    """Start the command in a terminal of 100 columns; return the process and a reader."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    os.set_blocking(ours, False)
+    shown = bytearray()
+    processes = []
+
+    def start(path):
+        command = [sys.executable, "-m", "roast_analyze", str(path), "--follow"]
+        streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+        processes.append(subprocess.Popen(command, **streams, env=environment))
+        return processes[0]
+
+    def wait_for(pattern: str, seconds: float = 60.0) -> str:
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                shown.extend(os.read(ours, 2**16))
+            except BlockingIOError:
+                time.sleep(0.05)
+            text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode("utf-8", "replace"))
+            text = text.replace("\N{NO-BREAK SPACE}", " ")
+            if re.search(pattern, text):
+                shown.clear()
+                return text
+            assert time.monotonic() < until, text
+
+    yield start, wait_for, lambda keys: os.write(ours, keys)
+    for process in processes:
+        process.kill()
+        process.wait()
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_a_run_from_before_its_begin_to_its_end(follow, tmp_path, lines, task, run, worker):
+    start, wait_for, _ = follow
+    path = tmp_path / "run.jsonl"
+    process = start(path)
+    wait_for("no record yet")
+
+    records = [worker("w1"), task("a-1"), task("a-2"), *run("a-1", 0.0, 5.0)]
+    *whole, trailer = lines(*records).splitlines(keepends=True)
+    path.write_bytes(b"".join(whole))
+    text = wait_for("1 of 2 done")
+    assert "Workers  1 with 1 thread" in text
+    # A text of a trace cannot move the cursor.
+    odd = {**task("b-1"), "prefix": "\x1b[2J[red]odd"}
+    with path.open("ab") as file:
+        file.write(json.dumps(odd).encode() + b"\n")
+        file.flush()
+        assert "␛[2J[red]odd" in wait_for(r"\[red\]odd")
+        wait_for("nothing was written for [5-9]")
+        file.write(trailer)
+    wait_for("Ended .*recording was stopped")
+    assert process.wait(10) == 0
+
+
+def test_q_leaves(follow, tmp_path):
+    start, wait_for, press = follow
+    process = start(tmp_path / "none.jsonl")
+    wait_for("q leaves")
+    press(b"xq")
+    assert process.wait(10) == 0
+
+
+def test_a_finished_trace(follow, write_trace, task, run):
+    start, wait_for, _ = follow
+    process = start(write_trace(task("a-1"), *run("a-1", 0.0, 5.0)))
+    wait_for("Ended .*recording was stopped")
+    assert process.wait(10) == 0
+
+
+def test_without_a_terminal(write_trace, capsys):
+    assert main([str(write_trace()), "--follow"]) == 2
+    assert "--follow needs a terminal" in capsys.readouterr().err
+    assert main([str(write_trace()), "--follow", "--html"]) == 2

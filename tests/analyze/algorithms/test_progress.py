@@ -45,7 +45,8 @@ def test_rates_are_those_of_the_last_minute(task, run):
 
 def test_events_of_datasets(task, run):
     progress = followed(
-        task("p-1"), task("p-2"), chunk("p-1", "ttbar", 0, 100), chunk("p-2", "ttbar", 100, 150),
+        task("p-1"), chunk("p-1", "ttbar", 0, 100),
+        task("p-2"), chunk("p-2", "ttbar", 100, 150),
         *run("p-1", 0.0, 10.0),
     )  # fmt: skip
     found = progress.datasets["ttbar"]

@@ -28,7 +28,7 @@ from roast_recorder.pickling import pickled_worker_plugin
 from roast_recorder.scheduler import health
 from roast_recorder.scheduler.plugin import REMOVED, RecorderPlugin
 from roast_recorder.worker.plugin import operation_name
-from roast_recorder.writer.client import Writer
+from roast_recorder.writer.client import ENDED, Writer
 
 if TYPE_CHECKING:
     from distributed import Client, Scheduler
@@ -121,10 +121,7 @@ class SchedulerRecording:
 
     async def _pull(self, received: int) -> dict[str, Any] | None:
         """Pull, after it was noted whether the last batches are in the trace."""
-        problem = self._writer.problem
-        if self._writer.has_ended:
-            problem = "the writing process died repeatedly"
-        if problem != self._noted:
+        if (problem := self._writer.problem) != self._noted:
             await environment.call_in_thread(self._note, problem)
         return await self._plugin.pull(received)
 
@@ -139,7 +136,7 @@ class SchedulerRecording:
     def _writer_health(self) -> dict[str, Any]:
         state, running = self._writer.state, self._running
         condition = health.FAILING if self._noted else health.RECORDING
-        if running is None or running.done() or self._writer.has_ended:
+        if running is None or running.done() or self._noted == ENDED:
             condition = health.ENDED
         return {
             "trace": self._writer.target,

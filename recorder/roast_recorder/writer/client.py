@@ -44,6 +44,9 @@ Batch = tuple[int, bytes]
 #: Writing processes that may die in a row over one request.
 MAX_TRIES = 3
 
+#: Problem of a trace to which nothing more is written, before its end.
+ENDED = "the writing process died repeatedly"
+
 #: Longest time to start the writing process, which can be slow from a shared disk. Dask waits
 #: 30 s for a scheduler.
 OPEN_TIMEOUT_SECONDS = 20.0
@@ -211,12 +214,7 @@ class Writer:
     @property
     def problem(self) -> str:
         """Why the last records are not in the trace; empty if they are."""
-        return next((reason for reason, _ in self.state.losses), "")
-
-    @property
-    def has_ended(self) -> bool:
-        """True if nothing more is written to the trace."""
-        return self._ended
+        return ENDED if self._ended else next((why for why, _ in self.state.losses), "")
 
     async def write(self, records: list[dict[str, Any]]) -> None:
         """Write records that this process made."""

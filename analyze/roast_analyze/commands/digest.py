@@ -18,7 +18,7 @@ from roast_analyze.commands.summary_tables import (
     select,
     written,
 )
-from roast_analyze.report.quantities import count
+from roast_analyze.report.quantities import count, counted
 from roast_analyze.report.run import query_recording, query_run, query_uses
 from roast_analyze.report.topics import verdict
 from roast_analyze.safe_text import markdown
@@ -63,8 +63,8 @@ def digest(trace: Session, name: str | None = None) -> list[str]:
         lines += ["", "#### Lost records", ""]
     for definition, _, rows in losses:
         lines += [
-            f"- {_escaped(f'{reason} ({count(records)}): {detail}')}"
-            for reason, records, detail in rows[: definition.short]
+            f"- {_escaped(': '.join(filter(None, (_loss(*row[:2]), row[2]))))}"
+            for row in rows[: definition.short]
         ]
         if len(rows) > definition.short:
             lines[-1] += f" … and {count(len(rows) - definition.short)} more."
@@ -73,6 +73,10 @@ def digest(trace: Session, name: str | None = None) -> list[str]:
         if definition is not LOSSES and len(lines) + len(table) <= MOST_LINES:
             lines += table
     return lines
+
+
+def _loss(reason: str, records: int | None) -> str:
+    return f"{reason} ({counted(records, 'record')})" if records else reason
 
 
 def _findings(summary: Summary) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.table import Table
 from rich.text import Text
@@ -100,16 +100,31 @@ _MORE: Final = ("", "With --all: tables of workers, slowest attempts and others.
 
 #: Number of findings of the short summary.
 SHORT_FINDINGS: Final = 3
-#: Lines of the short summary, if it can be laid out in as many: number of findings in full,
-#: whether sentences are cut, and whether the table of datasets is shown if it does not fit.
+
+
+class _Layout(NamedTuple):
+    """A way to lay out the short summary."""
+
+    #: Number of findings with their sentences; the others are named.
+    findings: int = SHORT_FINDINGS
+    #: Whether sentences after the first are left out if they take more lines.
+    is_cut: bool = True
+    #: Whether datasets are shown even if they do not fit.
+    has_datasets: bool = False
+    #: Names of facts that are left out.
+    without: tuple[str, ...] = _DETAILS
+
+
+#: Layouts of the short summary, the first of which with at most 40 lines is taken.
 _MOST_LINES: Final = 40
 _LAYOUTS: Final = (
-    (SHORT_FINDINGS, False, True),
-    (SHORT_FINDINGS, True, True),
-    (2, True, True),
-    (SHORT_FINDINGS, True, False),
-    (2, True, False),
-    (1, True, False),
+    _Layout(is_cut=False, has_datasets=True),
+    _Layout(has_datasets=True),
+    _Layout(findings=2, has_datasets=True),
+    _Layout(),
+    _Layout(findings=2),
+    _Layout(findings=1),
+    _Layout(findings=1, without=(*_DETAILS, "Data")),
 )
 
 #: What is known to be missing, of every summary.
@@ -119,6 +134,7 @@ LOSSES: Final = TableOfRows(
     (_text, count, _text),
     8,
     "roast-analyze check",
+    optional=("records",),
     short=4,
     is_essential=True,
 )
@@ -375,20 +391,17 @@ def summarize(
     """
     summary = select(trace, name, is_complete=is_complete)
     if is_complete:
-        yield from _head(summary, findings.SHOWN)
+        yield from _head(summary, _Layout(findings.SHOWN, is_cut=False, without=()))
         for definition, columns, rows in summary.tables:
             yield from _table(definition, columns, rows, is_short=False)
         return
-    summary = replace(
-        summary, facts=[fact for fact in summary.facts if fact[0] not in _DETAILS]
-    )
     tables = [(table[0], _table(*table, is_short=True)) for table in summary.tables]
-    for limit, is_cut, has_all in _LAYOUTS:
-        head = list(_head(summary, limit, is_cut=is_cut))
+    for layout in _LAYOUTS:
+        head = list(_head(summary, layout))
         essential = [
             definition
             for definition, _ in tables
-            if definition.is_essential and (has_all or not definition.can_yield)
+            if definition.is_essential and (layout.has_datasets or not definition.can_yield)
         ]
         parts = [part for it, table in tables if it in essential for part in table]
         if line_count(*head, *parts, *_MORE) <= _MOST_LINES:
@@ -403,22 +416,24 @@ def summarize(
     yield from _MORE
 
 
-def _head(summary: Summary, limit: int, *, is_cut: bool = False) -> Iterator[RenderableType]:
-    """Yield the facts and findings of a summary, with at most `limit` findings in full."""
+def _head(summary: Summary, layout: _Layout) -> Iterator[RenderableType]:
+    """Yield the facts and findings of a summary."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     grid.add_row("Trace", cell(summary.name))
     for fact, text in summary.facts:
-        is_sentence = is_cut and not fact
+        if fact in layout.without:
+            continue
+        is_sentence = layout.is_cut and not fact
         grid.add_row(Text(fact), cell(leading_sentences(text, 2) if is_sentence else text))
     if not summary.findings:
         grid.add_row("Findings", cell(summary.rest, limit=1000))
     yield grid
-    for finding in summary.findings[:limit]:
+    for finding in summary.findings[: layout.findings]:
         yield ""
-        yield from finding_lines(finding, most_lines=3 if is_cut else None)
-    if others := more_findings(summary, limit):
+        yield from finding_lines(finding, most_lines=3 if layout.is_cut else None)
+    if others := more_findings(summary, layout.findings):
         yield ""
         yield cell(f"{others} roast-analyze explain prints all.", limit=1000)
     if summary.findings and summary.rest:

@@ -198,8 +198,37 @@ def publish(trace: Trace) -> None:
     """Display a trace and its timeline below the cell that runs."""
     from IPython.display import publish_display_data
 
+    from roast_analyze.figures.picture import bars_to_svg
+
     publish_display_data({"text/html": to_html(trace), "text/plain": repr(trace)})
-    publish_display_data(figure_bundle(trace.timeline(), f"Timeline of {trace.path}"))
+    figure = trace.timeline()
+    bundle = figure_bundle(figure, f"Timeline of {trace.path}")
+    # Pages of nbconvert have no renderer of plotly.
+    publish_display_data(bundle | {"image/svg+xml": bars_to_svg(figure)})
+
+
+class InlineReport:
+    """The report of a trace, which a notebook displays below the cell.
+
+    Parameters
+    ----------
+    page : str
+        The page, which is displayed in a frame of its own.
+    """
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+
+    def _repr_html_(self) -> str:
+        # The frame has no access to the notebook.
+        return (
+            '<iframe title="report" sandbox="allow-scripts allow-downloads allow-popups" '
+            f'width="100%" height="800" style="border: 0" srcdoc="{escape(self.page)}">'
+            "</iframe>"
+        )
+
+    def __repr__(self) -> str:
+        return f"InlineReport of {counted(len(self.page), 'character')}"
 
 
 def _findings(trace: Session, limit: int | None = findings.SHOWN) -> str:

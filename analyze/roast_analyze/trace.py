@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from roast_analyze.errors import TraceError
 from roast_analyze.flamegraph import Flamegraph, stacks_of
@@ -15,6 +16,8 @@ from roast_analyze.open.session import Session
 if TYPE_CHECKING:
     import polars as pl
     from plotly.graph_objects import Figure
+
+    from roast_analyze.notebook import InlineReport
 
 #: Workers of a timeline: those with failures, then the busiest.
 _TIMELINE_WORKERS = 100
@@ -164,13 +167,22 @@ class Trace(Session):
             return found.details
         return DisplayedFrame(found.terms, partial(reasons_to_html, found))
 
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
-        """Write the report, a self-contained HTML page, and return its path.
+    @overload
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path: ...
+
+    @overload
+    def report(self, path: None = None, *, title: str | None = None) -> InlineReport: ...
+
+    def report(
+        self, path: str | os.PathLike[str] | None = None, *, title: str | None = None
+    ) -> Path | InlineReport:
+        """Write the report, a self-contained HTML page, or display it in a notebook.
 
         Parameters
         ----------
-        path : path-like
-            File to write; an existing file is replaced.
+        path : path-like, optional
+            File to write; an existing file is replaced. Without it, an object is returned that
+            a notebook displays, and the page becomes a part of the notebook.
         title : str, optional
             Heading of the page; the default is the name of the trace.
 
@@ -181,7 +193,13 @@ class Trace(Session):
         """
         from roast_analyze.report import write_report
 
-        return write_report(self, Path(path), title=title)
+        if path is not None:
+            return write_report(self, Path(path), title=title)
+        from roast_analyze.notebook import InlineReport
+
+        with TemporaryDirectory(prefix="roast-") as folder:
+            page = write_report(self, Path(folder) / "report.html", title=title)
+            return InlineReport(page.read_text("utf-8"))
 
     def timeline(self) -> Figure:
         """Return a figure of the computations of a trace by thread over time.

@@ -3,11 +3,15 @@
 import os
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
+import nbformat
 import pytest
+from IPython import display
+from nbconvert import HTMLExporter
 
 from analyze.report.reading import plain
-from roast_analyze import Trace
+from roast_analyze import Trace, notebook
 
 ANALYZE = Path(__file__).parents[2] / "analyze"
 
@@ -170,3 +174,47 @@ def test_the_tour_runs():
     shown = [output for cell in code for output in cell.outputs]
     assert [output for output in shown if output.output_type == "error"] == []
     assert any("text/html" in output.get("data", {}) for output in shown)
+
+
+def test_pages_of_nbconvert_have_the_timeline_of_a_recorded_cell(
+    write_trace, worker, task, run, monkeypatch
+):
+    """The interactive timeline needs a renderer; a picture is beside it."""
+    shown = []
+    monkeypatch.setattr(display, "publish_display_data", shown.append)
+    hostile = "<script>alert(1)</script>&\"'"
+    records = [worker(hostile, name=hostile), task("a", prefix=hostile)]
+    records += run("a", 10.0, 30.0, hostile, "erred", exception="E()")
+
+    with Trace(write_trace(*records)) as trace:
+        notebook.publish(trace)
+
+    page, timeline = shown
+    assert [*timeline] == ["application/vnd.plotly.v1+json", "text/plain", "image/svg+xml"]
+    picture = ET.fromstring(timeline["image/svg+xml"])
+    texts = [it.text or "" for it in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert [text for text in texts if text.startswith("<script") and "&" in text]
+    assert "failed attempt" in texts
+    assert "time since the start (s)" in texts
+    assert {it.tag.rpartition("}")[2] for it in picture.iter()} == {
+        "svg",
+        "rect",
+        "text",
+        "path",
+    }
+    outputs = [nbformat.v4.new_output("display_data", data) for data in (page, timeline)]
+    cell = nbformat.v4.new_code_cell("%%record", outputs=outputs, execution_count=1)
+    html, _ = HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
+    assert "image/svg+xml" in html or "<svg" in html
+    assert "<script>alert(1)" not in html
+
+
+def test_a_cell_shows_the_report_in_a_frame(open_trace, worker, task, run):
+    report = open_trace(worker("w1"), task("a"), *run("a", 10.0, 30.0)).report(title="My run")
+
+    frame = Page(report._repr_html_())
+
+    assert (frame.tags, frame.open) == ({"iframe"}, [])
+    assert "<title>My run" in report.page
+    assert "same-origin" not in report._repr_html_().partition("srcdoc")[0]
+    assert len(repr(report)) < 60

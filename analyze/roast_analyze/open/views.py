@@ -14,7 +14,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -121,34 +120,39 @@ def create_views(connection: duckdb.DuckDBPyConnection) -> None:
     must have no open transaction.
     """
     connection.execute(f"CREATE SCHEMA {DERIVED}; CREATE SCHEMA IF NOT EXISTS {FILLED}")
-    definitions = {definition.name: definition for definition in _definitions()}
     tables = derived_tables()
-
-    def create(name: str) -> str:
-        sql = definitions[name].sql
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
+    needed = set().union(*(definition.needs for definition in _definitions()))
+    # Temporary tables are those of one connection.
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
+        for name, sql, _ in _definitions():
             if name not in tables:
                 cursor.execute(sql)
-                return name
-            if f"{_CREATE_TABLE} {name} AS" in sql:
-                sql = f"{sql.rstrip().rstrip(';')} WITH NO DATA"
-            cursor.execute(create_in(DERIVED, sql))
-            cursor.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
-            cursor.execute(view_of_table("main", name, FILLED))
-        return name
+            else:
+                is_query = f"{_CREATE_TABLE} {name} AS" in sql
+                empty = f"{sql.rstrip().rstrip(';')} WITH NO DATA" if is_query else sql
+                cursor.execute(create_in(DERIVED, empty))
+                cursor.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
+                cursor.execute(view_of_table("main", name, FILLED))
+            if name in needed:
+                _hide(cursor, name)
 
-    # DuckDB plans the query of each view in one thread, which takes a second for all of them.
-    waiting = TopologicalSorter(
-        {name: definitions.keys() & d.needs for name, d in definitions.items()}
-    )
-    waiting.prepare()
-    with ThreadPoolExecutor() as executor:
-        running: set[Future[str]] = set()
-        while waiting.is_active():
-            running |= {executor.submit(create, name) for name in waiting.get_ready()}
-            created, running = wait(running, return_when=FIRST_COMPLETED)
-            waiting.done(*(future.result() for future in created))
+
+def _hide(connection: duckdb.DuckDBPyConnection, view: str) -> None:
+    """Create a temporary table with the name and the columns of a view, unless it is a macro.
+
+    DuckDB plans the query of each new view together with those of all views that it reads. It
+    finds temporary tables first, so that it plans each query once, in 60 % of the time.
+    """
+    columns = connection.execute(
+        "SELECT string_agg(format('\"{}\" {}', column_name, data_type), ', ' "
+        "ORDER BY column_index) FROM duckdb_columns() "
+        "WHERE database_name = ? AND schema_name = 'main' AND table_name = ?",
+        [NAME, view],
+    ).fetchall()
+    for (declared,) in columns:
+        if declared:
+            connection.execute(f"CREATE TEMP TABLE {view} ({declared})")
 
 
 def view_of_table(schema: str, name: str, source: str) -> str:

@@ -189,12 +189,10 @@ class Entry:
         finally:
             draft.unlink(missing_ok=True)
         # Readers of older databases have them open. Those that others are building stay.
+        _remove_abandoned(self.folder)
         for path in self.folder.iterdir():
-            if path.name == _MANIFEST or path == finished:
-                continue
-            with contextlib.suppress(OSError):
-                age_seconds = time.time() - path.stat().st_mtime
-                if path.suffix in {_FINISHED, _TABLES} or age_seconds > ABANDONED_SECONDS:
+            if path != finished and path.suffix in {_FINISHED, _TABLES}:
+                with contextlib.suppress(OSError):
                     path.unlink()
         _evict(keep=self.folder)
         return finished
@@ -203,18 +201,32 @@ class Entry:
 @contextlib.contextmanager
 def unfinished(folder: Path) -> Iterator[Path]:
     """Yield the path for a new database, and remove the file afterwards if it still exists."""
-    # As private as the folder of a trace.
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"{uuid.uuid4().hex}{_UNFINISHED}"
+    path = draft_path(folder)
+    make_private(folder)
     try:
         yield path
     finally:
-        for leftover in (path, path.with_name(path.name + ".wal")):
-            leftover.unlink(missing_ok=True)
+        for file in files_of_draft(path):
+            file.unlink(missing_ok=True)
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder as private as that of a trace."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def draft_path(folder: Path) -> Path:
+    """Return a path in a folder for a new database."""
+    return folder / f"{uuid.uuid4().hex}{_UNFINISHED}"
+
+
+def files_of_draft(path: Path) -> list[Path]:
+    """Return the files that DuckDB can create for a new database."""
+    return [path.with_name(path.name + suffix) for suffix in ("", ".wal", ".wal.checkpoint")]
 
 
 def keep_tables(draft: Path, database: Path) -> Path:
-    """Make a file from :func:`unfinished` one of derived tables of a database; return it."""
+    """Make a complete draft a file of derived tables of a database; return its path."""
     nbytes = draft.stat().st_size
     path = draft.with_name(f"{database.stem}-{draft.stem}-{nbytes}{_TABLES}")
     draft.replace(path)
@@ -225,6 +237,7 @@ def keep_tables(draft: Path, database: Path) -> Path:
 
 def kept_tables(database: Path) -> set[Path]:
     """Return the complete files of derived tables of a database; remove others."""
+    _remove_abandoned(database.parent)
     complete = set()
     for path in database.parent.glob(f"{database.stem}-*{_TABLES}"):
         with contextlib.suppress(OSError):
@@ -234,6 +247,15 @@ def kept_tables(database: Path) -> set[Path]:
             else:
                 path.unlink()
     return complete
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the drafts of killed processes."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            is_used = path.name == _MANIFEST or path.suffix in {_FINISHED, _TABLES}
+            if not is_used and time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
+                path.unlink()
 
 
 def template_path(name: str) -> Path:

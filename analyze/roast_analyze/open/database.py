@@ -25,7 +25,7 @@ from roast_analyze.open.cache import Entry, Loaded, cache_folder, template_path,
 from roast_analyze.open.decompress import Breaks
 from roast_analyze.open.discover import find_inputs
 from roast_analyze.open.foreign import describe
-from roast_analyze.open.memory_limit import LEAST_BYTES, limit_bytes
+from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.spill import new_spill_folder, remove_abandoned_spills
 from roast_analyze.open.tables import create_tables, literal, transaction, write_accounts
 from roast_analyze.open.views import NAME, VIEWS_NAME, create_views, describe_views
@@ -244,27 +244,21 @@ def _attach(
 
 
 def attach_file(
-    connection: duckdb.DuckDBPyConnection, path: Path, name: str, *, read_only: bool = False
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    name: str,
+    *,
+    read_only: bool = False,
+    has_log: bool = True,
 ) -> None:
-    """Attach a database under a name; several processes can do so only with `read_only`."""
+    """Attach a database under a name; several processes can do so only with `read_only`.
+
+    Without `has_log`, what was written since the last checkpoint is lost with the process.
+    """
     options = " (READ_ONLY)" if read_only else ""
+    if not has_log:
+        options = " (RECOVERY_MODE no_wal_writes)"
     connection.execute(f"ATTACH {literal(str(path))} AS {name}{options}")
-
-
-def connect_writer(reader: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Connect to a second instance of DuckDB, which writes files beside those of the first."""
-    [(threads, block_bytes)] = reader.execute(
-        "SELECT current_setting('threads'), current_setting('default_block_size')"
-    ).fetchall()
-    return duckdb.connect(
-        ":memory:",
-        config={
-            # Rows are written as they come.
-            "memory_limit": f"{LEAST_BYTES}B",
-            "threads": threads,
-            "default_block_size": block_bytes,
-        },
-    )
 
 
 def _attach_cached(

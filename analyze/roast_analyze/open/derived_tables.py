@@ -5,11 +5,10 @@ Python computes, and those in SQL that read such tables. The names are views of 
 first. A query refers to a derived table if its text, apart from comments and sentences,
 contains the name of the table, or of a view that needs it.
 
-The tables are filled in memory. If they are kept beside a database, their rows are also written
-to a file, which later sessions attach before their first query. A second instance of DuckDB
-writes the file, because queries run in the first one, which has no access to files. The file
-gets its final name when it is complete and is never modified, so several processes can fill the
-same table at the same time.
+The tables are filled in memory, or, if they are kept beside a database, in a draft: a file that
+gets its final name when the session ends, after all answers, and is never modified then. Later
+sessions attach it before their first query. So several processes can fill the same table at the
+same time, and what a killed process leaves behind is not used.
 """
 
 from __future__ import annotations
@@ -18,18 +17,25 @@ import os
 import re
 import threading
 import warnings
+import weakref
 from contextlib import closing, suppress
 from contextvars import ContextVar
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import duckdb
 
 from roast_analyze.errors import CacheNotUsed, first_paragraph
 from roast_analyze.open import user_kinds
-from roast_analyze.open.cache import keep_tables, kept_tables, unfinished
-from roast_analyze.open.database import attach_file, connect_writer
-from roast_analyze.open.tables import quoted, transaction
+from roast_analyze.open.cache import (
+    draft_path,
+    files_of_draft,
+    keep_tables,
+    kept_tables,
+    make_private,
+)
+from roast_analyze.open.database import attach_file
 from roast_analyze.open.views import (
     DERIVED,
     FILLED,
@@ -47,7 +53,7 @@ from roast_analyze.open.views import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
+    from weakref import WeakSet
 
     import polars as pl
 
@@ -57,16 +63,82 @@ if TYPE_CHECKING:
 #: Functions of DuckDB whose arguments are names or queries, which can refer to any table.
 INDIRECT: Final = {"query", "query_table"}
 
-#: Name of the file that is written, within the connection that writes it.
-_DRAFT: Final = "draft"
-
-#: Schema of the tables that are filled in memory.
+#: Schemas of the tables that are filled in a file, and of those that are filled in memory.
+_IN_DRAFT: Final = "draft.main"
 _IN_MEMORY: Final = f"{VIEWS_NAME}.in_memory"
 
 #: Computed tables that the current thread, or the one that started it, is filling.
 _filling: ContextVar[frozenset[tuple[DerivedTables, str]]] = ContextVar(
     "filling", default=frozenset()
 )
+
+
+class Draft:
+    """The file in which a session fills tables, attached when the first one is filled.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+    database : Path
+        Path of the database beside which the tables are kept.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+        self._connection = connection
+        self._database = database
+        self._path = draft_path(database.parent)
+        self._is_attached = False
+        #: Whether tables can still be filled in it.
+        self.is_usable = True
+
+    @property
+    def paths(self) -> list[str]:
+        """Paths that DuckDB must be allowed to access."""
+        return list(map(str, files_of_draft(self._path)))
+
+    def attach(self) -> None:
+        """Attach the file, unless it is attached."""
+        if not self._is_attached:
+            make_private(self._path.parent)
+            # A draft is of no use to other processes, so a log would only take time.
+            attach_file(self._connection, self._path, "draft", has_log=False)
+            self._is_attached = True
+
+    def give_up(self, error: Exception) -> None:
+        """Warn that the tables are not kept."""
+        self.is_usable = False
+        warnings.warn(
+            f"cannot write to {str(self._database.parent)!r} ({first_paragraph(error)}); "
+            "the tables are computed again next time",
+            CacheNotUsed,
+            stacklevel=2,
+        )
+
+    def finish(self) -> None:
+        """Keep the file, if it is complete, for later sessions."""
+        try:
+            if self._is_attached and self.is_usable:
+                # Detaching would write the file too, but without an error on a full disk.
+                self._connection.execute("CHECKPOINT draft; DETACH draft")
+                keep_tables(self._path, self._database)
+        except (OSError, duckdb.Error) as error:
+            self.give_up(error)
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Remove the file, if it was not kept."""
+        self.is_usable = self._is_attached = False
+        for path in map(Path, self.paths):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _finish_unless_used(draft: Draft, connections: WeakSet[duckdb.DuckDBPyConnection]) -> None:
+    """Finish the draft of a session that was not closed, unless a relation of it remains."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CacheNotUsed)
+        draft.discard() if connections else draft.finish()
 
 
 class DerivedTables:
@@ -76,6 +148,8 @@ class DerivedTables:
     ----------
     connection : duckdb.DuckDBPyConnection
         Connection of :func:`roast_analyze.open.database.open_database`.
+    connections : weakref.WeakSet
+        Open connections of the session's queries, to which those that fill tables are added.
     progress : callable
         Returns a context manager that shows the progress of a stage, and yields its listener.
     stored : sequence of str
@@ -87,15 +161,15 @@ class DerivedTables:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
+        connections: WeakSet[duckdb.DuckDBPyConnection],
         progress: Callable[[str], AbstractContextManager[Listener]],
         stored: Sequence[str],
         database: Path | None,
     ) -> None:
         self._connection = connection
+        self._connections = connections
         self._progress = progress
         self._stored: dict[str, set[str]] = {name: set() for name in stored}
-        self._database = database
-        self._writer: duckdb.DuckDBPyConnection | None = None
         #: Words in the definition of each view of the user.
         self.users_views: dict[str, set[str]] = {}
         self._empty = set(derived_tables())
@@ -106,14 +180,26 @@ class DerivedTables:
         # have no cycles, so threads that wait for each other's tables cannot deadlock.
         self._computing = {name: threading.RLock() for name in computed_tables()}
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {FILLED}; CREATE SCHEMA {_IN_MEMORY}")
+        for number, path in enumerate(kept_tables(database) if database else ()):
+            # The file is damaged, or was just removed with a database that another process
+            # replaced.
+            with suppress(duckdb.Error):
+                self._attach(path, f"derived_{number}")
         for name in self._empty:
             connection.execute(view_of_table(FILLED, name, f"{NAME}.{DERIVED}"))
-        if database is not None:
-            for number, path in enumerate(kept_tables(database)):
-                # The file is damaged, or was just removed with a database that another process
-                # replaced.
-                with suppress(duckdb.Error):
-                    self._attach(path, f"derived_{number}")
+        self._draft = Draft(connection, database) if database else None
+        if self._draft is not None:
+            connection.execute("SET GLOBAL allowed_paths = ?", [self._draft.paths])
+            # For a session that is not closed.
+            self._finalizer = weakref.finalize(
+                self, _finish_unless_used, self._draft, connections
+            )
+
+    def finish(self) -> None:
+        """Keep the tables that were filled; no query may run, and none may follow."""
+        if self._draft is not None and self._finalizer.detach():
+            with self._lock:
+                self._draft.finish()
 
     @property
     def unchanged(self) -> AbstractContextManager[object]:
@@ -189,6 +275,7 @@ class DerivedTables:
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         cursor = self._connection.cursor()
+        self._connections.add(cursor)
         cursor.execute(f"SET search_path = '{NAME},{VIEWS_NAME}'")
         return cursor
 
@@ -215,59 +302,42 @@ class DerivedTables:
         """Fill tables by their own statements, or one with `rows`."""
         if not names:
             return
+        if (draft := self._draft) and draft.is_usable and names.isdisjoint(self._not_kept):
+            try:
+                draft.attach()
+                self._create_in(_IN_DRAFT, cursor, names, listener, rows)
+            except (OSError, duckdb.IOException) as error:
+                draft.give_up(error)
+            else:
+                return
+        self._create_in(_IN_MEMORY, cursor, names & self._empty, listener, rows)
+
+    def _create_in(
+        self,
+        schema: str,
+        cursor: duckdb.DuckDBPyConnection,
+        names: set[str],
+        listener: Listener,
+        rows: pl.DataFrame | None,
+    ) -> None:
+        ordered = [name for name in derived_tables() if name in names]
         if rows is not None and not rows.is_empty():
             cursor.register("_rows", rows)
-        created = [name for name in derived_tables() if name in names]
-        # All or none, so that the next query that needs them begins anew after an error.
-        with transaction(cursor):
-            for i, name in enumerate(created):
-                listener("computing tables", i / len(created))
-                if rows is None:
-                    cursor.execute(create_in(_IN_MEMORY, derived_tables()[name]))
-                else:
-                    empty = f"{NAME}.{DERIVED}.{name}"
-                    cursor.execute(f"CREATE TABLE {_IN_MEMORY}.{name} AS FROM {empty} LIMIT 0")
-                    if not rows.is_empty():  # it has no columns then
-                        cursor.execute(f"INSERT INTO {_IN_MEMORY}.{name} BY NAME FROM _rows")
-                cursor.execute(view_of_table(FILLED, name, _IN_MEMORY))
-        self._empty -= names
-        if self._database is not None and names.isdisjoint(self._not_kept):
-            try:
-                self._keep(cursor, created, self._database)
-            except (OSError, duckdb.Error) as error:
-                warnings.warn(
-                    f"cannot write to {str(self._database.parent)!r} "
-                    f"({first_paragraph(error)}); the tables are computed again next time",
-                    CacheNotUsed,
-                    stacklevel=2,
-                )
-
-    def _keep(
-        self, cursor: duckdb.DuckDBPyConnection, names: Sequence[str], database: Path
-    ) -> None:
-        """Write tables in memory to a file beside the database."""
-        writer = self._writer = self._writer or connect_writer(cursor)
-        with unfinished(database.parent) as draft:
-            attach_file(writer, draft, _DRAFT)
-            try:
-                with transaction(writer):
-                    for name in names:
-                        rows = cursor.sql(f"FROM {_IN_MEMORY}.{name}")
-                        # Arrow lacks some types of DuckDB.
-                        columns = ", ".join(
-                            f"{quoted(column)}::{type_} AS {quoted(column)}"
-                            for column, type_ in zip(rows.columns, rows.types, strict=True)
-                        )
-                        writer.register("_rows", rows.to_arrow_reader())
-                        writer.execute(
-                            f"CREATE TABLE {_DRAFT}.{name} AS SELECT {columns} FROM _rows"  # noqa: S608 - fixed names
-                        )
-                        writer.unregister("_rows")
-                # Detaching would write the file too, but without an error on a full disk.
-                writer.execute(f"CHECKPOINT {_DRAFT}")
-            finally:
-                writer.execute(f"DETACH {_DRAFT}")
-            keep_tables(draft, database)
+        for i, name in enumerate(ordered):
+            listener("computing tables", i / len(ordered))
+            table = f"{schema}.{name}"
+            # It can remain of a query that was interrupted.
+            cursor.execute(f"DROP TABLE IF EXISTS {table}")
+            if rows is None:
+                cursor.execute(create_in(schema, derived_tables()[name]))
+            else:
+                empty = f"{NAME}.{DERIVED}.{name}"
+                cursor.execute(f"CREATE TABLE {table} AS FROM {empty} LIMIT 0")
+                if not rows.is_empty():  # it has no columns then
+                    cursor.execute(f"INSERT INTO {table} BY NAME FROM _rows")
+            # Before the next table, which can read this one.
+            cursor.execute(view_of_table(FILLED, name, schema))
+            self._empty.discard(name)
 
     def _attach(self, path: Path, alias: str) -> None:
         """Use the tables of a file."""

@@ -57,6 +57,18 @@ _Result = TypeVar("_Result")
 ColumnsAndRows = tuple[list[str], list[tuple[Any, ...]]]
 
 
+def _close(connection: duckdb.DuckDBPyConnection) -> None:
+    """Close a connection after interrupting its query."""
+    while True:
+        try:
+            connection.close()
+        except duckdb.ResourceInUseException:
+            connection.interrupt()
+            time.sleep(_POLL_SECONDS)
+        else:
+            return
+
+
 class Session:
     """One or more opened traces; the parameters are those of :class:`roast_analyze.Trace`."""
 
@@ -97,10 +109,13 @@ class Session:
                 f"{docs('reference/trace-format')}"
             ) from None
         self._safe = not unsafe
+        # Weak, so that a connection is closed as soon as its result is no longer used.
+        self._connections: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
+        self._lock = threading.Lock()
         self.time_ranges: tuple[TimeRange, ...] = ()
         try:
             self._derived = DerivedTables(
-                self._connection, progress, self._stored, self._database()
+                self._connection, self._connections, progress, self._stored, self._database()
             )
             if start is not None or stop is not None or session is not None:
                 self._derived.limit_to_time_range(self)
@@ -121,9 +136,6 @@ class Session:
         except BaseException:
             self._connection.close()
             raise
-        # Weak, so that a connection is closed as soon as its result is no longer used.
-        self._connections: WeakSet[duckdb.DuckDBPyConnection] = WeakSet()
-        self._lock = threading.Lock()
 
     def _open(
         self, paths: Sequence[Path], cache: bool, memory_bytes: int, listener: Listener
@@ -275,17 +287,15 @@ class Session:
             return describe_views(connection, self._user_views)
 
     def close(self) -> None:
-        """Close the trace. Running queries are interrupted; relations become unusable."""
+        """Close the trace, and keep the tables that were filled in the cache.
+
+        Running queries are interrupted; relations become unusable.
+        """
         with self._lock:
-            for connection in [*self._connections, self._connection]:
-                while True:
-                    try:
-                        connection.close()
-                    except duckdb.ResourceInUseException:
-                        connection.interrupt()
-                        time.sleep(_POLL_SECONDS)
-                    else:
-                        break
+            for connection in [*self._connections]:
+                _close(connection)
+            self._derived.finish()
+            _close(self._connection)
 
     def __enter__(self) -> Self:
         return self

@@ -1,11 +1,14 @@
 """Tables that are derived from the records when a query first refers to them."""
 
 import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import Mock
 
+import duckdb
 import pytest
 import zstandard
 
@@ -173,17 +176,17 @@ def test_another_process_fills_a_table_while_it_is_computed(path, monkeypatch):
 @pytest.mark.usefixtures("files")
 def test_views_are_described_before_or_after_tables_are_filled(path, monkeypatch):
     trace = Trace(path)
-    keep_tables, describing = derived_tables.keep_tables, []
+    create_in, describing = derived_tables.create_in, []
 
-    def observe(draft, database):
+    def observe(schema, sql):
         describing.append(threading.Thread(target=trace.views))
         describing[-1].start()
         describing[-1].join(0.2)
         assert describing[-1].is_alive()
-        return keep_tables(draft, database)
+        return create_in(schema, sql)
 
-    monkeypatch.setattr(derived_tables, "keep_tables", observe)
-    assert trace.rows(COUNT) == [(True,)]
+    monkeypatch.setattr(derived_tables, "create_in", observe)
+    assert trace.rows("SELECT count(*) FROM workers") == [(1,)]
     assert describing
     for thread in describing:
         thread.join()
@@ -203,6 +206,7 @@ def test_tables_are_kept_if_another_thread_has_read_the_catalog(path, files, mon
 
     monkeypatch.setattr(derived_tables, "view_of_table", read_catalog)
     assert trace.rows("SELECT count(*) FROM workers") == [(1,)]
+    trace.close()
     assert files() != []
 
 
@@ -229,11 +233,47 @@ def test_a_query_that_needs_no_derived_table_fills_none(path, files):
 
 
 def test_a_table_is_kept_for_later_sessions(path, calls, files):
-    first = Trace(path).rows("FROM core_time")
-    kept = files()
-    assert Trace(path).rows("FROM core_time") == first
+    with Trace(path) as trace:
+        first = trace.rows("FROM core_time")
+        assert files() == []
+    [kept] = files()
+    with Trace(path) as trace:
+        assert trace.rows("FROM core_time") == first
     assert calls.call_count == 1
-    assert files() == kept != []
+    assert files() == [kept]
+
+
+def test_tables_of_a_session_that_is_not_closed_are_kept(path, files, own_cache):
+    Trace(path).rows(COUNT)
+    assert len(files()) == 1
+    assert list(own_cache.glob("*/*.unfinished*")) == []
+
+
+def test_a_relation_outlives_its_session(path, files, own_cache):
+    relation = Trace(path).sql("SELECT sum(seconds) FROM core_time")
+    assert relation.fetchall() == [(100.0,)]
+    assert files() == list(own_cache.glob("*/*.unfinished*")) == []
+
+
+KILLED = """
+import os, sys
+from roast_analyze import Trace
+from roast_analyze.open import database
+database.UNCACHED_BYTES = 0
+trace = Trace(sys.argv[1])
+print(trace.rows("SELECT sum(seconds) FROM core_time"), flush=True)
+os._exit(9)
+"""
+
+
+def test_a_killed_session_leaves_no_table(path, files, own_cache):
+    process = subprocess.run([sys.executable, "-c", KILLED, path], capture_output=True)
+    assert (process.returncode, process.stdout) == (9, b"[(100.0,)]\n")
+    [draft] = own_cache.glob("*/*.unfinished")
+    assert files() == []
+    os.utime(draft, (0.0, 0.0))
+    assert Trace(path).rows("SELECT sum(seconds) FROM core_time") == [(100.0,)]
+    assert not draft.exists()
 
 
 @pytest.mark.usefixtures("files")
@@ -261,7 +301,24 @@ def test_a_file_with_a_damaged_header_is_ignored(path, files):
 
 def test_tables_are_in_memory_if_no_file_can_be_written(path, files, monkeypatch):
     trace = Trace(path)
-    monkeypatch.setattr(derived_tables, "unfinished", Mock(side_effect=OSError("full")))
+    monkeypatch.setattr(derived_tables, "make_private", Mock(side_effect=OSError("full")))
     with pytest.warns(CacheNotUsed, match="full"):
         assert trace.rows("SELECT sum(seconds) FROM core_time") == [(100.0,)]
+    trace.close()
+    assert files() == []
+
+
+def test_tables_that_a_full_disk_cannot_hold_are_filled_in_memory(path, files, monkeypatch):
+    create_in, drafts = derived_tables.create_in, []
+
+    def fail_once(schema, sql):
+        drafts.append(schema)
+        if len(drafts) == 2:
+            raise duckdb.IOException("No space left on device")
+        return create_in(schema, sql)
+
+    monkeypatch.setattr(derived_tables, "create_in", fail_once)
+    with Trace(path) as trace, pytest.warns(CacheNotUsed, match="No space left"):
+        assert trace.rows("SELECT sum(seconds) FROM core_time") == [(100.0,)]
+    assert len(set(drafts)) == 2
     assert files() == []

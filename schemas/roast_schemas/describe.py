@@ -104,6 +104,7 @@ def json_schema() -> dict[str, Any]:
     }
 
 
+@cache
 def fields_of(record: type) -> tuple[FieldDescription, ...]:
     """Return the fields of a record, or of a structure in one."""
     fields = []

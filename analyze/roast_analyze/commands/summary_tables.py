@@ -498,17 +498,30 @@ def _query(
     """Return the facts, the findings and what they leave, and columns and rows of tables."""
     explaining = submit(findings.query, trace)
     tables = [trace.columns_and_rows(definition.query) for definition in definitions]
+    [losses] = [
+        rows
+        for definition, (_, rows) in zip(definitions, tables, strict=True)
+        if definition is LOSSES
+    ]
     # The core time is computed for the findings, too.
-    facts = list(_facts(trace))
+    facts = list(_facts(trace, losses))
     found = explaining.result()
     rest = unexplained.describe(unexplained.query(trace, found), has_findings=bool(found))
     return facts, found, rest, tables
 
 
-def _facts(trace: Session) -> Iterator[tuple[str, str]]:
-    run = trace.view("run").to_dicts()[0]
+def _dicts(trace: Session, view: str) -> list[dict[str, Any]]:
+    """Return the rows of a view, without importing Polars."""
+    names, rows = trace.columns_and_rows(f"FROM {view}")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _facts(
+    trace: Session, losses: Sequence[tuple[str, int | None, str]]
+) -> Iterator[tuple[str, str]]:
+    [run, *_] = _dicts(trace, "run")
     # Several segments of one run have the same versions.
-    segments = trace.view("trace_info").to_dicts()
+    segments = _dicts(trace, "trace_info")
     first = segments[0]
     for time_range in trace.time_ranges[:1]:
         omissions = time_ranges.describe_omissions(time_range)
@@ -522,9 +535,7 @@ def _facts(trace: Session) -> Iterator[tuple[str, str]]:
     if first["dask_version"]:
         yield "Versions", f"dask {first['dask_version']}, Python {first['python_version']}"
     # Not all losses are counted in records.
-    losses, surplus = trace.rows(
-        "SELECT count(*), (sum(records) FILTER (reason = $1))::BIGINT FROM loss", [SURPLUS]
-    )[0]
+    surplus = sum(records or 0 for reason, records, _ in losses if reason == SURPLUS)
     text = "no" if losses else "yes"
     if run["lost_records"]:
         text += f", at least {counted(run['lost_records'], 'record')} missing"

@@ -155,10 +155,10 @@ def query(trace: Session) -> pl.DataFrame:
     for trace_id, start_t, width, buckets, processes in trace.rows(_RUNS):
         per = _joined(width, buckets, processes)
         run = {"trace_id": trace_id}
-        computed = trace.sql(
+        computed = trace.query_frame(
             _COMPUTED,
             {**run, "start_t": start_t, "width": width, "per": per, "uses": COMPUTING},
-        ).pl()
+        )
         if computed.is_empty():
             continue
         slices, samples = _sampled(trace, trace_id, start_t, kinds)
@@ -168,9 +168,9 @@ def query(trace: Session) -> pl.DataFrame:
                 computed=computed,
                 slices=slices,
                 samples=samples,
-                cpu=trace.sql(_CPU, run).pl(),
-                chunks=trace.sql(_CHUNKS, run).pl(),
-                datasets=trace.sql(_DATASETS, run).pl(),
+                cpu=trace.query_frame(_CPU, run),
+                chunks=trace.query_frame(_CHUNKS, run),
+                datasets=trace.query_frame(_DATASETS, run),
                 working=working,
             )
         )
@@ -191,7 +191,7 @@ def _sampled(
     run = {"trace_id": trace_id}
     slices, samples = [pl.DataFrame(schema=SLICES)], [pl.DataFrame(schema=SAMPLES)]
     for (records,) in trace.rows(_RECORDS, {**run, "nodes": _NODES_PER_QUERY}):
-        profiles = trace.sql(_PROFILES, {**run, "records": records}).pl()
+        profiles = trace.query_frame(_PROFILES, {**run, "records": records})
         first = sum(len(before) for before in slices)
         some, of_kinds = sampled_kinds(kinds, profiles, first)
         slices.append(some.with_columns(pl.col("start") - start_t, pl.col("stop") - start_t))

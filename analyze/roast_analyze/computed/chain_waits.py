@@ -63,14 +63,14 @@ def query(trace: Session) -> pl.DataFrame:
     Each step is a separate query: the hash tables of a recursive query would contain all
     attempts, and DuckDB cannot spill them to disk.
     """
-    links = trace.sql(_ATTEMPTS, {"max_attempts": _MAX_ATTEMPTS}).pl()
+    links = trace.query_frame(_ATTEMPTS, {"max_attempts": _MAX_ATTEMPTS})
     found = []
     for _ in range(_MAX_STEPS):
         if links.is_empty():
             break
-        links = trace.sql(_BEFORE, _parameters(links)).pl()
+        links = trace.query_frame(_BEFORE, _parameters(links))
         found.append(links)
-    return trace.sql(_WAITS, _parameters(pl.concat(found))).pl() if found else pl.DataFrame()
+    return trace.query_frame(_WAITS, _parameters(pl.concat(found))) if found else pl.DataFrame()
 
 
 def _parameters(links: pl.DataFrame) -> dict[str, list[int]]:

@@ -166,9 +166,9 @@ def query(trace: Session) -> pl.DataFrame:
     for trace_id, start_t, extent, width in trace.rows(_RUNS):
         run = {"trace_id": trace_id}
         recording = {**run, "start_t": start_t}
-        presence = trace.sql(_PRESENCE, {**recording, "extent": extent}).pl()
-        conditions = trace.sql(_CONDITIONS, {**recording, "conditions": CONDITIONS}).pl()
-        works = trace.sql(_WORKS, run).pl()
+        presence = trace.query_frame(_PRESENCE, {**recording, "extent": extent})
+        conditions = trace.query_frame(_CONDITIONS, {**recording, "conditions": CONDITIONS})
+        works = trace.query_frame(_WORKS, run)
         spent = core_time(
             Recording(
                 seconds=extent,
@@ -212,7 +212,7 @@ def _intervals(
         attempts = {**part, **names, "trace_id": trace_id, "is_first": number == 0}
         intervals.append(
             attempt_intervals(
-                trace.sql(_ATTEMPTS, attempts).pl(), trace.sql(_PHASES, part).pl()
+                trace.query_frame(_ATTEMPTS, attempts), trace.query_frame(_PHASES, part)
             )
         )
     return pl.concat(intervals).rechunk()
@@ -229,13 +229,15 @@ def _states(trace: Session, trace_id: str, start_t: float, extent: float) -> pl.
     [(transitions,)] = trace.rows(_TRANSITIONS, {"trace_id": trace_id})
     parts = 1 + transitions // _TRANSITIONS_PER_QUERY
     chunks = {"trace_id": trace_id, "start_t": start_t, "states": STATES}
-    states: list[pl.DataFrame] = [trace.sql(_CHUNK_STATES, chunks).pl()]
+    states: list[pl.DataFrame] = [trace.query_frame(_CHUNK_STATES, chunks)]
     for number in range(parts):
         part = {**keys, "parts": parts, "part": number}
         changes = {**part, "start_t": start_t, "states": STATES}
         states.append(
             task_states(
-                trace.sql(_CHANGES, changes).pl(), trace.sql(_DURATIONS, part).pl(), extent
+                trace.query_frame(_CHANGES, changes),
+                trace.query_frame(_DURATIONS, part),
+                extent,
             )
         )
     return pl.concat(states).rechunk()

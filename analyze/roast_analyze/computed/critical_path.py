@@ -117,16 +117,16 @@ ASOF INNER JOIN _workers AS process
 
 def query(trace: Session) -> pl.DataFrame:
     """Return the steps of the critical path of each trace."""
-    pauses = trace.sql(_PAUSES).pl()
+    pauses = trace.query_frame(_PAUSES)
     found = []
     # Facts are only queried for the attempts of the path, which are few.
     for trace_id, start_t, stop_t, waits in waits_of_traces(trace):
         path = pl.DataFrame(schema=PATH) if waits is None else find_path(waits)
         about = {"ids": path["id"].to_list()}
-        facts, phases = (trace.sql(query, about).pl() for query in (_FACTS, _PHASES))
-        absences = trace.sql(
+        facts, phases = (trace.query_frame(query, about) for query in (_FACTS, _PHASES))
+        absences = trace.query_frame(
             _ABSENCES, {"trace_id": trace_id, "start_t": start_t, "stop_t": stop_t}
-        ).pl()
+        )
         steps = path_steps(path, facts, phases, pauses, absences, start_t, stop_t)
         names = facts.select("id", "key", "prefix", "attempt", "worker", "name", "dataset")
         found.append(

@@ -78,12 +78,12 @@ def query(trace: Session) -> pl.DataFrame:
         },
         orient="row",
     )
-    runs = trace.sql(
+    runs = trace.query_frame(
         "SELECT trace_id, stop_t - start_t AS wall_seconds, core_seconds AS all_core_seconds, "
         "coalesce(kept_seconds / peak_nthreads, 0) AS kept_seconds, peak_nthreads "
         "FROM _cluster_size LEFT JOIN (SELECT trace_id, sum(seconds) AS kept_seconds "
         "FROM _core_time WHERE use = 'kept result' GROUP BY trace_id) USING (trace_id)"
-    ).pl()
+    )
     counts_missing = pl.col("id").is_in(
         [rule.id for rule in rules() if rule.counts_missing_threads]
     )

@@ -132,9 +132,9 @@ def waits_of_traces(trace: Session) -> Iterator[tuple[str, float, float, Waits |
         "SELECT trace_id, start_t, stop_t FROM _trace_range "
         "WHERE start_t IS NOT NULL ORDER BY trace_id"
     ):
-        attempts = trace.sql(_ATTEMPTS, {"trace_id": trace_id}).pl()
+        attempts = trace.query_frame(_ATTEMPTS, {"trace_id": trace_id})
         waits = None
         if not attempts.is_empty():
-            dependencies = trace.sql(_DEPENDENCIES, {"trace_id": trace_id}).pl()
+            dependencies = trace.query_frame(_DEPENDENCIES, {"trace_id": trace_id})
             waits = find_waits(attempts, dependencies, start_t, stop_t)
         yield trace_id, start_t, stop_t, waits

@@ -71,7 +71,7 @@ ORDER BY trace_id, what, start_t
 
 def query(trace: Session) -> pl.DataFrame:
     """Return the periods of each state, of all traces."""
-    periods = trace.sql(_PERIODS).pl()
+    periods = trace.query_frame(_PERIODS)
     ranges = trace.rows("SELECT trace_id, start_t, stop_t FROM _trace_range ORDER BY trace_id")
     found = [
         states(

@@ -282,7 +282,7 @@ class DerivedTables:
     def _compute(self, name: str, listener: Listener, trace: Session) -> None:
         rows: pl.DataFrame
         if query := computed_tables()[name]:
-            rows = trace.sql(query).pl()
+            rows = trace.query_frame(query)
         else:
             # Imported here, because Polars and numpy take long to import.
             from roast_analyze.computed.tables import TABLES

@@ -182,7 +182,7 @@ class Session:
         relation = self._run(
             query,
             parameters,
-            lambda connection: connection.sql(query, params=parameters),
+            lambda connection, _: connection.sql(query, params=parameters),
         )
         if relation is None:
             raise QueryError(f"not a query: {query[:100]!r}; use SELECT or FROM")
@@ -215,19 +215,35 @@ class Session:
     ) -> ColumnsAndRows:
         """Run a query once, as :meth:`rows`; return its column names and rows."""
 
-        def run(connection: duckdb.DuckDBPyConnection) -> ColumnsAndRows:
-            rows = connection.execute(query, parameters).fetchall()
+        def run(
+            connection: duckdb.DuckDBPyConnection, parsed: str | duckdb.Statement
+        ) -> ColumnsAndRows:
+            rows = connection.execute(parsed, parameters).fetchall()
             return [name for name, *_ in connection.description or ()], rows
 
         return self._run(query, parameters, run)
+
+    def query_frame(
+        self, query: str, parameters: Mapping[str, object] | Sequence[object] | None = None
+    ) -> pl.DataFrame:
+        """Return the rows of a query as a Polars frame.
+
+        The result is that of ``sql(query, parameters).pl()``, which imports pyarrow.
+        """
+        import polars as pl
+
+        return pl.DataFrame(self.sql(query, parameters))
 
     def _run(
         self,
         query: str,
         parameters: Mapping[str, object] | Sequence[object] | None,
-        run: Callable[[duckdb.DuckDBPyConnection], _Result],
+        run: Callable[[duckdb.DuckDBPyConnection, str | duckdb.Statement], _Result],
     ) -> _Result:
-        """Run a query that is allowed, after filling the tables that it needs."""
+        """Run a query that is allowed, after filling the tables that it needs.
+
+        `run` gets the parsed query, or its text if that is several statements.
+        """
         connection = self._connect()
         try:
             statements = connection.extract_statements(query)
@@ -235,7 +251,7 @@ class Session:
             self._fill_tables(query)
             if self._safe:
                 connection.execute("BEGIN TRANSACTION READ ONLY")
-            return run(connection)
+            return run(connection, statements[0] if len(statements) == 1 else query)
         except duckdb.OutOfMemoryException as error:
             raise as_trace_error(error) from None
         except duckdb.Error as error:
@@ -278,8 +294,8 @@ class Session:
 
     def frame(self, view: str) -> pl.DataFrame:
         """Return a view as a Polars frame; raise UnknownView if no view has this name."""
-        frame: pl.DataFrame = self.view(view).pl()
-        return frame
+        check_view_name(view, self._user_views)
+        return self.query_frame(f"FROM {quoted(view)}")
 
     def views(self) -> list[View]:
         """Return the public views with their descriptions, the user's own views last."""

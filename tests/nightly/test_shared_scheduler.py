@@ -135,8 +135,8 @@ def test_the_summary_names_the_programs(trace, capsys):
     assert main([str(trace)]) == 0
 
     words = " ".join(capsys.readouterr().out.split())
-    assert "Programs fit.py of ada: 60 tasks, " in words
-    assert " computed; hist.py of bob: 60 tasks, " in words
+    assert "1 fit.py ada " in words
+    assert "2 hist.py bob " in words
     assert "Client-" not in words
 
 

@@ -21,7 +21,7 @@ from roast_analyze.commands.terminal import (
     width,
 )
 from roast_analyze.open.concurrent_queries import run_concurrently
-from roast_analyze.report import findings, programs, time_ranges, unexplained, wall_time
+from roast_analyze.report import findings, time_ranges, unexplained, wall_time
 from roast_analyze.report.quantities import (
     byte_size,
     count,
@@ -552,8 +552,6 @@ def _facts(
         yield "Workers", f"{count(run['workers'])}, {peak}"
         if without:
             yield "", without
-    if clients := programs.query(trace):
-        yield "Programs", programs.describe(clients)
     uses = query_uses(trace)
     # The core time counts attempts that reported no compute time from dispatch to end.
     if run["compute_seconds"] is not None and (computed := computing_seconds(uses)):

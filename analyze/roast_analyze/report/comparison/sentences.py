@@ -112,9 +112,8 @@ def chunk_costs(comparison: Comparison) -> list[str]:
     """State the costs of chunks that are known only from runs of different chunk sizes."""
     return [
         f"Of dataset {named(row['dataset'])}, a chunk takes {q.seconds(row['fixed_seconds'])} "
-        f"(± {q.seconds(row['fixed_error_seconds'])}) and "
-        f"{q.seconds(row['seconds_per_event'])} per event: fitted to "
-        f"{q.counted(row['runs'], 'run')} with "
+        f"(± {q.seconds(row['fixed_error_seconds'])}) and {q.seconds(row['seconds_per_event'])}"
+        f" per event: fitted to {q.counted(row['runs'], 'run')} with "
         f"{q.count(row['least_events'])} to {q.count(row['most_events'])} events per chunk, if "
         "they differ in nothing else (view joint_chunk_costs)."
         for row in comparison.chunk_costs.iter_rows(named=True)

@@ -44,6 +44,7 @@ hosts AS (
         sum(work_seconds) FILTER (holds) AS held_seconds,
         held_seconds / sum(work_seconds) AS time_share,
         sum(work_seconds * ready_threads) FILTER (holds) / held_seconds AS ready_threads,
+        sum(work_seconds * (processes * ready_threads + executing)) FILTER (holds) / held_seconds AS all_threads,
         sum(work_seconds * native_waiting_threads) FILTER (holds)
             / sum(work_seconds * ready_threads) FILTER (holds) AS waiting_share
     FROM intervals
@@ -56,9 +57,9 @@ SELECT
     format(
         'Libraries had started {} threads in a worker on host {}, which has {} cores and {}. For {:.0f} % of the sampled'
         ' time with tasks, no core was free, and {:.1f} of these threads were ready at a time, of which {:.0f} % waited'
-        ' for a core.',
+        ' for a core. If the other workers had as many, there were {:.1f} ready threads of libraries and tasks.',
         native_threads, host, cores, if(workers = 1, 'one worker', workers || ' workers'), 100 * time_share,
-        ready_threads, 100 * waiting_share
+        ready_threads, 100 * waiting_share, all_threads
     ) AS sentence,
     NULL::DOUBLE AS core_seconds,
     NULL::DOUBLE AS wall_seconds_min,

@@ -165,3 +165,25 @@ def result_in_loop(run: Run) -> None:
     with run.recorded() as client:
         for number in range(60):
             client.submit(simulate_one, number).result()
+
+
+def row_sum(part: np.ndarray) -> float:
+    time.sleep(0.1)
+    return float(part.sum())
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/2270",
+    "large-graph",
+    entities="row_sum",
+    words="MB|MiB scatter|load|file",
+    also="scheduler-saturated blocked-event-loop transfers spilling late-start",
+)
+def array_in_graph(run: Run) -> None:
+    """Slices of an array of 200 MB in the client are arguments of delayed calls."""
+    with run.recorded(memory="2GB") as client:
+        values = np.random.default_rng(0).random((40, 625_000))
+        parts = [
+            delayed(row_sum)(row, dask_key_name=("row_sum", n)) for n, row in enumerate(values)
+        ]
+        client.compute(delayed(sum)(parts), sync=True)

@@ -7,11 +7,13 @@ import os
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import dask
 import dask.dataframe
 import numpy as np
 import pandas as pd
+from distributed import wait
 from situation import Run, clocked, reported, wait_in_vain
 
 
@@ -186,3 +188,43 @@ def memory_growth(run: Run) -> None:
     """Each task leaves 16 MB behind, until both workers are paused, and nothing happens."""
     with run.recorded(memory="400MB") as client:
         wait_in_vain(client.map(cached_read, range(80)), 15)
+
+
+def make_part(number: int) -> np.ndarray:
+    return np.random.default_rng(number).random(4_000_000)
+
+
+def difference(one: np.ndarray, other: np.ndarray) -> float:
+    return float((one - other).std())
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/4424",
+    "spilling",
+    words="memory disk|spill",
+    also="blocked-event-loop transfers paused-workers unmanaged-memory scheduler-saturated",
+)
+def spilled_results(run: Run) -> None:
+    """Results of 32 MB each, 960 MB in all, are compared, on two workers of 400 MB each."""
+    with run.recorded(memory="400MB") as client:
+        parts = client.map(make_part, range(30))
+        wait(parts)
+        client.gather([client.submit(difference, a, b) for a, b in pairwise(parts)])
+
+
+def parse_rows(number: int) -> int:
+    text = "".join(f"{row},{row * number},abc\n" for row in range(20_000))
+    return sum(len(line.split(",")) for line in text.splitlines())
+
+
+@reported(
+    "https://github.com/dask/dask/issues/5649",
+    "gil",
+    entities="parse_rows",
+    words="GIL processes|--nworkers|workers|one.thread|fewer.threads",
+    also="excess-workers starved-host inside-tasks blocked-event-loop",
+)
+def strings_in_threads(run: Run) -> None:
+    """Four threads of one worker parse text, which holds the GIL."""
+    with run.recorded(workers=1, threads=4) as client:
+        client.gather(client.map(parse_rows, range(300)))

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from dask.utils import SerializableLock
-from distributed import Lock, Semaphore, get_client
+from distributed import Client, Lock, Semaphore, get_client
 from situation import Run, clocked, reported, wait_in_vain
 
 #: Lock of a process, as that of a file library.
@@ -199,3 +199,55 @@ def missing_resource(run: Run) -> None:
         futures = client.map(train, range(20))
         futures += client.map(train, range(20, 24), resources={"GPU": 1})
         wait_in_vain(futures, 10)
+
+
+def refine(model: int | None, part: int) -> int:
+    with clocked():
+        time.sleep(0.4)
+    return part if model is None else model + part
+
+
+def load_part(number: int) -> int:
+    time.sleep(0.05)
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/7552",
+    "low-parallelism",
+    entities="refine",
+    words="tree|parallel|depend|split|combine|independent",
+    also="excess-workers long-tail",
+)
+def serial_fold(run: Run) -> None:
+    """Each of 25 steps of a fold waits for the one before, so that one thread works."""
+    with run.recorded() as client:
+        model = None
+        for part in client.map(load_part, range(25)):
+            model = client.submit(refine, model, part)
+        model.result()
+
+
+def run_openmp(number: int) -> int:
+    time.sleep(0.5)
+    return number
+
+
+@reported(
+    "https://github.com/dask/dask-jobqueue/issues/230",
+    "scarce-resources",
+    words="processes resource",
+    also="excess-workers low-parallelism idle-threads",
+)
+def one_task_per_worker(run: Run) -> None:
+    """Each of two workers has four threads, and a resource for one task at a time."""
+
+    def start_workers(client: Client) -> None:
+        for _ in range(2):
+            run.start_job("--no-nanny", "--nthreads", "4", "--resources", "processes=1")
+        client.wait_for_workers(2)
+
+    with run.recorded(workers=0, prepare=start_workers) as client:
+        client.gather(client.map(run_openmp, range(30), resources={"processes": 1}))
+        # Three threads of each worker, while the tasks computed.
+        run.true_seconds = 30 / 2 * 0.5 * 6

@@ -233,6 +233,33 @@ def test_inverted_puts_the_innermost_functions_on_top(page):
     assert "self time of the innermost function, called from here 600 ms: 60 %" in tip
 
 
+def test_a_sandwich_has_callers_above_and_callees_below(page):
+    # Of no selected function, that with the most self time.
+    toggle(page, "sandwich")
+    assert shown(page) == "Callers above and callees below kernel; 1 s, 100 samples."
+    assert boxes(page) == [
+        ("execute/spin_a/kernel", 60), ("execute/spin_b/kernel", 30),
+        ("spin_a/kernel", 60), ("spin_b/kernel", 30), ("kernel", 90),
+    ]  # fmt: skip
+    page.locator(GRAPH).hover(position=at(page, 0.3, 1))
+    tip = page.locator(".flame-tip").inner_text()
+    assert "time of kernel, called through here 600 ms: 60 %" in tip
+
+    # From one function to the next: up to a caller, and down to a callee.
+    canvas = page.locator(GRAPH)
+    for key, center in (("Enter", "kernel"), ("ArrowUp", ""), ("Enter", "spin_a")):
+        if center != "kernel":
+            canvas.press(key)
+        assert center in crumbs(page)[0]
+    assert boxes(page) == [("execute/spin_a", 60), ("spin_a", 60), ("spin_a/kernel", 60)]
+    click(page, 0.5, 0)
+    assert crumbs(page) == ["execute"]
+    toggle(page, "sandwich")
+    click(page, 0.05, 2)
+    toggle(page, "sandwich")
+    assert boxes(page)[:2] == [("execute/mixed", 10), ("mixed", 10)]
+
+
 def test_functions_are_sorted_by_time_and_libraries_folded(page):
     toggle(page, "heavy")
     assert names(page)[1:4] == ["execute/spin_a", "execute/spin_b", "execute/mixed"]

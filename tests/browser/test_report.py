@@ -5,13 +5,17 @@
 
 import re
 from itertools import groupby
+from xml.etree import ElementTree as ET
 
 import pytest
+from PIL import Image
 
 from browser.pages import IS_PAINTED, assert_harmless, downloaded
 from browser.records import hostile_records
 
 pytestmark = pytest.mark.browser
+
+SVG = "http://www.w3.org/2000/svg"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +53,7 @@ def test_sections_tiles_and_figures_have_content(page, trace):
     for name in ("Chunks", "Events", "Tasks", "Failures"):
         assert shown[name] == f"{run[name.lower()]:,}"
 
-    assert page.locator("figure.plot[data-state=drawn]").count() == 17
+    assert page.locator("figure.plot[data-state=drawn]").count() == 16
     for figure in page.locator("figure.plot").all():
         assert figure.locator("svg.main-svg").first.bounding_box()["height"] > 100
         assert figure.locator(".trace, .bars .point, .scatterlayer .js-line, .hm").count() > 0
@@ -218,6 +222,63 @@ def test_figures_download_what_they_draw(page, trace):
     seconds = sum(float(row["seconds_in_ms"]) for row in moved)
     assert seconds == pytest.approx(transfers, rel=0.01)
     assert float(spent[0]["seconds"]) == pytest.approx(kept)
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        ("#figure-timeline", "worker 0"),
+        ("#figure-flame", "all: "),
+        ("#figure-memory", "time since the start"),
+        ("#spent", "computing, result kept"),
+    ],
+)
+def test_figures_are_saved_as_pictures(page, figure, text, tmp_path):
+    saved = {}
+    for kind in ("svg", "png"):
+        with page.expect_download() as download:
+            page.locator(f"{figure} [data-do={kind}]").click()
+        saved[kind] = tmp_path / download.value.suggested_filename
+        download.value.save_as(saved[kind])
+
+    # A strict parser reads it.
+    root = ET.parse(saved["svg"]).getroot()
+    assert any(text in "".join(label.itertext()) for label in root.iter(f"{{{SVG}}}text"))
+    size = [float(root.get(side)) for side in ("width", "height")]
+    with Image.open(saved["png"]) as image:
+        assert list(image.size) == pytest.approx([2 * side for side in size], abs=2)
+        assert len(image.convert("RGB").getcolors(1 << 24)) > 5
+
+
+def test_every_table_and_its_public_sql_are_copied(page, trace):
+    def copied(button) -> str:
+        button.click()
+        page.wait_for_function("(button) => button.textContent === 'Copied'", arg=button)
+        return page.evaluate("navigator.clipboard.readText()")
+
+    tables = page.locator(".table")
+    assert tables.count() == page.locator(".table [data-do=copy]").count() > 20
+    queries = page.locator(".tools details").evaluate_all(
+        """all => all.map((box) => [
+        box.closest("[data-name]").id, box.querySelector("pre").textContent])"""
+    )
+    private = re.compile(r"(?<![\w.'])_[a-z]\w*|raw\.")
+    assert [one for one in queries if private.search(one[1])] == []
+
+    box = page.locator("#table-critical-path-steps .tools details")
+    box.locator("summary").press("Enter")
+    query = copied(box.locator("[data-do=copy-next]").first.element_handle())
+    assert query == box.locator("pre").first.text_content()
+    assert len(trace.rows(query)) == page.locator("#table-critical-path-steps tbody tr").count()
+    command = copied(box.locator("[data-do=copy-next]").last.element_handle())
+    assert command.startswith("roast-analyze view ")
+    page.keyboard.press("Escape")
+
+
+def test_tasks_of_chunks_have_file_and_entries(page):
+    names = cells(page, "critical-path-steps", "task")
+    assert sum(re.fullmatch(r"\w+\.root [\d,]+–[\d,]+", name) is not None for name in names) > 5
+    assert [name for name in names if name.startswith("SlowProcessor-")] == []
 
 
 def test_a_table_and_a_script_are_copied(page):

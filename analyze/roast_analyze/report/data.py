@@ -79,7 +79,7 @@ def _query(trace: Session, submit: Submit) -> ReportData:
         timeline=timeline.query(trace, context),
         chunks=chunks.query(trace, context),
         tasks=tasks.query(trace),
-        activities=activities.query(trace, context),
+        activities=activities.query(trace),
         spans=spans.query(trace),
         transfers=memory.query(trace, context),
         scheduler=scheduler.query(trace, context),

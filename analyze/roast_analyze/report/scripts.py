@@ -24,6 +24,8 @@ _IMPORT: Final = re.compile(r'^import (?:(\{[^}]*\}) from )?"(\.[^"]+)";$', re.M
 _EXPORT: Final = re.compile(
     r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE
 )
+#: Comments of whole lines, which would be 2 % of the page.
+_COMMENT: Final = re.compile(r"^ *(?://.*|/\*\*(?s:.*?)\*/)\n", re.MULTILINE)
 _UNSUPPORTED: Final = re.compile(r"^(import|export)\b.*", re.MULTILINE)
 
 
@@ -59,7 +61,7 @@ def _add_module(name: str, written: dict[str, str], importers: tuple[str, ...]) 
         number = list(written).index(imported)
         return f"const {names.replace(' as ', ': ')} = module{number};" if names else ""
 
-    source = _IMPORT.sub(bind_import, asset(name))
+    source = _IMPORT.sub(bind_import, _COMMENT.sub("", asset(name)))
     exports = ", ".join(exported for _, exported in _EXPORT.findall(source))
     source = _EXPORT.sub(r"\1", source)
     if other := _UNSUPPORTED.search(source):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from roast_analyze.report.public_sql import public_sql
 from roast_analyze.report.scripts import asset, bundle
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_TEMPLATES.filters["public_sql"] = public_sql
 _PLOTLY: Final = "plotly-cartesian.min.js.gz"
 #: Styles, the script that runs after the first section, and the one that runs at the end: of
 #: a report, and of other pages, which have no canvases.

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import re
+from html import unescape
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_
     assert re.findall(r'id="figure-([a-z-]+)" ', html) == [
         "timeline", "chunk-seconds", "headcount", "cpu", "core-time", "core-time-workers",
         "critical-path", "prefix-seconds", "durations",
-        "activities", "activity-prefixes", "activity-workers", "spans", "memory", "scheduler",
+        "activity-prefixes", "activity-workers", "spans", "memory", "scheduler",
         "submissions",
     ]  # fmt: skip
     assert re.findall(r'class="table" id="table-([a-z-]+)"', html) == [
@@ -107,6 +108,14 @@ def test_every_section_is_filled_and_the_query_of_a_table_returns_its_rows(open_
         ("50 to 50\N{NO-BREAK SPACE}%", "M6 1h0", "50"),
         ("25 to 25\N{NO-BREAK SPACE}%", "M6 12h0", "25"),
     ]
+
+    # The SQL that the page shows has public names only, and runs.
+    shown = re.findall(r"In SQL .*?<pre>(.*?)</pre>", html, re.DOTALL)
+    queries = [query for text in shown for query in unescape(text).split("; ")]
+    assert len(queries) > 30
+    assert not [query for query in queries if re.search(r"(?<![\w.'])_[a-z]|raw\.", query)]
+    for query in queries:
+        trace.sql(query)
 
     topics = (gathered, *(v for v in vars(gathered).values() if dataclasses.is_dataclass(v)))
     listings = [v for topic in topics for v in vars(topic).values() if isinstance(v, Listing)]

@@ -45,7 +45,7 @@ _BY_WORKER: Final = (
 )
 _BY_PREFIX: Final = (
     "SELECT prefix, sum(seconds) AS thread_seconds, "
-    "thread_seconds / (SELECT sum(core_seconds) FROM _cluster_size) AS share, "
+    "thread_seconds / (SELECT sum(seconds) FROM core_time) AS share, "
     "sum(seconds) FILTER (use = 'kept result') AS kept_seconds, "
     "sum(seconds) FILTER (category = 'busy' AND use <> 'kept result') AS other_busy_seconds, "
     "sum(seconds) FILTER (use = 'transfer') AS transfer_seconds, "

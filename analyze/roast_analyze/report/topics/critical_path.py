@@ -12,8 +12,9 @@ from roast_analyze.figures import layout, palette
 from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
-from roast_analyze.report.listing import list_frame
+from roast_analyze.report.listing import list_frame, list_query
 from roast_analyze.report.section import Plot, Section
+from roast_analyze.report.task_places import with_places
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
@@ -46,6 +47,7 @@ _BY_CAUSE: Final = (
     "SELECT cause, prefix, sum(seconds) AS path_seconds, sum(share) AS path_share, "
     "count(*) AS steps FROM critical_path GROUP BY cause, prefix"
 )
+_LONGEST: Final = with_places(_STEPS)
 _CAUSE_COLUMNS: Final = columns(
     "cause prefix path_seconds path_share steps",
     descriptions={
@@ -55,7 +57,7 @@ _CAUSE_COLUMNS: Final = columns(
     },
 )
 _STEP_COLUMNS: Final = columns(
-    "step start_t seconds share cause key name detail", {"key": "task", "name": "worker"}
+    "step start_t seconds share cause task name detail (key)", {"name": "worker"}
 )
 
 
@@ -72,10 +74,9 @@ def query(trace: Session) -> CriticalPath:
     """Query the critical path."""
     steps = trace.sql(f"{_STEPS} ORDER BY step").pl()
     causes = trace.sql(f"{_BY_CAUSE} ORDER BY path_seconds DESC, cause, prefix").pl()
-    longest = steps.sort("seconds", "step", descending=[True, False])
     return CriticalPath(
         steps=steps,
-        longest=list_frame("critical_path", _STEPS, "seconds DESC, step", _ROWS, longest),
+        longest=list_query(trace, "critical_path", _LONGEST, "seconds DESC, step", _ROWS),
         by_cause=list_frame(
             "critical_path", _BY_CAUSE, "path_seconds DESC, cause, prefix", _ROWS, causes
         ),

@@ -1,14 +1,10 @@
-"""Activities of workers: over time, by prefix and by worker."""
+"""Activities of workers, by prefix and by worker."""
 
 import polars as pl
 import pytest
 
-from analyze.report.contexts import context_of
 from analyze.report.reading import plain, texts
 from roast_analyze.figures import palette
-from roast_analyze.figures.layout import TimeAxis
-from roast_analyze.report.run import query_run
-from roast_analyze.report.topics import activities
 from roast_analyze.report.topics.activities import figures
 
 
@@ -69,39 +65,10 @@ def test_the_section(section, worker):
         ["w1", "21.00", "12.00", "6.00", "3.00", "2.00"],
         ["w2", "5.00", "4.00", "", "1.00", ""],
     ]
-    over_time, prefixes, workers = (bars(plot.figure) for plot in built.plots)
-    assert over_time == {
-        "thread-cpu": (16.0,),
-        "thread-noncpu": (6.0,),
-        "network (gather-dep)": (3.0,),
-        "network (get-data)": (1.0,),
-    }
+    prefixes, workers = (bars(plot.figure) for plot in built.plots)
     assert prefixes == {"thread-cpu": (12.0, 4.0), "thread-noncpu": (6.0, 0.0)}
     assert workers["network (gather-dep)"] == (3.0, 0.0)
-    assert built.plots[2].figure.layout.yaxis.ticktext == ("worker 0", "worker 1")
-
-
-@pytest.mark.parametrize(("length", "width"), [(5.0, 1.0), (90.0, 2.0), (86_400.0, 1800.0)])
-def test_buckets_of_a_round_length(open_trace, length, width):
-    """A bar begins at the start of its bucket."""
-    trace = open_trace(
-        metric("cpu", 1.0, t=0.0),
-        metric("cpu", 2.0, t=0.9 * width),
-        metric("cpu", 4.0, t=length),
-        stop_t=length,
-    )
-    about = context_of(query_run(trace))
-
-    found = activities.query(trace, about)
-    (bar,) = figures.over_time(
-        found.over_time, width, figures.rank(found.over_time), TimeAxis(0.0, 600.0)
-    ).data
-
-    assert found.bucket_seconds == width
-    last = length // width * width
-    assert found.over_time.select("t", "seconds").rows() == [(0.0, 3.0), (last, 4.0)]
-    assert (bar.x, bar.y, bar.width, bar.offset) == ((0.0, last), (3.0, 4.0), width, 0)
-    assert bar.meta["columns"] == {"x": "since_start_s", "y": "seconds"}
+    assert built.plots[1].figure.layout.yaxis.ticktext == ("worker 0", "worker 1")
 
 
 def spent(*rows):

@@ -35,7 +35,9 @@ def built(stacks):
         infer_schema_length=None,
         schema_overrides={"log": pl.String, "worker": pl.String, "prefix": pl.String},
     )
-    profiles = topic.Profiles(0.0, 1.0, 10, table, counts, 0, functions=None, sections=None)
+    profiles = topic.Profiles(
+        0.0, 1.0, 10, table, counts, 0, functions=None, lines=None, sections=None
+    )
     return flame_graph.build(profiles, start_t=0.0, names={}, command="")
 
 
@@ -222,6 +224,22 @@ def test_the_section(opened, worker):
         ["f (mine.py:1)", "0.000", "0", "0.400", "100", "40"],
     ]
     assert [name for name, *_ in trace.rows(table.query)] == [row[0] for row in texts(table)]
+
+
+def test_own_code_by_line_and_the_time_of_samples(section, worker, task, run):
+    """In the second cycle, the first sample of f was in another line; g is of a library."""
+    first = profile([frame("f"), frame("g", LIBRARY)], [30])
+    second = profile([frame("f"), frame("f")], [10])
+    first["tree"]["line_numbers"] = [None, 7, 9]
+    second["tree"]["line_numbers"] = [None, 8, 8]
+
+    built = section("inside", worker("w1"), task("P-1"), *run("P-1", 1.0, 2.0), first, second)
+
+    lines, _ = built.tables
+    assert texts(lines) == [["f (mine.py:7)", "0.300", "75"], ["f (mine.py:8)", "0.100", "25"]]
+    assert plain(built.sentences[1]).startswith(
+        "The samples of tasks stand for 400 ms, and tasks computed for 1 s. A sample stands for"
+    )
 
 
 def test_ambiguous_samples_are_no_self_time(section):

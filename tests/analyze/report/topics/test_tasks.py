@@ -67,6 +67,20 @@ def test_groups_and_stragglers(section, sentences, attempts):
     ) in sentences("tasks", *attempts(*[1.0] * 12, *[3.0] * 5))
 
 
+def test_a_straggler_is_named_by_file_and_entries(open_trace, attempts, chunk):
+    place = {"dataset": "Z", "filename": "root://x/z.root", "entry_start": 0}
+    records = (
+        *attempts(*[1.0] * 10, 9.0, 8.0),
+        chunk("a-10", **place, entry_stop=20_000),
+        # A task of two chunks has no place.
+        *(chunk("a-11", **place, entry_stop=stop) for stop in (10, 20)),
+    )
+
+    found = tasks.query(open_trace(*records)).stragglers
+
+    assert found.rows["task"].to_list() == ["z.root 0–20,000", "a-11"]
+
+
 def test_only_prefixes_with_ten_attempts_have_stragglers(sentences, open_trace, attempts):
     text = (
         "Of the prefixes with at least 10 successful attempts, none has an attempt that took "

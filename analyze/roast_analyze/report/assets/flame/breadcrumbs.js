@@ -3,7 +3,7 @@ const MAX_CRUMBS = 6;
 /** Show the path to the focus; its buttons zoom out to a caller. */
 export function showBreadcrumbs(flame) {
   const { data, state, elements } = flame;
-  const path = [0, ...state.focus];
+  const path = state.sandwich ? [state.center] : [0, ...state.focus];
   const hidden = path.length > MAX_CRUMBS ? path.length - MAX_CRUMBS + 1 : 0;
   const items = path.map((frame, depth) => {
     if (depth > 1 && depth <= hidden) return null;

@@ -32,7 +32,8 @@ function hatch(background, line) {
     context.lineTo(shift + 8, 0);
     context.stroke();
   }
-  return context.createPattern(tile, "repeat");
+  // The colors are those of the pattern in SVG.
+  return Object.assign(context.createPattern(tile, "repeat"), { colors: [background, line] });
 }
 
 /** Return a number for each function that depends on its name and file only, so that its shade never changes. */

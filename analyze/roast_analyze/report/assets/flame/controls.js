@@ -18,6 +18,7 @@ export function attachControls(flame) {
       button.setAttribute("aria-pressed", String(state[name]));
       if (name === "regex") flame.search();
       else if (name === "heavy") flame.update();
+      else if (name === "sandwich") flame.toggleSandwich();
       else flame.reset();
     });
   }

@@ -12,6 +12,7 @@ export const amount = (data, value) => (data.inSeconds ? duration(value) : plura
 export function describe({ data, state, tree, weights }, box) {
   const ofShown = (value) => percent(value / tree.total[0]);
   const kind = data.kinds[box.frame];
+  if (state.sandwich) return describeInSandwich({ data, tree, weights, state }, box);
   const what = box.depth === 0 || !state.inverted ? "total time"
     : box.depth === 1 ? "self time" : "self time of the innermost function, called from here";
   const ofWhole = state.isBrushed ? `, ${percent(box.total / weights.whole)} of the total` : "";
@@ -30,11 +31,23 @@ export function describe({ data, state, tree, weights }, box) {
   return lines;
 }
 
+function describeInSandwich({ data, tree, weights, state }, box) {
+  const name = data.names[state.center];
+  const what = box.depth === 0 ? "total time" : box.step < 0 ? `time of ${name}, called through here` : `time below ${name}`;
+  const lines = [`${what} ${amount(data, box.total)}: ${percent(box.total / tree.total[0])} of what is shown`];
+  if (data.kinds[box.frame] < AMBIGUOUS) {
+    lines.push(`all calls of this function: total time ${amount(data, weights.functionTotal[box.frame])}, `
+      + `self time ${amount(data, weights.functionSelf[box.frame])}`);
+  }
+  return lines;
+}
+
 /** Return the sentence above the flame graph: how much is shown, and what a search finds. */
 export function summarize({ data, state, tree, weights, searched, matched }) {
   const { samples, whole } = weights;
   const total = tree.total[0];
   const parts = [];
+  if (state.sandwich) parts.push(`Callers above and callees below ${data.names[state.center]}`);
   if (!samples) parts.push("No samples in this selection");
   else if (state.isYappi) parts.push(`${amount(data, total)}, measured by Yappi`);
   else parts.push(`${data.inSeconds ? `${amount(data, total)}, ` : ""}${plural(samples, "sample")}`);

@@ -23,7 +23,7 @@ export function drawGraph(flame) {
   const lastRow = Math.min(boxes.length - 1, Math.ceil((top + visible) / ROW_PX));
   for (let depth = Math.floor(top / ROW_PX); depth <= lastRow; depth++) {
     const y = depth * ROW_PX - top;
-    const isCaller = depth < state.focus.length;
+    const isCaller = !state.sandwich && depth < state.focus.length;
     for (const box of boxes[depth]) {
       const isMatch = matches && matches[box.frame];
       const isHatched = data.kinds[box.frame] === AMBIGUOUS || data.kinds[box.frame] === RARE;
@@ -34,7 +34,7 @@ export function drawGraph(flame) {
       // Wide boxes leave a thin gap to their neighbor.
       context.fillRect(box.x, y + 1, Math.max(box.w - (box.w > 2 ? 0.7 : 0), 0.5), ROW_PX - 1);
       if (box.w > 24) {
-        const text = depth === 0 ? `${data.names[box.frame]}: ${amount(data, box.total)}` : fittingLabel(data, box.frame, box.w - 8);
+        const text = box.depth === 0 ? `${data.names[box.frame]}: ${amount(data, box.total)}` : fittingLabel(data, box.frame, box.w - 8);
         if (text) {
           context.globalAlpha = isCaller ? 0.75 : 1;
           if (isHatched && !isMatch) {
@@ -45,14 +45,14 @@ export function drawGraph(flame) {
           context.fillText(text, box.x + 4, y + ROW_PX / 2 + 1, Math.max(box.w - 6, 1));
         }
       }
-      if (hasPath(box, state.cursor)) cursorBox = box;
+      if (hasPath(box, state.cursor ?? (state.sandwich ? [] : null))) cursorBox = box;
     }
   }
   context.globalAlpha = 1;
   if (cursorBox) {
     context.strokeStyle = colors.outline;
     context.lineWidth = 2;
-    context.strokeRect(cursorBox.x + 1, cursorBox.depth * ROW_PX - top + 2, Math.max(cursorBox.w - 2, 1), ROW_PX - 3);
+    context.strokeRect(cursorBox.x + 1, cursorBox.row * ROW_PX - top + 2, Math.max(cursorBox.w - 2, 1), ROW_PX - 3);
   }
 }
 

@@ -51,16 +51,22 @@ function attachPointer(flame) {
 function pressKey(flame, event) {
   const { boxes, state } = flame;
   if (event.ctrlKey || event.metaKey || event.altKey || !boxes.length) return;
-  const box = (state.cursor && boxWithPath(boxes, state.cursor)) ?? boxWithPath(boxes, state.focus) ?? boxes[0][0];
-  const row = boxes[box.depth];
-  const widestChild = () => (boxes[box.depth + 1] ?? []).filter(({ above }) => above === box)
-    .reduce((widest, one) => (widest && widest.w >= one.w ? widest : one), null);
-  const zoomOut = () => { state.cursor = state.focus.slice(0, -1); flame.zoom(state.cursor); };
+  const box = (state.cursor && boxWithPath(boxes, state.cursor)) ?? boxWithPath(boxes, state.sandwich ? [] : state.focus) ?? boxes[0][0];
+  const row = boxes[box.row];
+  // The widest box that a box leads to in the next or previous row. In a sandwich, callers are above what they call.
+  const neighbor = (step) => (boxes[box.row + step]?.includes(box.above) ? box.above
+    : (boxes[box.row + step] ?? []).filter(({ above }) => above === box)
+      .reduce((widest, one) => (widest && widest.w >= one.w ? widest : one), null));
+  const zoomOut = () => {
+    if (state.sandwich) return;
+    state.cursor = state.focus.slice(0, -1);
+    flame.zoom(state.cursor);
+  };
   const zoomIn = () => flame.zoom(pathOf(box));
   const actions = {
     // The first key press only shows where the cursor is.
-    ArrowDown: () => flame.moveCursor(state.cursor ? widestChild() : box),
-    ArrowUp: () => flame.moveCursor(box.above ?? box),
+    ArrowDown: () => flame.moveCursor(state.cursor ? neighbor(1) : box),
+    ArrowUp: () => flame.moveCursor(neighbor(-1) ?? box),
     ArrowRight: () => flame.moveCursor(row[row.indexOf(box) + 1]),
     ArrowLeft: () => flame.moveCursor(row[row.indexOf(box) - 1]),
     Home: () => flame.moveCursor(boxes[0][0]),

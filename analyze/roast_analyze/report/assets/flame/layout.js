@@ -1,6 +1,7 @@
 // Boxes of the flame graph. A box has its place (`depth`, and `x` and `w` in pixels), its `frame`,
 // its caller's box `above`, and its `total`, `self` and `ambiguous` time.
 import { AMBIGUOUS } from "./data.js";
+import { layOutSandwich } from "./sandwich.js";
 
 const MIN_BOX_PX = 0.5; // narrower boxes, and what is below them, are left out
 
@@ -9,6 +10,12 @@ const MIN_BOX_PX = 0.5; // narrower boxes, and what is below them, are left out
  * focus that the tree does not have is cut to what it has.
  */
 export function layOut(flame) {
+  const boxes = flame.state.sandwich ? layOutSandwich(flame) : layOutTree(flame);
+  for (const [row, some] of boxes.entries()) for (const box of some) box.row = row;
+  return boxes;
+}
+
+function layOutTree(flame) {
   const boxes = [];
   if (!(flame.tree.total[0] > 0)) return boxes;
   const { root, split, childWith } = flame.state.inverted ? invertedTree(flame) : callTree(flame);
@@ -134,14 +141,16 @@ function invertedTree({ data, tree, weights, width }) {
 /** Return the frames from below the root to a box. */
 export function pathOf(box) {
   const path = [];
-  for (let one = box; one.above; one = one.above) path.push(one.frame);
+  for (let one = box; one.above; one = one.above) path.push(one.step ?? one.frame);
   return path.reverse();
 }
 
 export function hasPath(box, path) {
   if (!path || box.depth !== path.length) return false;
-  for (let one = box, i = path.length; i > 0; one = one.above) if (one.frame !== path[--i]) return false;
+  for (let one = box, i = path.length; i > 0; one = one.above) if ((one.step ?? one.frame) !== path[--i]) return false;
   return true;
 }
 
-export const boxWithPath = (boxes, path) => (boxes[path.length] ?? []).find((box) => hasPath(box, path)) ?? null;
+/** Return the box with a path; in a sandwich, its row is not the length of the path. */
+export const boxWithPath = (boxes, path) => (boxes[0]?.[0].depth === 0 ? boxes[path.length] ?? [] : boxes.flat())
+  .find((box) => hasPath(box, path)) ?? null;

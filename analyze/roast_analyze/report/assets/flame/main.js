@@ -1,12 +1,13 @@
 // The flame graph: functions below their callers on a canvas, as wide as their time. Each
 // interaction weighs the tree anew: one pass over the samples, one over the nodes.
+import { drawLegend, svgCanvas } from "../shared/svg.js";
 import { unpackJson } from "../shared/unpack.js";
 import { showBreadcrumbs } from "./breadcrumbs.js";
 import { readColors, shadesOf } from "./colors.js";
 import { attachControls } from "./controls.js";
-import { decodeFlame } from "./data.js";
+import { AMBIGUOUS, decodeFlame } from "./data.js";
 import { HINT, describe, summarize } from "./describe.js";
-import { ROW_PX, drawGraph } from "./draw_graph.js";
+import { ROW_PX, drawGraph, graphHeight } from "./draw_graph.js";
 import { drawStrip } from "./draw_strip.js";
 import { attachInput } from "./input.js";
 import { boxWithPath, layOut, pathOf } from "./layout.js";
@@ -99,6 +100,7 @@ class FlameGraph {
   }
 
   zoom(path) {
+    if (this.state.sandwich) { this.#zoomSandwich(path); return; }
     this.state.focus = [...path];
     this.render();
     // Scroll to the focus and its caller.
@@ -107,6 +109,35 @@ class FlameGraph {
       this.elements.scroller.scrollTop = top;
       this.drawGraph();
     }
+  }
+
+  // The path is that of a caller or of a callee of the function in the middle.
+  #zoomSandwich(path) {
+    if (path.length) this.state.center = path.at(-1) < 0 ? ~path.at(-1) : path.at(-1);
+    this.state.cursor = null;
+    this.render();
+    this.#showMiddle();
+  }
+
+  /** Show the callers and callees of the function at the cursor, of the zoomed one, or of that with the most self time. */
+  toggleSandwich() {
+    const { state, weights: { functionSelf } } = this;
+    if (state.sandwich) {
+      const heaviest = functionSelf.reduce((best, seconds, frame) => (
+        this.data.kinds[frame] < AMBIGUOUS && seconds > functionSelf[best] ? frame : best), 0);
+      state.center = (state.cursor ?? state.focus).at(-1) ?? heaviest;
+    }
+    state.cursor = null;
+    this.elements.scroller.scrollTop = 0;
+    this.update();
+    this.#showMiddle();
+  }
+
+  #showMiddle() {
+    const row = this.boxes.findIndex(([box]) => box.depth === 0);
+    const { scroller } = this.elements;
+    if (row >= 0) scroller.scrollTop = (row + 1) * ROW_PX - scroller.clientHeight / 2;
+    this.drawGraph();
   }
 
   /** Select a range of time buckets; it contains one at least. */
@@ -124,7 +155,7 @@ class FlameGraph {
     if (!box) return;
     const { scroller, detail } = this.elements;
     this.state.cursor = pathOf(box);
-    const y = box.depth * ROW_PX;
+    const y = box.row * ROW_PX;
     if (y < scroller.scrollTop) scroller.scrollTop = y;
     if (y + ROW_PX > scroller.scrollTop + scroller.clientHeight) scroller.scrollTop = y + 2 * ROW_PX - scroller.clientHeight;
     detail.textContent = this.#details(box);
@@ -133,15 +164,29 @@ class FlameGraph {
 
   #details(box) { return `${this.data.fullLabels[box.frame]}: ${describe(this, box).join("; ")}.`; }
 
+  /** Return the whole graph as SVG: width, height and body. */
+  picture() {
+    const { width, boxes, elements: { figure } } = this;
+    const height = graphHeight(boxes);
+    const canvas = svgCanvas();
+    const elements = { canvas, content: { style: {} }, scroller: { clientHeight: height, scrollTop: 0 } };
+    drawGraph(Object.create(this, { elements: { value: elements }, width: { value: width } }));
+    const colors = { ink: this.colors.outline, font: `12px ${this.colors.sans}` };
+    const legendHeight = drawLegend(canvas.context, figure, height, width, colors);
+    return { width, height: height + legendHeight, body: canvas.context.parts.join("") };
+  }
+
   /** Return every box that is drawn, as rows of a CSV file. */
   shownRows() {
     const { names, files, labels, inSeconds } = this.data;
     const header = ["stack", "function", "file",
       ...(inSeconds ? ["total_seconds", "self_seconds"] : ["samples", "self_samples"])];
-    const rows = this.boxes.flat().filter((box) => box.depth).map((box) => [
-      pathOf(box).map((frame) => labels[frame]).join(";"), names[box.frame], files[box.frame], box.total, box.self]);
+    const stackOf = (box) => (!this.state.sandwich ? pathOf(box)
+      : box.step < 0 ? [...pathOf(box).map((frame) => ~frame).reverse(), this.state.center] : [this.state.center, ...pathOf(box)]);
+    const rows = this.boxes.flat().filter((box) => box.depth || this.state.sandwich).map((box) => [
+      stackOf(box).map((frame) => labels[frame]).join(";"), names[box.frame], files[box.frame], box.total, box.self]);
     // The inverted graph divides self time: boxes have none of their own.
-    return [header, ...rows].map((row) => (this.state.inverted ? row.slice(0, -1) : row));
+    return [header, ...rows].map((row) => (this.state.inverted || this.state.sandwich ? row.slice(0, -1) : row));
   }
 }
 
@@ -176,6 +221,7 @@ export async function drawFlame(figure) {
   attachInput(flame);
   attachStripInput(flame);
   figure.shownRows = () => flame.shownRows();
+  figure.picture = () => flame.picture();
   document.addEventListener("roast-theme", () => { flame.colors = readColors(); flame.draw(); });
   new ResizeObserver(() => flame.restyle()).observe(elements.scroller);
   figure.dataset.state = "drawn";

@@ -12,6 +12,8 @@ export class State {
     this.inverted = false;
     this.heavy = false; // siblings by weight
     this.regex = false;
+    this.sandwich = false; // callers and callees of one function
+    this.center = -1; // this function
     this.start = 0; // the brushed time range, in buckets
     this.stop = data.bucketCount;
     this.focus = []; // path to the function that fills the width

@@ -1,5 +1,6 @@
 // Buttons that copy or download what a figure or a table shows.
 import { all, announce } from "./dom.js";
+import { pictureOf } from "./pictures.js";
 import { plotRows } from "./plots.js";
 import { tableRows } from "./tables.js";
 
@@ -31,9 +32,9 @@ const toCsv = (rows) =>
 const toTsv = (rows) => rows.map((row) => (
   row.map((value) => quoteIf(/"/, cellOf(value).replace(/[\t\r\n]+/g, " "))).join("\t"))).join("\n");
 
-function download(name, text) {
+function download(name, blob) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.href = URL.createObjectURL(blob);
   link.download = name;
   link.click();
   // The browser may read the blob after the click returns.
@@ -57,7 +58,8 @@ async function copyToClipboard(text) {
 }
 
 async function copy(button, block) {
-  const text = block.classList.contains("snippet") ? block.querySelector("pre").textContent : toTsv(tableRows(block));
+  const text = button.dataset.do === "copy-next" ? button.parentElement.nextElementSibling.textContent
+    : block.classList.contains("snippet") ? block.querySelector("pre").textContent : toTsv(tableRows(block));
   button.textContent = (await copyToClipboard(text)) ? "Copied" : "Copy failed";
   announce(button.textContent);
   setTimeout(() => { button.textContent = "Copy"; }, 1500);
@@ -68,7 +70,9 @@ export function startDownloads() {
     const button = target.closest("[data-do]");
     if (!button) return;
     const block = button.closest("[data-name]");
-    if (button.dataset.do === "copy") await copy(button, block);
-    else download(`${block.dataset.name}.csv`, toCsv(await rowsOf(block)));
+    if (button.dataset.do.startsWith("copy")) await copy(button, block);
+    else if (button.dataset.do === "csv") {
+      download(`${block.dataset.name}.csv`, new Blob([toCsv(await rowsOf(block))], { type: "text/csv" }));
+    } else download(`${block.dataset.name}.${button.dataset.do}`, await pictureOf(block, button.dataset.do));
   });
 }

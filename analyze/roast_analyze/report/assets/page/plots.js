@@ -8,7 +8,7 @@ const CONFIG = {
   displaylogo: false,
   typesetMath: false,
   // Plotly's default set has a button that sends the chart to a server.
-  modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]],
+  modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
 };
 const NARROW_PX = 600;
 const PRINT_WIDTH_PX = 700;
@@ -54,8 +54,7 @@ async function drawPlot(figure) {
   assign(layout, themeOf(layout));
   if (canvas.clientWidth < NARROW_PX) fitNarrow(canvas, data, layout);
   canvas.textContent = "";
-  const toImageButtonOptions = { filename: figure.dataset.name, scale: 2 };
-  await Plotly.newPlot(canvas, data, layout, { ...CONFIG, toImageButtonOptions });
+  await Plotly.newPlot(canvas, data, layout, CONFIG);
   // The label of the canvas describes the drawing; only its buttons remain for screen readers.
   for (const drawing of all(".main-svg", canvas)) drawing.setAttribute("aria-hidden", "true");
   drawn.push(canvas);

@@ -204,21 +204,21 @@ function drawSigns({ data, state, layout, colors }, context, row, y, height) {
 }
 
 function drawSign(context, colors, outcome, x, y, r) {
-  const path = new Path2D();
+  context.beginPath();
   if (outcome === ERRED) {
-    path.moveTo(x - r, y - r); path.lineTo(x + r, y + r);
-    path.moveTo(x + r, y - r); path.lineTo(x - r, y + r);
+    context.moveTo(x - r, y - r); context.lineTo(x + r, y + r);
+    context.moveTo(x + r, y - r); context.lineTo(x - r, y + r);
   } else if (outcome === RETRIED) {
-    path.moveTo(x, y - r); path.lineTo(x + r, y + r); path.lineTo(x - r, y + r); path.closePath();
+    context.moveTo(x, y - r); context.lineTo(x + r, y + r); context.lineTo(x - r, y + r); context.closePath();
   } else {
-    path.moveTo(x, y - r); path.lineTo(x + r, y); path.lineTo(x, y + r); path.lineTo(x - r, y); path.closePath();
+    context.moveTo(x, y - r); context.lineTo(x + r, y); context.lineTo(x, y + r); context.lineTo(x - r, y); context.closePath();
   }
   // An outline in the color of the background sets the sign off from the bar below it.
   context.strokeStyle = colors.raised;
   context.lineWidth = 4;
-  context.stroke(path);
+  context.stroke();
   context.strokeStyle = colors.bad;
   context.lineWidth = 2;
-  context.stroke(path);
-  if (outcome === RETRIED) { context.fillStyle = colors.bad; context.fill(path); }
+  context.stroke();
+  if (outcome === RETRIED) { context.fillStyle = colors.bad; context.fill(); }
 }

@@ -1,6 +1,7 @@
 // The timeline: workers × time on two canvases with one time axis. This is the first script of a
 // report: it runs while the browser still reads the rest of the page.
 import "../shared/scripted.js";
+import { drawLegend, svgCanvas } from "../shared/svg.js";
 import { unpackJson } from "../shared/unpack.js";
 import { readColors } from "./colors.js";
 import { attachControls } from "./controls.js";
@@ -106,6 +107,25 @@ class Timeline {
   }
 }
 
+/** Return the timeline with all its lanes as SVG: width, height and body. */
+function pictureOf(timeline) {
+  const { layout, colors, elements: { figure } } = timeline;
+  const { width, topHeight, lanesHeight } = layout;
+  const [top, canvas, { context: legend }] = [svgCanvas(), svgCanvas(), svgCanvas()];
+  const whole = Object.create(layout, { visibleHeight: { value: lanesHeight }, scrollTop: { value: 0 } });
+  const drawn = Object.create(timeline, {
+    layout: { value: whole },
+    elements: { value: { figure, top, canvas, content: { style: {} } } },
+  });
+  drawOverview(drawn);
+  drawLanes(drawn);
+  const height = topHeight + lanesHeight;
+  const legendHeight = drawLegend(legend, figure, 0, width, colors);
+  const body = [[top.context, 0], [canvas.context, topHeight], [legend, height]]
+    .map(([{ parts }, y]) => `<g transform="translate(0 ${y})">${parts.join("")}</g>`).join("");
+  return { width, height: height + legendHeight, body };
+}
+
 async function drawTimeline(figure) {
   const part = (selector) => figure.querySelector(selector);
   const elements = {
@@ -138,6 +158,7 @@ async function drawTimeline(figure) {
   part(".timeline-top").dataset.state = "drawn";
 
   figure.shownRows = () => shownRows(timeline);
+  figure.picture = () => pictureOf(timeline);
   document.addEventListener("roast-theme", () => { timeline.colors = readColors(); timeline.restyle(); });
   new ResizeObserver(() => timeline.restyle()).observe(elements.scroller);
 

@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
 #: Maximum number of rows of each table.
 ROWS: Final = 100
-#: Maximum number of bars over time, and their possible lengths. Heartbeats are at least half a
-#: second apart.
-MOST_BUCKETS: Final = 60
-BUCKET_SECONDS: Final = (
-    1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400,
-)  # fmt: skip
 #: Maximum number of activities in the first sentence, and minimum share of all but the first.
 NAMED: Final = 4
 LEAST_NAMED_SHARE: Final = 0.01
@@ -59,11 +53,6 @@ _PREFIXES: Final = (
     f"SELECT prefix, {_SUMMED} FROM activities WHERE context = 'execute' GROUP BY prefix"
 )
 _WORKERS: Final = f"SELECT worker, {_SUMMED} FROM activities GROUP BY worker"
-_OVER_TIME: Final = (
-    "SELECT floor((least(greatest(t, $start_t), $stop_t) - $start_t) / $width) AS bucket, "
-    "context, activity, sum(delta) AS seconds FROM _activity_deltas "
-    "WHERE unit = 'seconds' GROUP BY ALL ORDER BY ALL"
-)
 _BY_PREFIX: Final = (
     "SELECT prefix, context, activity, sum(delta) AS seconds FROM _activity_deltas "
     "WHERE unit = 'seconds' AND context = 'execute' GROUP BY ALL ORDER BY ALL"
@@ -101,28 +90,17 @@ class Activities:
     #: View ``activities``, added up by prefix of tasks and by worker.
     prefixes: Listing
     workers: Listing
-    #: Seconds by the time of their heartbeats: start of each bucket in ``t``.
-    over_time: pl.DataFrame
-    bucket_seconds: float
     by_prefix: pl.DataFrame
     by_worker: pl.DataFrame
 
 
-def query(trace: Session, context: Context) -> Activities:
+def query(trace: Session) -> Activities:
     """Query the activities of a run."""
-    axis = context.axis
-    least = axis.span_seconds / MOST_BUCKETS
-    width = next((float(seconds) for seconds in BUCKET_SECONDS if seconds >= least), least)
-    over_time = trace.sql(
-        _OVER_TIME, {"start_t": axis.start_t, "stop_t": axis.stop_t, "width": width}
-    ).pl()
     order = "seconds DESC NULLS LAST"
     return Activities(
         totals=list_query(trace, "fine_metrics", _TOTALS, f"{order}, context, activity", ROWS),
         prefixes=list_query(trace, "activities", _PREFIXES, f"{order}, prefix", ROWS),
         workers=list_query(trace, "activities", _WORKERS, f"{order}, worker", ROWS),
-        over_time=over_time.with_columns(t=axis.start_t + width * pl.col("bucket")),
-        bucket_seconds=width,
         by_prefix=trace.sql(_BY_PREFIX).pl(),
         by_worker=trace.sql(_BY_WORKER).pl(),
     )
@@ -131,28 +109,14 @@ def query(trace: Session, context: Context) -> Activities:
 def section(found: Activities, context: Context) -> Section:
     """Build the section."""
     section = Section("activities", "Activities", "Activities")
-    if found.over_time.is_empty():
+    if found.by_worker.is_empty():
         return context.absent(
             section,
             "No fine performance metrics were recorded: no task ended, or the settings "
             "excluded them (kind fine_metric).",
         )
-    kinds = figures.rank(found.over_time)
-    bucket = q.seconds(found.bucket_seconds)
-    plots = [
-        Plot(
-            figures.over_time(found.over_time, found.bucket_seconds, kinds, context.axis),
-            name="activities",
-            title="Activities over time",
-            description=f"Stacked bars of {bucket} each: seconds by activity, in tasks and "
-            "outside of tasks.",
-            note=f"A bar has the time that workers reported within {bucket}. They report the "
-            "time of a task when it has ended.",
-            query="SELECT t, context, activity, delta FROM _activity_deltas "
-            "WHERE unit = 'seconds'",
-            command=context.view_command("fine_metric_deltas"),
-        )
-    ]
+    kinds = figures.rank(found.by_worker)
+    plots = []
     for spent, column, name, whose, query in (
         (found.by_prefix, "prefix", "activity-prefixes", "the tasks of each prefix",
          _BY_PREFIX),

@@ -1,4 +1,4 @@
-"""Stacked bars of seconds by activity: over time, by prefix and by worker.
+"""Stacked bars of seconds by activity: by prefix and by worker.
 
 Frames have the columns context, activity and seconds. An activity outside of tasks is drawn
 with its context, such as network (gather-dep), and hatched.
@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from plotly.graph_objects import Bar, Figure
 
-from roast_analyze.figures import layout, palette
+from roast_analyze.figures import palette
 from roast_analyze.figures.bars import Part, stacked
 from roast_analyze.figures.labels import label
 from roast_analyze.report import quantities as q
@@ -20,7 +19,7 @@ from roast_analyze.report import quantities as q
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from roast_analyze.figures.layout import TimeAxis
+    from plotly.graph_objects import Figure
 
 #: Maximum number of bars by prefix or worker.
 BAR_LIMIT: Final = 20
@@ -74,48 +73,6 @@ def _kind(pair: tuple[str | None, str | None], color: str) -> Kind:
     if context == "execute":
         return Kind(name, color)
     return Kind(f"{name} ({label(context, 40) or 'unknown'})", color, "/")
-
-
-def over_time(
-    spent: pl.DataFrame, bucket_seconds: float, kinds: Kinds, axis: TimeAxis
-) -> Figure:
-    """Draw the seconds of tasks in each bucket, and below them those outside of tasks.
-
-    ``spent`` has a column ``t``, the start of the bucket.
-    """
-    in_task = pl.col("context") == "execute"
-    panels = {
-        title: rows
-        for title, rows in (
-            ("in tasks (s)", spent.filter(in_task)),
-            ("outside of tasks (s)", spent.filter(in_task.not_().fill_null(value=True))),
-        )
-        if rows.height
-    }
-    drawn = layout.panels(axis, 90 + 180 * len(panels), *panels)
-    drawn.update_layout(barmode="stack", bargap=0, legend_traceorder="normal")
-    named = set()
-    for number, rows in enumerate(panels.values(), start=1):
-        for kind, some in _by_kind(rows, kinds).items():
-            summed = some.group_by("t").agg(pl.col("seconds").sum()).sort("t")
-            drawn.add_trace(
-                Bar(
-                    x=axis.places(summed),
-                    y=summed["seconds"].round(6).to_list(),
-                    width=bucket_seconds / axis.unit_seconds,
-                    offset=0,
-                    xaxis="x",
-                    yaxis="y" if number == 1 else f"y{number}",
-                    name=kind.words,
-                    legendgroup=kind.words,
-                    showlegend=kind.words not in named,
-                    marker=layout.hatched(kind.color, kind.pattern),
-                    hovertemplate=f"%{{y:,.4~g}} s {kind.words}<extra></extra>",
-                    meta=layout.columns(x=axis.column, y="seconds"),
-                )
-            )
-            named.add(kind.words)
-    return drawn
 
 
 def by_name(

@@ -109,15 +109,16 @@ def query(trace: Session, context: Context) -> Chunks:
         .sort("relative_duration", "worker", "added_t", descending=[True, False, False])
     )
     by_time, by_file = "compute_seconds DESC NULLS LAST", "dataset, filename, treename"
+    slowest = list_view(
+        trace, "chunks", f"outcome = 'memory', {by_time}, key, attempt, entry_start", CHUNK_ROWS
+    )
+    causes = trace.sql(
+        "SELECT _error_cause(unnest($exceptions::VARCHAR[])) AS cause",
+        {"exceptions": slowest.rows["exception"].to_list()},
+    ).pl()["cause"]
     return Chunks(
         points=trace.sql(_POINTS).pl(),
-        chunks=list_query(
-            trace,
-            "chunks",
-            "SELECT * REPLACE (_error_cause(exception) AS exception) FROM chunks",
-            f"outcome = 'memory', {by_time}, key, attempt, entry_start",
-            CHUNK_ROWS,
-        ),
+        chunks=replace(slowest, rows=slowest.rows.with_columns(exception=causes)),
         datasets=list_view(trace, "datasets", f"{by_time}, dataset", GROUP_ROWS),
         costs=list_view(
             trace, "chunk_costs", "chunks + first_chunks DESC, dataset", GROUP_ROWS

@@ -1,5 +1,7 @@
 """The profile: time inside tasks by function, as a flame graph and a table."""
 
+# ruff: noqa: S608 - every query here is put together from this file's own text
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -9,9 +11,10 @@ import polars as pl
 
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
-from roast_analyze.report.listing import Listing, list_frame, list_view
+from roast_analyze.report.listing import Listing, list_frame, list_query, list_view
 from roast_analyze.report.section import Section
 from roast_analyze.report.topics.profile import flame_graph
+from roast_analyze.report.topics.profile.flame_graph import LIBRARY_PATTERN
 from roast_analyze.safe_text import named
 
 if TYPE_CHECKING:
@@ -23,8 +26,9 @@ if TYPE_CHECKING:
 #: many such pairs has fewer buckets.
 PROFILE_BUCKETS: Final = 60
 PROFILE_CELLS: Final = 30_000
-#: Maximum number of rows of the tables of functions and of sections.
+#: Maximum number of rows of the tables of functions, lines and sections.
 FUNCTION_ROWS: Final = 200
+LINE_ROWS: Final = 30
 SECTION_ROWS: Final = 100
 #: Samples of workers; without any, those of the scheduler.
 _FUNCTIONS_QUERY: Final = (
@@ -40,6 +44,20 @@ _FUNCTIONS_QUERY: Final = (
     "self_seconds / (SELECT sum(seconds) FROM sampled) AS self_share, "
     "total_seconds / (SELECT sum(seconds) FROM sampled) AS total_share, "
     "try_cast(sum(samples) AS BIGINT) AS samples FROM seen GROUP BY function"
+)
+#: Dask counts samples by function, and records the line of the first sample of each profiling
+#: cycle. Samples are those of workers.
+_LINES: Final = (
+    "WITH sampled AS (SELECT seconds, list_distinct(list_filter(list_zip(frames, lines), "
+    f"lambda called: NOT regexp_matches(called[1].filename, '{LIBRARY_PATTERN}') "
+    "AND NOT regexp_matches(called[1].filename, "
+    r"'(^|[/\\])roast_recorder[/\\](?:[^d]|d[^e])'))) AS called FROM _profile_stacks "
+    "WHERE profiler = 'dask' AND worker IS NOT NULL), "
+    "seen AS (SELECT seconds, unnest(called) AS called FROM sampled WHERE len(called) > 0) "
+    "SELECT called[1].name || ' (' || called[1].filename || ':' || called[2] || ')' AS line, "
+    "sum(seconds) AS seconds, "
+    "sum(seconds) / (SELECT sum(sampled.seconds) FROM sampled) AS share "
+    "FROM seen WHERE line IS NOT NULL GROUP BY line"
 )
 #: Time range of the samples. Expanding the stacks takes longest, and is not needed here.
 _TIME_RANGE: Final = (
@@ -79,6 +97,15 @@ _SECTIONS: Final = columns(
     "(cpu_seconds) bytes_read (mean_memory_delta_bytes) (max_memory_delta_bytes)",
     {"name": "section"},
 )
+_LINE_COLUMNS: Final = columns(
+    "line seconds share",
+    descriptions={
+        "line": "The line of the first sample of the function in a profiling cycle.",
+        "seconds": "Time of the samples of cycles that began in the line, with the functions "
+        "that it calls.",
+        "share": "Share of the samples of workers.",
+    },
+)
 _FUNCTIONS: Final = columns(
     "function self_seconds self_share total_seconds total_share samples"
 )
@@ -106,6 +133,8 @@ class Profiles:
     folded_samples: int
     #: Functions by self time.
     functions: Listing
+    #: Lines of functions of the user.
+    lines: Listing
     #: Totals of named sections.
     sections: Listing
 
@@ -142,6 +171,9 @@ def query(trace: Session) -> Profiles:
         counts=counts,
         folded_samples=int(folded.select("samples", "ambiguous").sum().sum_horizontal().item()),
         functions=_functions(stacks["stack"], counts),
+        lines=list_query(
+            trace, "profile_stacks", _LINES, "round(seconds, 9) DESC, line", LINE_ROWS
+        ),
         sections=list_view(
             trace, "section_totals", "seconds DESC NULLS LAST, dataset, name", SECTION_ROWS
         ),
@@ -222,8 +254,34 @@ def section(found: Profiles, context: Context) -> Section:
         "functions", "Functions", found.functions, _FUNCTIONS,
         chosen="those with the highest self time",
     )  # fmt: skip
-    sentences = (_sentence(found, flame),)
-    return replace(section, sentences=sentences, flame=flame, tables=[functions, *tables])
+    lines = context.tables(
+        ("lines", "Own code by line", found.lines, _LINE_COLUMNS, "those with the most time"),
+        has_view=False,
+    )
+    sentences = (_sentence(found, flame), _coverage(found, context))
+    tables = [*lines, functions, *tables]
+    return replace(section, sentences=sentences, flame=flame, tables=tables)
+
+
+def _coverage(found: Profiles, context: Context) -> str:
+    """Compare the time of the samples with the compute time; empty if one is not known."""
+    of_tasks = found.counts.filter(
+        pl.col("log").is_null(), pl.col("worker").is_not_null(), pl.col("prefix").is_not_null()
+    )
+    sampled = (
+        of_tasks.select(
+            (pl.col("samples") + pl.col("ambiguous")) * pl.col("interval_seconds")
+        ).sum()
+    ).item()
+    computed = context.run.compute_seconds
+    if not sampled or not computed:
+        return ""
+    return (
+        f"The samples of tasks stand for {q.seconds(sampled)}, and tasks computed for "
+        f"{q.seconds(computed)}. A sample stands for the sampling interval, and the two differ "
+        "where samples are missing or late: a held GIL or a host without free cores can delay "
+        "the profiler, and it does not record attempts that were lost with their worker."
+    )
 
 
 def _sentence(found: Profiles, flame: Flame) -> str:

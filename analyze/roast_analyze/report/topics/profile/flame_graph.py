@@ -58,10 +58,12 @@ _DASK: Final = re.compile(
     r"|(^|[/\\])distributed[/\\]([a-z_]+\.py|(comm|protocol|shuffle|diagnostics)[/\\])"
     r"|(^|[/\\])dask[/\\]([a-z_]+\.py|(array|bag|dataframe|diagnostics)[/\\])"
 )
-_LIBRARY: Final = re.compile(
+#: Files of libraries, as an expression of Python and of DuckDB.
+LIBRARY_PATTERN: Final = (
     r"(^|[/\\])(site-packages|dist-packages)[/\\]|(^|[/\\])lib(64)?[/\\]python\d"
     r"|[/\\]Lib[/\\]|^<(frozen|__array_function__|attrs generated)"
 )
+_LIBRARY: Final = re.compile(LIBRARY_PATTERN)
 
 
 @dataclass(frozen=True, kw_only=True)

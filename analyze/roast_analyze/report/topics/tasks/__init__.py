@@ -1,5 +1,7 @@
 """Tasks by prefix: their time, their durations, task groups, stragglers, and coffea roles."""
 
+# ruff: noqa: S608 - every query here is put together from the report's own text
+
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -9,6 +11,7 @@ from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
 from roast_analyze.report.listing import Listing, list_query, list_view
 from roast_analyze.report.section import RECORD_HINT, Plot, Section
+from roast_analyze.report.task_places import with_places
 from roast_analyze.report.topics.tasks import figures, sentences
 
 if TYPE_CHECKING:
@@ -49,8 +52,8 @@ _GROUPS: Final = columns(
     {"first_t": "start"},
 )
 _STRAGGLERS: Final = columns(
-    "key (prefix) compute_seconds median_seconds relative_duration (excess_seconds) "
-    "compute_start_t worker outcome (attempt) (dataset) filename"
+    "task (prefix) compute_seconds median_seconds relative_duration (excess_seconds) "
+    "compute_start_t worker outcome (attempt) dataset (filename) (key)"
 )
 _ROLES: Final = columns(
     "role prefixes tasks task_runs failed_attempts compute_seconds compute_share "
@@ -84,7 +87,7 @@ def query(trace: Session) -> Tasks:
             trace,
             "stragglers",
             # Windows over all stragglers would take ten times as long.
-            "WITH found AS MATERIALIZED (FROM stragglers), "
+            f"WITH found AS MATERIALIZED ({with_places('FROM stragglers')}), "
             "totals AS (SELECT sum(excess_seconds) AS all_excess_seconds, "
             "mode(worker) AS main_worker FROM found) "
             "SELECT found.*, totals.*, (SELECT count(*) FROM found WHERE worker = "

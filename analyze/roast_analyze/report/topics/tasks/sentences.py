@@ -73,6 +73,6 @@ def stragglers(stragglers: Listing, prefixes: Listing) -> str:
     return (
         f"{q.counted(stragglers.total, 'attempt')} took at least twice the usual time of the "
         f"prefix{where}, {q.seconds(worst['all_excess_seconds'])} more in total. The worst, "
-        f"{named(worst['key'])}, took {q.seconds(worst['compute_seconds'])} instead of "
+        f"{named(worst['task'])}, took {q.seconds(worst['compute_seconds'])} instead of "
         f"{q.seconds(worst['median_seconds'])}{times}."
     )

@@ -48,15 +48,16 @@ _FUNCTIONS_QUERY: Final = (
 #: Dask counts samples by function, and records the line of the first sample of each profiling
 #: cycle. Samples are those of workers.
 _LINES: Final = (
-    "WITH sampled AS (SELECT seconds, list_distinct(list_filter(list_zip(frames, lines), "
+    "WITH sampled AS (SELECT seconds AS of_stack, "
+    "list_distinct(list_filter(list_zip(frames, lines), "
     f"lambda called: NOT regexp_matches(called[1].filename, '{LIBRARY_PATTERN}') "
     "AND NOT regexp_matches(called[1].filename, "
     r"'(^|[/\\])roast_recorder[/\\](?:[^d]|d[^e])'))) AS called FROM _profile_stacks "
     "WHERE profiler = 'dask' AND worker IS NOT NULL), "
-    "seen AS (SELECT seconds, unnest(called) AS called FROM sampled WHERE len(called) > 0) "
+    "seen AS (SELECT of_stack, unnest(called) AS called FROM sampled WHERE len(called) > 0) "
     "SELECT called[1].name || ' (' || called[1].filename || ':' || called[2] || ')' AS line, "
-    "sum(seconds) AS seconds, "
-    "sum(seconds) / (SELECT sum(sampled.seconds) FROM sampled) AS share "
+    "sum(of_stack) AS seconds, "
+    "sum(of_stack) / (SELECT sum(sampled.of_stack) FROM sampled) AS share "
     "FROM seen WHERE line IS NOT NULL GROUP BY line"
 )
 #: Time range of the samples. Expanding the stacks takes longest, and is not needed here.

@@ -17,6 +17,7 @@ from nightly.totals import column, grouped, quantile, ratio, total
 from roast_analyze import Trace
 from roast_analyze.open.views import view_names
 from roast_analyze.report.topics.inside_tasks import OWN_KINDS
+from roast_analyze.report.topics.profile.flame_graph import OWN, library_kind
 
 #: Maximum characters of an exception, of a traceback, and of a payload or a value.
 EXCEPTION, TRACEBACK, VALUE = 1000, 2000, 240
@@ -383,6 +384,58 @@ def _path_causes(recording: Recording) -> list[Row]:
     ]
 
 
+def _named(name: str) -> Callable[[Recording], list[Row]]:
+    """Return the rows of a view; their tasks have the file and entries of a single chunk."""
+
+    def rows(recording: Recording) -> list[Row]:
+        chunks = grouped(rows_of("chunks", recording), lambda row: (row["key"], row["attempt"]))
+        places = {at: _place(found[0]) for at, found in chunks.items() if len(found) == 1}
+        return [
+            row | {"task": places.get((row["key"], row["attempt"])) or row["key"]}
+            for row in rows_of(name, recording)
+        ]
+
+    return rows
+
+
+def _place(chunk: Row) -> str | None:
+    if chunk["filename"] is None:
+        return None
+    name = re.split(r"[/\\]", chunk["filename"])[-1]
+    entries = chunk["entry_start"], chunk["entry_stop"]
+    return name if None in entries else f"{name} {entries[0]:,}–{entries[1]:,}"
+
+
+def _lines(recording: Recording) -> list[Row]:
+    """Sum the samples of workers by line of a function that is not of a library."""
+    stacks = [
+        row
+        for row in rows_of("profile_stacks", recording)
+        if row["profiler"] == "dask" and row["worker"] is not None
+    ]
+    whole = math.fsum(row["seconds"] for row in stacks)
+    seen = [
+        {"line": f"{frame['name']} ({frame['filename']}:{line})", "seconds": row["seconds"]}
+        for row in stacks
+        for frame, line in {
+            (tuple(frame.items()), line): (frame, line)
+            for frame, line in zip(row["frames"], row["lines"] or (), strict=False)
+        }.values()
+        if line is not None
+        and None not in (frame["name"], frame["filename"])
+        and library_kind(frame["filename"]) == OWN
+        and not _is_recorder(frame)
+    ]
+    sums = [
+        line | {"seconds": math.fsum(row["seconds"] for row in alike)}
+        for line, alike in _alike(seen, "line")
+    ]
+    return [
+        row | {"share": row["seconds"] / whole, "rounded": round(row["seconds"], 9)}
+        for row in sums
+    ]
+
+
 def _own_code(recording: Recording) -> list[Row]:
     """Return no rows without samples."""
     spent = rows_of("busy_time", recording)
@@ -441,7 +494,35 @@ def _events(recording: Recording) -> list[Row]:
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
         return None if value is None else _beginning(text, VALUE)
 
-    return [row | {"payload": payload(row["payload"])} for row in rows_of("events", recording)]
+    # Dask logs an event in one topic right after the other.
+    logged: dict[tuple, list[list[Row]]] = {}
+    for event in sorted(rows_of("events", recording), key=lambda row: (row["t"], row["topic"])):
+        value = event["payload"]
+        about = event["worker"] or (event["topic"] if "://" in event["topic"] else None)
+        content = value
+        if isinstance(value, dict) and list(value)[:1] != ["worker"]:
+            content = {k: v for k, v in value.items() if k != "worker" or type(v) is not str}
+        same = logged.setdefault((about, json.dumps(content)), [])
+        previous = same[-1][-1] if same else None
+        is_same = (
+            previous
+            and event["t"] - previous["t"] <= 0.01
+            and event["topic"] != previous["topic"]
+        )
+        if is_same:
+            same[-1].append(event)
+        else:
+            same.append([event])
+    return [
+        {
+            "t": found[0]["t"],
+            "topic": ", ".join(event["topic"] for event in found),
+            "worker": worker,
+            "payload": max((payload(event["payload"]) for event in found), key=str),
+        }
+        for (worker, _), events in logged.items()
+        for found in events
+    ]
 
 
 def _environment(recording: Recording) -> list[Row]:
@@ -511,8 +592,8 @@ TABLES = {
         _path_causes, "-path_seconds cause prefix", 12,
     ),
     "critical-path-steps": Expected(
-        "step start_t seconds share cause key name detail",
-        view("critical_path"), "-seconds step", 12,
+        "step start_t seconds share cause task name detail key",
+        _named("critical_path"), "-seconds step", 12,
     ),
     "datasets": Expected(
         "dataset files chunks failed_attempts events compute_seconds compute_share "
@@ -581,9 +662,9 @@ TABLES = {
         _task_groups, "-compute_seconds task_group", 20,
     ),
     "stragglers": Expected(
-        "key prefix compute_seconds median_seconds relative_duration excess_seconds "
-        "compute_start_t worker outcome attempt dataset filename",
-        view("stragglers"), "-excess_seconds key attempt", 15,
+        "task prefix compute_seconds median_seconds relative_duration excess_seconds "
+        "compute_start_t worker outcome attempt dataset filename key",
+        _named("stragglers"), "-excess_seconds key attempt", 15,
     ),
     "activities": Expected(
         "context activity seconds thread_share bytes count",
@@ -605,6 +686,7 @@ TABLES = {
         "source destination transfers bytes seconds",
         _pairs, "-bytes -seconds source destination", 20,
     ),
+    "lines": Expected("line seconds share", _lines, "-rounded line", 30),
     "functions": Expected(
         "function self_seconds self_share total_seconds total_share samples",
         _functions, "-self -total function", 200,

@@ -139,6 +139,7 @@ def test_a_recording_that_works(start_recorded, capsys):
     assert main(["status", "--scheduler", recorded.address]) == 2
 
 
+@pytest.mark.exhaustive
 def test_a_writing_process_that_is_killed_once_is_replaced(start_recorded, capsys):
     recorded = start_recorded()
     first = recorded.writer()
@@ -171,7 +172,9 @@ def test_a_writing_process_that_is_killed_again_and_again(start_recorded, capsys
         assert sum(v for k, v in recorded.metrics().items() if "dropped_total" in k) > 0
         code, [found] = status(recorded.folder, capsys=capsys)
         assert (code, found["state"]) == (1, "failing")
-        assert found["detail"] == "stopped without a trailer"
+        assert found["detail"] == (
+            "stopped without a trailer: the writing process died repeatedly"
+        )
         code, [asked] = status("--scheduler", recorded.address, capsys=capsys)
         assert (code, asked["state"]) == (1, "failing")
         assert asked["detail"] == "the writing process died repeatedly"
@@ -211,6 +214,7 @@ def test_a_full_disk(start_recorded, small_disk, capsys):
     within(SECONDS, check)
 
 
+@pytest.mark.exhaustive
 def test_a_limit_of_the_size_of_files(start_recorded, capsys):
     """As a quota, it is not seen in the free space of the disk: the preload notes it."""
     recorded = start_recorded()

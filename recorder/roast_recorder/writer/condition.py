@@ -57,7 +57,7 @@ class Condition:
     start_t: float | None = None
     written_t: float | None = None
     nbytes: int = 0
-    #: Records that are known to be lost; None if the trace has not ended and is large.
+    #: Records that are known to be lost; None if that is unknown.
     dropped: int | None = 0
 
     @property
@@ -111,11 +111,14 @@ def condition(trace: Path) -> Condition:
     if reason is not None and reason != "rotated":
         found.state, found.detail = health.ENDED, reason
     elif not _is_written(last, age):
-        found.state, found.detail = health.FAILING, "stopped without a trailer"
+        reasons = "stopped without a trailer", note.get("problem")
+        found.state, found.detail = health.FAILING, ": ".join(filter(None, reasons))
     elif problem := note.get("problem") or _problem(last, header, age):
         found.state, found.detail = health.FAILING, problem
     else:
         found.state = health.RECORDING
+    if not (found.is_well or found.dropped):
+        found.dropped = None  # what was dropped since the last write is in no file
     return found
 
 

@@ -134,8 +134,8 @@ def test_threads_of_libraries(apply_each, trace):
     assert sentence == (
         "Libraries had started 7 threads in a worker on host h, which has 2 cores and 2"
         " workers. For 100 % of the sampled time with tasks, no core was free, and 3.5 of these"
-        " threads were ready at a time, of which 80 % waited for a core. If the other workers had"
-        " as many, there were 9.0 ready threads of libraries and tasks."
+        " threads were ready at a time, of which 80 % waited for a core. If the other workers"
+        " had as many, there were 9.0 ready threads of libraries and tasks."
     )
     assert healthy == [[], [], [], [], []]
 

@@ -55,7 +55,7 @@ def program_facts() -> dict[str, Any]:
     with contextlib.suppress(Exception):  # there is no name for this number
         user = user or getpass.getuser()
     place = {"name": program_name(), "host": socket.gethostname(), "pid": os.getpid()}
-    return {**place, "user": user, **start_of_program(sys.argv[0])}
+    return {**place, "user_name": user, **start_of_program(sys.argv[0])}
 
 
 def fields_of(report: Any) -> dict[str, Any]:
@@ -67,12 +67,12 @@ def fields_of(report: Any) -> dict[str, Any]:
         return {}
     texts = {
         name: text[:MAX_LENGTH]
-        for name in ("client", "name", "host", "user", "path", "module")
+        for name in ("client", "name", "host", "user_name", "path", "module")
         if isinstance(text := report.get(name), str)
     }
     if not {"client", "name"} <= texts.keys():
         return {}
-    value = {name: texts.pop(name) for name in ("user", "path", "module") if name in texts}
+    value = {name: texts.pop(name) for name in ("user_name", "path", "module") if name in texts}
     pid = report.get("pid")
     is_pid = type(pid) is int and 0 <= pid < 2**31
     return {**texts, "pid": pid if is_pid else None, "value": value}

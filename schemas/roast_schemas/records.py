@@ -411,8 +411,8 @@ class ClientProgram(Record, total=False):
     """The program that a client belongs to, by the client's own account.
 
     Clients with the preload ``roast_recorder.client_program`` report it when they connect, and
-    so do clients that record. Its value has ``user`` and, if it is known, the ``module`` of
-    ``python -m`` or the ``path`` below the working folder.
+    so do clients that record. Its value has ``user_name`` and, if it is known, the ``module``
+    of ``python -m`` or the ``path`` below the working folder.
     """
 
     client: ClientId
@@ -421,7 +421,7 @@ class ClientProgram(Record, total=False):
     ]
     host: Annotated[str, Field("host of the client, by its own account", Content.HOSTS)]
     pid: Pid
-    value: Annotated[Json, Field("``user`` and others, see above", Content.CONFIGURATION)]
+    value: Annotated[Json, Field("``user_name`` and others, see above", Content.CONFIGURATION)]
 
 
 class ClientRemoved(Record, total=False):

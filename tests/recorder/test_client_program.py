@@ -41,14 +41,14 @@ def test_clients_before_and_during_a_recording(cluster, client, trace, by_kind, 
         assert (about["name"], about["host"], about["pid"]) == (
             name, socket.gethostname(), os.getpid(),
         )  # fmt: skip
-        assert about["value"]["user"] == "ada"
+        assert about["value"]["user_name"] == "ada"
     assert not [loss for loss in records["loss"] if "client" in loss["record_kind"]]
     assert "pw-1234" not in trace.read_text()
 
 
 def test_a_report_is_redacted(client, trace, by_kind):
     with roast_recorder.record(client, trace):
-        report = {"client": client.id, "name": SECRET, "user": SECRET}
+        report = {"client": client.id, "name": SECRET, "user_name": SECRET}
         client.log_event("roast-client-program", report)
 
     text = trace.read_text()
@@ -58,7 +58,8 @@ def test_a_report_is_redacted(client, trace, by_kind):
 
 def test_reports_of_others_are_bounded_and_checked():
     long = "x" * 10_000
-    assert fields_of({"client": "c", "name": long, "pid": -1, "user": 5, "more": long}) == {
+    report = {"client": "c", "name": long, "pid": -1, "user_name": 5, "more": long}
+    assert fields_of(report) == {
         "client": "c", "name": "x" * 300, "pid": None, "value": {},
     }  # fmt: skip
     for other in (None, "text", {"name": "p"}, {"client": 1, "name": "p"}):
@@ -71,5 +72,5 @@ def test_a_report_without_a_name_of_the_user(monkeypatch):
 
     monkeypatch.delenv("JUPYTERHUB_USER", raising=False)
     monkeypatch.setattr("getpass.getuser", unknown)
-    assert program_facts()["user"] is None
+    assert program_facts()["user_name"] is None
     assert program_facts()["name"] == Path(sys.argv[0]).name

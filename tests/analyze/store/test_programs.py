@@ -7,7 +7,7 @@ def client(of: str, t: float, program: str | None = None, **fields) -> list[dict
     """Return a client that connects and, with a program, reports it."""
     added = {"kind": "client_added", "t": t, "client": of}
     about = {"kind": "client_program", "t": t, "client": of, "name": program, "host": "h"}
-    return [added, {**about, "value": {"user": "ada"}, **fields}] if program else [added]
+    return [added, {**about, "value": {"user_name": "ada"}, **fields}] if program else [added]
 
 
 def left(of: str, t: float) -> dict:

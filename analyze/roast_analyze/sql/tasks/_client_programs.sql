@@ -8,7 +8,7 @@ WITH reported AS (
         trace_id,
         client,
         arg_max(name, rowid) AS program,
-        arg_max("value" ->> '$.user', rowid) AS user_name,
+        arg_max("value" ->> '$.user_name', rowid) AS user_name,
         arg_max(host, rowid) AS host,
         arg_max(pid, rowid) AS pid
     FROM raw.client_program

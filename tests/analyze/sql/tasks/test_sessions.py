@@ -47,7 +47,7 @@ def test_programs_of_clients(rows, worker):
             "value": value,
         }
 
-    reported = {"name": "fit.py", "host": "login1", "pid": 7, "value": {"user": "ada"}}
+    reported = {"name": "fit.py", "host": "login1", "pid": 7, "value": {"user_name": "ada"}}
     machine = {"role": "client", "pid": 8, "machine": {"host": "login2"}}
     assert rows(
         "SELECT client, name, program, user_name, host, pid FROM sessions ORDER BY client",

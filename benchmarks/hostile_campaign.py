@@ -208,6 +208,7 @@ def commands(path: Path, other: Path, folder: Path, rng: random.Random) -> Itera
         )),
         (costly, Command("export, parquet", ["export", trace, "--parquet", f"{out}.tables"])),
         (costly, Command("export, duckdb", ["export", trace, "--duckdb", f"{out}.duckdb"])),
+        (costly, Command("digest", [trace, "--markdown"], is_terminal=True)),
     ]  # fmt: skip
     for share, command in optional:
         if rng.random() < share:

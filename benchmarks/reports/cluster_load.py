@@ -201,7 +201,7 @@ def difference(one: np.ndarray, other: np.ndarray) -> float:
 @reported(
     "https://github.com/dask/distributed/issues/4424",
     "spilling",
-    words="memory disk|spill",
+    words="MiB|GiB release|smaller disk|spill",
     also="blocked-event-loop transfers paused-workers unmanaged-memory scheduler-saturated",
 )
 def spilled_results(run: Run) -> None:

@@ -21,7 +21,8 @@ import dask.utils
 OPTIONAL_KINDS: Final = (
     "task", "transition", "worker_sample", "scheduler_sample", "host_sample", "stall", "span",
     "fine_metric", "chunk", "section", "profile", "event", "environment", "graph",
-    "graph_update", "client_activity", "cluster_size", "computation", "wanted_keys",
+    "graph_update", "client_activity", "client_program", "cluster_size", "computation",
+    "wanted_keys",
 )  # fmt: skip
 
 #: Kinds of records that workers send only on request, and the setting that requests them.

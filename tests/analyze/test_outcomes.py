@@ -20,11 +20,13 @@ SOURCES = Path(roast_analyze.__file__).parent
 PLACES = {
     "algorithms/outcomes.py": {*OUTCOMES, SKIPPED},
     "algorithms/run_plan.py": {"memory", "erred", "retried", "rescheduled"},
+    "algorithms/progress.py": {"memory", "erred"},  # states of tasks
     "algorithms/waits.py": {"memory", "lost", "cancelled", "unfinished"},
     "algorithms/critical_path.py": {"memory", "erred", "retried", "rescheduled", "lost"},
     "imports/dump_state.py": {"memory", "erred"},  # states of tasks
     "run_amounts.py": {"memory", SKIPPED},
     "report/topics/chunks/__init__.py": {"memory", "lost"},
+    "report/topics/timeline/lanes.py": {"memory", "retried", "lost"},  # and columns
     "report/columns.py": {"erred", "lost", "retried", "cancelled", "unfinished"},  # headings
     "report/run.py": {*OUTCOMES},  # fields of view run
     "report/topics/tasks/__init__.py": {*OUTCOMES} - {"rescheduled"},  # columns of prefixes

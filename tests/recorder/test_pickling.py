@@ -1,13 +1,17 @@
 """Schedulers and workers that lack the recorder get its code with the plugin."""
 
+import pickle
 import subprocess
 import sys
+import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import roast_recorder
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
+from roast_recorder.scheduler import health
 from roast_recorder.scheduler.plugin import RecorderPlugin
 from roast_recorder.settings import Settings
 
@@ -39,3 +43,15 @@ def test_functions_keep_their_file_names(pickled):
     folder = Path(roast_recorder.__path__[0])
     assert "<dynamic-code>" not in files
     assert str(folder / pickled / "plugin.py") in files
+
+
+def test_the_recordings_of_this_process_are_not_pickled():
+    """A scheduler in the process of the client can record itself and be recorded."""
+    recording = threading.Lock()  # as a recording, it cannot be pickled
+    own = partial(dict, recording=recording)
+    health.register(own)
+    try:
+        plugin = RecorderPlugin("a", None, Settings().as_dict(), b"")
+        assert pickle.loads(dumps_by_value(plugin)).name == plugin.name
+    finally:
+        health.unregister(own)

@@ -25,13 +25,13 @@ from roast_recorder.coffea import task_identity as chunks
 from roast_recorder.event_loop import observe_stalls
 from roast_recorder.exception_text import received_text
 from roast_recorder.host import HostSampler
-from roast_recorder.scheduler import health
 from roast_recorder.scheduler.buffer import (
     TRANSITION_VALUES_PER_BATCH,
     UNSEALED_SHARE,
     Buffer,
     estimated_bytes,
 )
+from roast_recorder.scheduler.health import ENDED, OPERATION, RECORDING
 from roast_recorder.scheduler.tap import Tap
 from roast_recorder.scheduler.wanted_keys import WantedKeys
 from roast_recorder.scheduler.wire_format import (
@@ -259,8 +259,8 @@ class RecorderPlugin(SchedulerPlugin):
         for name, call in operations.items():
             operation = operation_name(name, self._trace_id)
             self._operations.entry(scheduler.handlers, operation, call)
-        operation = health.OPERATION  # one for all recordings of the scheduler
-        scheduler.handlers.setdefault(operation, lambda: _health_of_all(scheduler))
+        # One for all recordings of the scheduler.
+        scheduler.handlers.setdefault(OPERATION, lambda: _health_of_all(scheduler))
         # Dask would add the plugin only after this, and workers may take seconds to answer.
         scheduler.add_plugin(self, name=self.name)
 
@@ -389,7 +389,7 @@ class RecorderPlugin(SchedulerPlugin):
         self._operations.close()
         with contextlib.suppress(Exception):
             if not _health_of_all(self._scheduler):
-                self._scheduler.handlers.pop(health.OPERATION, None)
+                self._scheduler.handlers.pop(OPERATION, None)
         # Dask keeps every handler that it has called in a cache, and with it this recorder.
         with contextlib.suppress(AttributeError):
             distributed.core._expects_comm.cache_clear()
@@ -403,7 +403,7 @@ class RecorderPlugin(SchedulerPlugin):
             "trace_id": self._trace_id,
             "client": self._client_id,
             "start_t": self._start_t,
-            "state": health.ENDED if self._ending else health.RECORDING,
+            "state": ENDED if self._ending else RECORDING,
             "buffer_bytes": self._buffer.nbytes,
             "last_write_age_seconds": monotonic() - self._buffer.last_pull,
             **self.writer_health(),

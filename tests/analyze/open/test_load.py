@@ -297,7 +297,7 @@ def test_other_versions_are_reported(facts_of_each, facts, lines, task):
     version = f'"{SCHEMA_VERSION}"'.encode()
     reasons = {
         SCHEMA_VERSION: [],
-        "2.8": ["newer schema version"],
+        "2.9": ["newer schema version"],
         "1.7": ["older schema version"],
         "one": ["unknown schema version"],
     }

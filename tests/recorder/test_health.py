@@ -155,6 +155,7 @@ def test_a_writing_process_that_is_killed_once_is_replaced(start_recorded, capsy
     within(SECONDS, check)
 
 
+@pytest.mark.exhaustive
 def test_a_writing_process_that_is_killed_again_and_again(start_recorded, capsys):
     recorded = start_recorded()
     time.sleep(1)
@@ -197,6 +198,7 @@ def check_failing(recorded: Recorded, capsys, reason: str, state: str = "failing
     within(SECONDS, check)
 
 
+@pytest.mark.exhaustive
 def test_a_full_disk(start_recorded, small_disk, capsys):
     recorded = start_recorded(small_disk)
     time.sleep(1)

@@ -89,6 +89,7 @@ def two_runs(write_trace, worker, task, run, tmp_path):
     return tmp_path / "runs"
 
 
+@pytest.mark.exhaustive
 def test_a_session_of_the_command_about_a_sample(tmp_path):
     path = SAMPLES / "coffea.jsonl.zst"
     command = ["-m", "roast_analyze", "mcp", str(path)]
@@ -253,6 +254,7 @@ def test_runs_of_a_folder(traces, two_runs, write_trace, task):
     assert path.exists()
 
 
+@pytest.mark.exhaustive
 def test_runs_of_a_store(analyze, two_runs, tmp_path):
     store = tmp_path / "store"
     assert analyze("store", "add", two_runs, "--to", store)[0] == 0

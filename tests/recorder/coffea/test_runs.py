@@ -97,6 +97,7 @@ def takes_its_time(events):
     return {"entries": len(events)}
 
 
+@pytest.mark.exhaustive
 def test_costs_of_chunks_from_runs_of_two_sizes(cluster, folder, tmp_path):
     """The fixed time of a chunk is known from both runs together, as when they are compared."""
     fileset = {"DY": [str(folder / name) for name in ("a.root", "b.root")]}

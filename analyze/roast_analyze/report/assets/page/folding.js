@@ -1,5 +1,7 @@
 // Sections below the heading "Details": folded until the reader opens them, or a link to them.
-import { all } from "./dom.js";
+import { all, nextFrame } from "./dom.js";
+
+const SETTLING_FRAMES = 20;
 
 const foldOf = (element) => element?.closest("section.folded")?.querySelector("details");
 
@@ -17,7 +19,19 @@ function follow(hash) {
   const fold = foldOf(target);
   if (!fold || fold.open) return;
   fold.open = true;
-  target.scrollIntoView();
+  settle(target);
+}
+
+/** Scroll to an element until it stays in its place: tables and figures above it get their size when they are painted. */
+async function settle(target) {
+  const top = () => target.getBoundingClientRect().top;
+  for (let frame = 0, last; frame < SETTLING_FRAMES; frame += 1) {
+    target.scrollIntoView({ behavior: "instant" });
+    const scrolled = top();
+    await nextFrame();
+    if (top() === scrolled && scrolled === last) return;
+    last = scrolled;
+  }
 }
 
 export function startFolding() {

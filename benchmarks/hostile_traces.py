@@ -437,7 +437,7 @@ def _times_swapped(records: list[Record], rng: random.Random) -> list[Record]:
 
 
 def _times_scaled(records: list[Record], rng: random.Random) -> list[Record]:
-    """Give all times in another unit, or those of some records."""
+    """Write all times in another unit, or those of some records."""
     factor, share = rng.choice((1e9, 1e3, 0, -1, 1e290)), rng.choice((0.1, 1.0))
     for record in records:
         if isinstance(t := record.get("t"), int | float) and rng.random() < share:
@@ -446,7 +446,7 @@ def _times_scaled(records: list[Record], rng: random.Random) -> list[Record]:
 
 
 def _one_name(records: list[Record], rng: random.Random) -> list[Record]:
-    """Give one value to a field of all records."""
+    """Write one value to a field of all records."""
     name = rng.choice(("key", "worker", "run_id", "span_id", "server_id", "prefix", "client"))
     value = rng.choice(("x", MARKUP, 1, None, 2**63 - 1))
     return [record | {name: value} if name in record else record for record in records]

@@ -1,4 +1,4 @@
-"""How far a run is, from its records as they are written.
+"""Progress of a run, from its records as they are written.
 
 Unlike the views, which read a whole trace, a :class:`Progress` keeps counts and, for each task,
 its prefix. An expected end is the time of the tasks that are left at the rate of the last

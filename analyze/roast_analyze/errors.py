@@ -45,6 +45,22 @@ class QueryError(TraceError):
     """A query was refused, before it ran or by DuckDB."""
 
 
+class NotAllowed(QueryError):
+    """A query tried to do more than read the trace, which the user of a shell can allow.
+
+    Attributes
+    ----------
+    reason : str
+        The message without how to allow it.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"{reason}; use --unsafe, or Trace(…, unsafe=True) in Python, to allow it"
+        )
+
+
 class BrokenView(TraceError):
     """A file of the user's own views is invalid."""
 

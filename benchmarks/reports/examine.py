@@ -28,7 +28,7 @@ import roast_analyze
 FULL_TARGET = 0.90
 
 #: Largest ratio of a stated and the measured time.
-MAX_RATIO = 1.4
+MAX_RATIO = 1.25
 
 #: Severities of findings that blame nothing. A note can answer: it has no saving.
 HARMLESS = ("minor", "note")

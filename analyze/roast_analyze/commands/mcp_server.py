@@ -24,7 +24,7 @@ from pydantic import Field
 
 from roast_analyze.commands.digest import digest
 from roast_analyze.commands.formats import rows
-from roast_analyze.errors import TraceError
+from roast_analyze.errors import NotAllowed, TraceError
 from roast_analyze.open.database import as_trace_error, documented_views
 from roast_analyze.open.views import check_view_name
 from roast_analyze.report import findings, unexplained
@@ -273,6 +273,8 @@ class Tools:
             except Exception as error:
                 if is_late.is_set():
                     message = f"took longer than {self._call_seconds:g} s: ask for less"
+                elif isinstance(error, NotAllowed):
+                    message = visible(error.reason)  # nothing allows it here
                 elif isinstance(error, TraceError):
                     message = visible(str(error))
                 elif isinstance(error, duckdb.Error):

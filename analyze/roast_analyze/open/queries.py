@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import duckdb
 
-from roast_analyze.errors import QueryError, first_paragraph
+from roast_analyze.errors import NotAllowed, QueryError, first_paragraph
 from roast_analyze.open.views import suggest
 from roast_analyze.safe_text import visible
 
@@ -223,12 +223,9 @@ def _listed(names: set[str]) -> str:
     return ", ".join(f"${name}" for name in sorted(names))
 
 
-def not_allowed(action: str) -> QueryError:
+def not_allowed(action: str) -> NotAllowed:
     """Return the error of a query that tried to do more than read the trace."""
-    return QueryError(
-        f"{action} is not allowed: a query may only read the trace; "
-        "use --unsafe, or Trace(…, unsafe=True) in Python, to allow it"
-    )
+    return NotAllowed(f"{action} is not allowed: a query may only read the trace")
 
 
 def explain_error(

@@ -294,8 +294,9 @@ class Session:
 
     def frame(self, view: str) -> pl.DataFrame:
         """Return a view as a Polars frame; raise UnknownView if no view has this name."""
-        check_view_name(view, self._user_views)
-        return self.query_frame(f"FROM {quoted(view)}")
+        import polars as pl
+
+        return pl.DataFrame(self.view(view))
 
     def views(self) -> list[View]:
         """Return the public views with their descriptions, the user's own views last."""

@@ -21,6 +21,8 @@ _PUBLIC: Final = {
     "_task_threads": "(SELECT core_seconds + coalesce((SELECT sum(phase.seconds) FROM "
     "task_phases AS phase WHERE phase.action = 'seceded'), 0) AS seconds FROM run)",
     "_trace_range": "run",
+    "_is_recorder(called[1])": "(contains(called[1].filename, 'roast_recorder') "
+    "AND NOT contains(called[1].filename, 'demo'))",
     # Without these, the stacks contain functions of the recorder.
     "_folded_stack(stack, frames)": "stack",
     "_folded_frames(frames)": "frames",

@@ -43,6 +43,8 @@ FUNCTIONS = {
     "lock": Function("acquire", PACKAGES + "distributed/lock.py", 1),
     "semaphore": Function("acquire", PACKAGES + "distributed/semaphore.py", 1),
     "error": Function("error_message", PACKAGES + "distributed/core.py", 1),
+    "callback": Function("add_callback", PACKAGES + "tornado/platform/asyncio.py", 1),
+    "event": Function("log_event", PACKAGES + "distributed/worker.py", 1),
     "actor": Function("result", PACKAGES + "distributed/actor.py", 1),
     "queue": Function("get", PACKAGES + "distributed/queues.py", 1),
     "serializable": Function("__enter__", PACKAGES + "dask/utils.py", 1),
@@ -103,6 +105,8 @@ OWN = "process (analysis.py:12)"
         # Each record has the name of the process.
         (["task", "own", "logging", "current process"], ("logging and printing", "logging")),
         (["task", "own", "cloudpickle", "numpy"], ("pickling", "cloudpickle")),
+        (["own", "event", "cloudpickle"], ("sending events", OWN)),
+        (["callback", "wait"], ("sending events", "tornado")),
         (["error", "cloudpickle"], ("Dask itself", "sending the error of a task")),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",

@@ -154,6 +154,7 @@ def test_queries_only_read_the_trace(traces, write_trace, task):
     for (is_error, text), (sql, reason) in zip(results, REFUSED.items(), strict=False):
         assert is_error, sql
         assert reason in text, sql
+        assert "--unsafe" not in text
         assert NOTICE in text
     assert json.loads(results[-1][1])["rows"] == [{"key": "a-1"}]
     assert not Path("/tmp/stolen.csv").exists()

@@ -120,7 +120,8 @@ last_memory AS (
     ASOF LEFT JOIN (FROM raw.worker_sample WHERE metrics.memory IS NOT NULL) AS sample
         ON removed.trace_id = sample.trace_id AND removed.worker = sample.worker AND removed.removed_t >= sample.t
     GROUP BY removed.trace_id
-    HAVING bool_and(removed.removed_t - sample.t <= $max_sample_seconds) AND limit_bytes > 0
+    -- Only if all of them were sampled.
+    HAVING bool_and(coalesce(removed.removed_t - sample.t <= $max_sample_seconds, false)) AND limit_bytes > 0
 ),
 replaced AS (
     SELECT

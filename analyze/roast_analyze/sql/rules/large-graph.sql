@@ -1,14 +1,15 @@
 -- Large graphs, or graphs that are slow to build.
--- The client serializes the data, the scheduler receives and keeps it, and sends it again with each
--- task. Many graphs can be large together, such as those of calls of client.submit with the same model: their
--- cost is the dispatch time of their tasks alone, as other tasks can compute while the client sends one of them. The saving is at least the time to send the graph to the scheduler. At most, it also includes
--- the time in which workers had nothing to do before the graph arrived, the dispatch time of its tasks
--- in core_time, and some time for building the first graph. Time that the client spent outside of Dask
--- is not counted. A graph without large data can be slow to build, too: Dask searches arguments for
--- other tasks and computes their tokens, in each call. That time counts if the workers had nothing to do
--- meanwhile. Before the first result, a program also starts up: its modules are imported, and coffea
--- prepares its own graphs. During that time, only time inside functions counts, and none in runs with
--- coffea chunks.
+-- The client serializes the data, the scheduler receives and keeps it, and sends it again with each task.
+-- Many graphs can be large together, such as those of calls of client.submit with the same model: their
+-- cost is the dispatch time of their tasks alone, as other tasks can compute while the client sends one of
+-- them. Without other tasks to compare them with, the confidence is medium. For large graphs, the saving is
+-- at least the time to send the graph to the scheduler. At most, it also includes the time in which workers
+-- had nothing to do before the graph arrived, the dispatch time of its tasks in core_time, and some time
+-- for building the first graph. Time that the client spent outside of Dask is not counted. A graph without
+-- large data can be slow to build, too: Dask searches arguments for other tasks and computes their tokens,
+-- in each call. That time counts if the workers had nothing to do meanwhile. Before the first result, a
+-- program also starts up: its modules are imported, and coffea prepares its own graphs. During that time,
+-- only time inside functions counts, and none in runs with coffea chunks.
 -- Records: graph_update
 -- Explains: before first graph, between graphs, scheduler
 -- Source: distributed's warning "Sending large graph of size", from 10 MB
@@ -45,9 +46,7 @@ small AS (
     QUALIFY sum(graph_bytes) OVER (PARTITION BY trace_id) >= $min_total_bytes
 ),
 layers AS (
-    SELECT
-        trace_id,
-        max_by(part."group", part.nbytes * part.tasks / part.examined) AS layer
+    SELECT trace_id, max_by(part."group", part.nbytes * part.tasks / part.examined) AS layer
     FROM (
         SELECT
             trace_id,
@@ -144,7 +143,8 @@ together AS (
         any_value(bytes) AS bytes,
         any_value(graph_bytes) AS graph_bytes,
         sum(dispatch_seconds) FILTER (is_sent) AS seconds,
-        seconds / sum(attempts) FILTER (is_sent) AS task_seconds
+        seconds / sum(attempts) FILTER (is_sent) AS task_seconds,
+        count(*) FILTER (NOT is_sent) > 0 AS is_compared
     FROM (
         SELECT
             trace_id,
@@ -217,7 +217,7 @@ WHERE waited_seconds >= $min_seconds
 UNION ALL BY NAME
 SELECT
     layers.layer AS entity,
-    'high' AS confidence,
+    if(is_compared, 'high', 'medium') AS confidence,
     format(
         '{} graphs of {} in total ({} each, median), with data embedded in tasks: from assignment to start, threads'
         ' waited {} s for each of these tasks, {:.1f} core-seconds in all.',

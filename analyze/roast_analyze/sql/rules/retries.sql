@@ -372,10 +372,11 @@ SELECT
             )
         END,
         format(
-            ' {} were on {}. On other {}, {:,} attempts at such tasks succeeded, and {} failed.',
+            ' {} were on {}. On other {}, {:,} attempts at such tasks succeeded, and {} failed with {}.',
             CASE WHEN failed_there = attempts THEN format('All {} failed attempts', attempts)
                 ELSE format('{} of the {} failed attempts', failed_there, attempts) END,
-            site, site_noun, succeeded_elsewhere, if(failed_on_others = 0, 'none', failed_on_others::VARCHAR)
+            site, site_noun, succeeded_elsewhere, if(failed_on_others = 0, 'none', failed_on_others::VARCHAR),
+            exception_type
         ),
         ' The error: ' || nullif(error, exception_type)
         || CASE WHEN error = first_error THEN '' ELSE ' …' END

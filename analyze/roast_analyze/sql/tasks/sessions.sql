@@ -1,6 +1,10 @@
 -- Needs: _chunks, _client_presence, _client_programs, _discarded_results, _is_failed, _is_kept, _task_runs, _worker_presence
 CREATE VIEW sessions AS
-WITH worked AS (
+WITH chunk_events AS (
+    -- A task can have several chunks.
+    SELECT seq, sum(events) AS events FROM _chunks WHERE is_first_result GROUP BY seq
+),
+worked AS (
     SELECT
         task.trace_id,
         task.client,
@@ -11,11 +15,11 @@ WITH worked AS (
         sum(attempt.compute_seconds) FILTER (_is_kept(attempt.outcome, discarded.seq))
             AS kept_seconds,
         count(*) FILTER (_is_failed(attempt.outcome)) AS failures,
-        sum(chunk.events) FILTER (chunk.is_first_result) AS events
+        sum(chunk.events) AS events
     FROM _task_runs AS attempt
     INNER JOIN raw.task AS task ON attempt.submission = task.rowid
     LEFT JOIN _discarded_results AS discarded ON attempt.seq = discarded.seq
-    LEFT JOIN _chunks AS chunk ON attempt.seq = chunk.seq
+    LEFT JOIN chunk_events AS chunk ON attempt.seq = chunk.seq
     GROUP BY task.trace_id, task.client
 ),
 available AS (

@@ -255,7 +255,7 @@ def test_a_host_where_tasks_fail(apply_each, worker, task, run):
     )
     assert (
         " All 20 failed attempts were on host bad. On other hosts, 20 attempts at such tasks "
-        "succeeded, and none failed. The error: OSError('cvmfs')"
+        "succeeded, and none failed with OSError. The error: OSError('cvmfs')"
     ) in host
     assert advice.startswith("Find out what differs on host bad: free disks, ")
     assert " All 10 failed attempts were on worker worker-3 on host bad. " in one

@@ -320,22 +320,23 @@ def flood(worker, task, run):
 
 
 def test_a_flood_of_events(apply_each, flood):
-    [[(entity, core_seconds, sentence)], *healthy, [(_, no_seconds, _)]] = apply_each(
+    [[(entity, core_seconds, sentence)], *healthy, by_few, [(_, others, _)]] = apply_each(
         "event-flood",
         flood(4000),
         flood(1000),
         flood(4000, seconds=80.0),  # 50 per second
         flood(4000, topic="tcp://127.0.0.1:1"),  # Dask's own
         flood(4000, leaf="work", filename="/home/ana/my.py"),  # by a few of its tasks
+        flood(4000, leaf="data_spec"),  # other work of Dask
         columns="entity, core_seconds, sentence",
     )
 
     assert entity == "progress"
     assert core_seconds == pytest.approx(10.0)
     assert sentence.startswith("4,000 events of topic progress in 20.0 s (200 per second)")
-    assert "Tasks of a spent 10.0 of 20.0 sampled core-seconds in Dask itself" in sentence
+    assert "Tasks of a spent 10.0 of 20.0 sampled core-seconds on sending events." in sentence
     assert healthy == [[], [], []]
-    assert no_seconds is None
+    assert [seconds for _, seconds, _ in by_few] == [others] == [None]
 
 
 def test_transfers(apply_each, combined):

@@ -78,3 +78,16 @@ def test_amounts_of_sessions(rows, worker, task, run):
         task("b-1", t=41.0, client="b"),
         *run("b-1", 42.0, 44.0, outcome="erred", phases=[("compute", 42.0, 44.0)]),
     ) == [("a", 20.0, 4.0, 4.0, 0), ("b", 50.0, 2.0, None, 1)]  # fmt: skip
+
+
+def test_a_task_of_several_chunks_is_one_attempt(rows, worker, task, chunk, run):
+    file = {"dataset": "TT", "filename": "/d/1.root", "treename": "Events"}
+    assert rows(
+        "SELECT task_runs, compute_seconds, kept_seconds, events FROM sessions",
+        worker("w1"),
+        {"kind": "client_added", "t": 1.0, "client": "a"},
+        task("a-1", t=10.0, client="a"),
+        chunk("a-1", **file, entry_start=0, entry_stop=1000),
+        chunk("a-1", **file, entry_start=1000, entry_stop=3000),
+        *run("a-1", 10.0, 14.0),
+    ) == [(1, 4.0, 4.0, 3000)]

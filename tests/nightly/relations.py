@@ -284,6 +284,17 @@ RELATIONS: tuple[Relation, ...] = (
             "spilled_bytes", "processing", "executing", "ready", "occupancy_seconds",
             "stored_bytes")},
     }),
+    Total("task_memory", "prefix", """(
+        SELECT DISTINCT coalesce(prefix, '?') AS prefix, key, attempt, worker, last_seen_t,
+            memory_bytes, managed_bytes, trace_id
+        FROM task_runs JOIN worker_samples USING (trace_id, worker)
+        WHERE memory_bytes IS NOT NULL
+            AND coalesce(compute_start_t, execute_start_t) <= last_seen_t - 0.5
+            AND coalesce(compute_stop_t, end_t, 'infinity') >= last_seen_t
+    )""", {
+        "samples": ROWS, "attempts": "count(DISTINCT (key, attempt))",
+        "peak_bytes": "max(memory_bytes)",
+    }),
     Same("concurrency", "buckets", {"t": "t", "seconds": "stop - start"}),
     Total("concurrency", "t", "shared", {
         "executing": mean("compute"),

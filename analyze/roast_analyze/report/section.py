@@ -92,5 +92,7 @@ class Section:
 
     @property
     def gist(self) -> str:
-        """First sentence, or why the section is empty."""
+        """First sentence, or why the section is empty, without the line before a hint."""
+        if self.empty.endswith(":"):
+            return f"{self.empty.rpartition('. ')[0]}."
         return self.empty or next(filter(None, self.sentences), "")

@@ -147,6 +147,11 @@ class Source:
         """Origin of times, in seconds since the epoch."""
         return 0.0
 
+    @property
+    def worker_names(self) -> Mapping[str, str]:
+        """Names by address that cells of the column ``worker`` show, unless a table has both."""
+        return MappingProxyType({})
+
     def command(self, listing: Listing) -> str:
         """Return the command that prints the rows of a listing in a terminal."""
         return self.view_command(listing.view)
@@ -205,6 +210,11 @@ class Source:
             detail = field.detail and len(kept) > COLUMN_LIMIT
             columns.append(replace(field, unit=unit, help=about, detail=detail))
             own = [write(value) for value in rows[field.name].to_list()]
+            if field.name == "worker" and "name" not in listing.rows.columns:
+                names = [self.worker_names.get(address) for address in rows["worker"]]
+                own = [
+                    Cell(name) if name else cell for name, cell in zip(names, own, strict=True)
+                ]
             if field.times:
                 ratios = rows[field.times].to_list()
                 beside = ["" if ratio is None else q.times(ratio) for ratio in ratios]

@@ -62,6 +62,16 @@ def test_a_column_has_one_unit_and_its_cells_keep_the_raw_numbers(values, kind, 
         assert [cell.value for (cell,) in built.rows] == values
 
 
+def test_workers_have_names_unless_the_table_has_both(monkeypatch):
+    monkeypatch.setattr(Trace, "worker_names", {"tcp://a:1": "worker 0"})
+    fields = columns("worker tasks")
+
+    built = table(*fields, worker=["tcp://a:1", "tcp://b:2", None], tasks=[1, 2, 3])
+    assert [row[0].text for row in built.rows] == ["worker 0", "tcp://b:2", ""]
+    built = table(*fields, worker=["tcp://a:1"], tasks=[1], name=["0"])
+    assert built.rows[0][0].text == "tcp://a:1"
+
+
 def test_columns_of_a_group_have_the_unit_of_the_largest_of_them():
     built = table(
         Field("a", "a", "seconds", group="g"),

@@ -4,31 +4,31 @@
 -- Records without such a function are skipped early.
 CREATE VIEW _lock_waits AS
 WITH RECURSIVE trees AS MATERIALIZED (
-    SELECT
-        rowid AS record,
-        trace_id,
-        worker,
-        prefix,
-        interval_seconds,
-        tree,
-        -- 1 for a lock, 2 for one of the cluster.
-        list_transform(
-            tree.frames,
-            lambda frame: _is_lock_wait(frame)::TINYINT * (1 + _is_cluster_lock(frame.filename)::TINYINT)
-        ) AS locks
+    SELECT rowid AS record, trace_id, worker, prefix, interval_seconds, tree
     FROM raw.profile
     WHERE worker IS NOT NULL
         AND rowid NOT IN (SELECT record FROM _damaged_profiles)
         AND list_bool_or(list_transform(tree.frames, lambda frame: _is_lock_wait(frame)))
 ),
-nodes AS MATERIALIZED (
+-- Tables of their own: a join would copy the lists of a record into each of its rows.
+frames AS MATERIALIZED (
     SELECT
-        record,
-        locks,
-        unnest(range(len(tree.parents))) AS node,
-        unnest(tree.parents) AS parent,
-        unnest(tree.node_frames) AS frame
-    FROM trees
+        *,
+        -- 1 for a lock, 2 for one of the cluster.
+        _is_lock_wait(place)::TINYINT * (1 + _is_cluster_lock(place.filename)::TINYINT) AS lock
+    FROM (SELECT record, unnest(range(len(tree.frames))) AS frame, unnest(tree.frames) AS place FROM trees)
+),
+nodes AS MATERIALIZED (
+    SELECT node.record, node.node, node.parent, node.frame, coalesce(frames.lock, 0) AS lock
+    FROM (
+        SELECT
+            record,
+            unnest(range(len(tree.parents))) AS node,
+            unnest(tree.parents) AS parent,
+            unnest(tree.node_frames) AS frame
+        FROM trees
+    ) AS node
+    LEFT JOIN frames USING (record, frame)
 ),
 paths AS (
     -- The frames are those of the outermost lock, once there is one.
@@ -42,7 +42,7 @@ paths AS (
         if(paths.lock > 0, paths.caller, paths.frame),
         if(paths.lock > 0, paths.frame, nodes.frame),
         paths.lock,
-        greatest(paths.lock, coalesce(nodes.locks[nodes.frame + 1], 0)),
+        greatest(paths.lock, nodes.lock),
         depth + 1
     FROM paths
     INNER JOIN nodes ON paths.record = nodes.record AND paths.node = nodes.parent
@@ -69,12 +69,14 @@ SELECT
     trees.trace_id,
     trees.worker,
     trees.prefix,
-    trees.tree.frames[entered.frame + 1] AS frame,
-    trees.tree.frames[entered.caller + 1] AS caller,
+    frames.place AS frame,
+    callers.place AS caller,
     is_shared,
     sum(sign * (counts.samples + coalesce(counts.innermost, 0)) * trees.interval_seconds) AS seconds
 FROM entered
-INNER JOIN trees USING (record)
 INNER JOIN counts USING (record, node)
+INNER JOIN (SELECT * EXCLUDE (tree) FROM trees) AS trees USING (record)
+LEFT JOIN frames USING (record, frame)
+LEFT JOIN frames AS callers ON entered.record = callers.record AND entered.caller = callers.frame
 GROUP BY ALL
 HAVING seconds > 1e-6;

@@ -10,12 +10,15 @@
 -- $min_lock_share = 0.2: share of the samples of tasks in which threads acquire a lock
 -- $min_seconds = 1: sampled time in which threads acquire a lock
 -- $entity_share = 0.6: share of the waiting that makes a prefix the entity
-WITH profiles AS (
+WITH waits AS MATERIALIZED (
+    FROM _lock_waits
+),
+profiles AS (
     SELECT trace_id, worker, sum(interval_seconds * slice.counts[list_position(slice.nodes, 0)]) AS seconds
     FROM (
         SELECT trace_id, worker, interval_seconds, unnest(tree.slices) AS slice
         FROM raw.profile
-        WHERE worker IN (SELECT worker FROM _lock_waits)
+        WHERE worker IN (SELECT worker FROM waits)
             AND rowid NOT IN (SELECT record FROM _damaged_profiles)
     )
     GROUP BY trace_id, worker
@@ -46,7 +49,7 @@ by_worker AS (
         any_value(profiles.seconds) AS seconds,
         greatest(any_value(profiles.seconds) / nthreads - (any_value(profiles.seconds) - wait_seconds) / processes, 0)
             AS saved_seconds
-    FROM _lock_waits AS waits
+    FROM waits
     INNER JOIN profiles USING (trace_id, worker)
     INNER JOIN threads USING (trace_id, worker)
     LEFT JOIN machine_cores USING (trace_id, worker)
@@ -77,14 +80,14 @@ places AS (
         arg_max(caller, seconds) AS caller
     FROM (
         SELECT trace_id, is_shared, frame, caller, sum(seconds) AS seconds
-        FROM _lock_waits
+        FROM waits
         GROUP BY ALL
     )
     GROUP BY trace_id, is_shared
 ),
 prefixes AS (
     SELECT trace_id, is_shared, prefix
-    FROM _lock_waits
+    FROM waits
     GROUP BY trace_id, is_shared, prefix
     QUALIFY sum(seconds) >= $entity_share * sum(sum(seconds)) OVER (PARTITION BY trace_id, is_shared)
 )

@@ -9,6 +9,7 @@ from analyze.report.contexts import NOTHING
 from analyze.report.reading import plain
 from roast_analyze.figures import palette
 from roast_analyze.figures.layout import TimeAxis
+from roast_analyze.report.listing import Listing
 from roast_analyze.report.run import Run
 from roast_analyze.report.topics.chunks.figure import chosen, figure, median_rate, sized
 from roast_analyze.report.topics.chunks.sentences import merging
@@ -140,10 +141,23 @@ def test_no_file_and_no_worker_is_slow():
             comparable_workers=3,
             slow_files=NOTHING,
             slow_workers=NOTHING,
-        )
+        ),
+        {},
     ) == (
         "None of the 4 comparable files is slow, corrected for the speed of workers. None of "
         "the 3 comparable workers is slow, corrected for the cost of files."
+    )
+
+
+def test_a_slow_worker_is_named():
+    facts = {"worker": "tcp://a:1", "relative_duration": 2.0, "relative_duration_error": 0.1}
+    slow = Listing("workers", "", pl.DataFrame([facts]), 1)
+    found = SimpleNamespace(
+        comparable_files=0, comparable_workers=3, slow_files=NOTHING, slow_workers=slow
+    )
+    assert describe_slow(found, {"tcp://a:1": "worker 0"}) == (
+        "Slow worker, corrected for the cost of files: worker 0 (2.0 ± 0.1 times the usual "
+        "duration)."
     )
 
 

@@ -197,7 +197,7 @@ def section(found: Chunks, context: Context) -> Section:
         sentences.durations(found, context.run),
         sentences.time_spent(context.run),
         sentences.merging(context.run),
-        sentences.slow(found),
+        sentences.slow(found, context.worker_names),
         sentences.branches(found.top_branches),
         *sentences.costs(found.costs),
     )

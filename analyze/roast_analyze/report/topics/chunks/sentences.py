@@ -10,6 +10,8 @@ from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import named, shortened, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from roast_analyze.report.listing import Listing
     from roast_analyze.report.run import Run
     from roast_analyze.report.topics.chunks import Chunks
@@ -86,8 +88,11 @@ def merging(run: Run) -> str:
     return f"Merging results took {q.seconds(run.merge_seconds)}, {compared}."
 
 
-def slow(found: Chunks) -> str:
-    """Name the slow files and workers, each corrected for the effects of the other."""
+def slow(found: Chunks, worker_names: Mapping[str, str]) -> str:
+    """Name the slow files and workers, each corrected for the effects of the other.
+
+    `worker_names` are by address.
+    """
     if not found.comparable_files and not found.comparable_workers:
         return (
             "Slow files and slow workers cannot be told apart: that requires several files of "
@@ -99,7 +104,7 @@ def slow(found: Chunks) -> str:
         (found.slow_workers, "worker", found.comparable_workers, "worker", "the cost of files"),
     ):
         names = [
-            f"{_short(row[column])} ({row['relative_duration']:.1f} ± "
+            f"{worker_names.get(row[column]) or _short(row[column])} ({row['relative_duration']:.1f} ± "
             f"{row['relative_duration_error']:.1f} times the usual duration)"
             for row in listing.rows.iter_rows(named=True)
         ]

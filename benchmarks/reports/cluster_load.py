@@ -202,7 +202,9 @@ def difference(one: np.ndarray, other: np.ndarray) -> float:
     "https://github.com/dask/distributed/issues/4424",
     "spilling",
     words="MiB|GiB release|smaller disk|spill",
-    also="blocked-event-loop transfers paused-workers unmanaged-memory scheduler-saturated",
+    # A nanny can kill a worker that does not spill fast enough.
+    also="blocked-event-loop transfers paused-workers unmanaged-memory scheduler-saturated "
+    "killed-workers",
 )
 def spilled_results(run: Run) -> None:
     """Results of 32 MB each, 960 MB in all, are compared, on two workers of 400 MB each."""

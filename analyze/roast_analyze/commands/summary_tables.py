@@ -516,6 +516,13 @@ def _dicts(trace: Session, view: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
+#: Tasks that failed for good, by prefix and type of the error, the most frequent first.
+_FAILED: Final = (
+    "SELECT prefix, _exception_type(exception) AS error, count(*) FROM task_runs "
+    "WHERE outcome = 'erred' GROUP BY ALL ORDER BY count(*) DESC, prefix, error LIMIT 1"
+)
+
+
 def _facts(
     trace: Session, losses: Sequence[tuple[str, int | None, str]]
 ) -> Iterator[tuple[str, str]]:
@@ -532,6 +539,12 @@ def _facts(
         yield "", text
     if end := describe_end(segments[-1]["end_reason"]):
         yield "Ended", end
+    if run["erred"]:
+        [(prefix, error, tasks), *_] = trace.rows(_FAILED)
+        such = "" if tasks == run["erred"] else ", such as"
+        of = f"{such} of {prefix}" if prefix else ""
+        why = f": {error or 'an unknown error'}" + (f" ({count(tasks)})" if such else "")
+        yield "Failed", one_line(f"{counted(run['erred'], 'task')}{of}{why}", 200)
     if first["dask_version"]:
         yield "Versions", f"dask {first['dask_version']}, Python {first['python_version']}"
     # Not all losses are counted in records.
@@ -588,7 +601,7 @@ def _facts(
     sizes = {
         "results": run["output_bytes"],
         "read": run["bytes_read"],
-        "peak memory of all workers": run["peak_memory_bytes"],
+        "peak memory of all workers together": run["peak_memory_bytes"],
     }
     if known := [f"{byte_size(n)} {name}" for name, n in sizes.items() if n is not None]:
         yield "Data", ", ".join(known)

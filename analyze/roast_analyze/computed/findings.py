@@ -46,10 +46,11 @@ _NARROWED_RATIO: Final = 6.0
 #: Rules whose findings without a saving mean that the result is incomplete. These are major.
 _INCOMPLETE_RESULT: Final = ("retries", "skipped-files", "unplaceable-tasks")
 
-#: Rules whose cost is idle time, so that a change leaves the compute time as it is.
-_IDLE_TIME: Final = (
-    "client-gaps", "late-start", "late-workers", "long-tail", "low-parallelism", "no-workers",
-    "restricted-tasks", "scarce-resources",
+#: Rules whose cost is idle time, or time of results that were not kept: a change leaves the
+#: time of those that were kept as it is.
+_NO_KEPT_WORK: Final = (
+    "client-gaps", "killed-workers", "late-start", "late-workers", "long-tail",
+    "low-parallelism", "no-workers", "restricted-tasks", "retries", "scarce-resources",
 )  # fmt: skip
 
 #: Rules whose largest saving is measured wall time, which nothing exceeds.
@@ -217,7 +218,7 @@ def _largest_saving(factor: float) -> pl.Expr:
         pl.col("id").is_in(PARTLY_KNOWN) & (pl.col("confidence") == "medium")
     )
     cost = (
-        pl.when(~pl.col("id").is_in(_IDLE_TIME))
+        pl.when(~pl.col("id").is_in(_NO_KEPT_WORK))
         .then(factor * pl.col("core_seconds"))
         .fill_null(0.0)
     )

@@ -149,7 +149,7 @@ class Source:
 
     @property
     def worker_names(self) -> Mapping[str, str]:
-        """Names by address that cells of the column ``worker`` show, unless a table has both."""
+        """Names by address that the column ``worker`` shows, unless a table has both."""
         return MappingProxyType({})
 
     def command(self, listing: Listing) -> str:

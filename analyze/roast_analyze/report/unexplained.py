@@ -207,9 +207,11 @@ def describe(time: Unexplained, *, has_findings: bool) -> str:
             for use, seconds in time.uses.items()
             if seconds >= _NAMED_SHARE * time.core_seconds
         ][:_NAMED_USES]
+        by = " by findings" if has_findings else ""
         texts.append(
-            f"Not explained: {q.seconds(time.seconds)} of {q.seconds(time.core_seconds)} of "
-            f"thread time ({q.share(time.seconds / time.core_seconds)}): {', '.join(named)}."
+            f"Not explained{by}: {q.seconds(time.seconds)} of "
+            f"{q.seconds(time.core_seconds)} of thread time "
+            f"({q.share(time.seconds / time.core_seconds)}): {', '.join(named)}."
         )
     elif not has_findings and time.core_seconds:
         kept = q.share(time.kept_seconds / time.core_seconds)
@@ -238,12 +240,12 @@ def _describe_load(hosts: Sequence[_LoadedHost]) -> str:
     of = f" of {cores:g}" if cores else ""
     used = [] if used_cores is None else [f"of this run used {used_cores:.1f}{of} cores"]
     if reason:
-        begin = f"On {visible(host)}{more}, {reason}"
+        begin = f"On host {visible(host)}{more}, {reason}"
         text = "; processes ".join([begin, *used])
     else:
         begin = (
-            f"The cores of {visible(host)}{more} were in use: event loops of all its processes "
-            f"ran every {milliseconds:.0f} ms or less often (20 ms with free cores)"
+            f"The cores of host {visible(host)}{more} were in use: event loops of all its "
+            f"processes ran every {milliseconds:.0f} ms or less often (20 ms with free cores)"
         )
         text = ", while those ".join([begin, *used])
     return f"{text}. Durations can be shorter with free cores."

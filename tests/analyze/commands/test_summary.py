@@ -269,6 +269,7 @@ def test_failures_and_tasks_that_were_never_attempted_are_counted(
         ["5 s", "1", "task erred", "w1", "c: KeyError('Jet')"],
     ]
     assert "2 never attempted: 1 because a dependency failed, 1 not needed" in text
+    assert "Failed    1 task of c: KeyError\n" in text
 
 
 @pytest.mark.exhaustive

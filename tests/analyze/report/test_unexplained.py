@@ -147,7 +147,7 @@ def test_a_host_without_free_cores(rest, worker, task, run, process_facts, sampl
     )
 
     assert text.endswith(
-        "The cores of node7 were in use: event loops of all its processes ran every 24 ms or "
-        "less often (20 ms with free cores), while those of this run used 0.3 of 2 cores. "
+        "The cores of host node7 were in use: event loops of all its processes ran every 24 ms "
+        "or less often (20 ms with free cores), while those of this run used 0.3 of 2 cores. "
         "Durations can be shorter with free cores."
     )

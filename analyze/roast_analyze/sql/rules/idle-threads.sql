@@ -1,7 +1,8 @@
--- Idle threads, cause not identified.
+-- Threads without work.
 -- The reason is the largest idle or assigned use in core_time, apart from the time before the first
 -- graph and after the last one. The prefix is that of tasks that computed during more than half of
--- this time. It is reported only for runs in which no other finding is more than minor.
+-- this time. The cause is not known, unless one task took much longer than the others of the prefix. It is
+-- reported only for runs in which no other finding is more than minor.
 -- Source: view core_time
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.25: share of the core time
@@ -86,7 +87,8 @@ SELECT
         format(
             ', of which one task took {:.1f} s and the median {:.2g} s', longest.longest_seconds, longest.median_seconds
         ),
-        '. No other rule found a major or moderate cause.'
+        '.',
+        CASE WHEN longest.prefix IS NULL THEN ' The cause is not known.' END
     ) AS sentence,
     largest.seconds AS core_seconds,
     0.0::DOUBLE AS wall_seconds_min,

@@ -17,7 +17,7 @@
 -- $min_bytes = 1e7: size of the graph
 -- $min_part_bytes = 1e6: size of each of many graphs that are large together
 -- $min_total_bytes = 1e8: size of these graphs together
--- $min_dispatch_seconds = 0.05: time of a thread for each of their tasks, from its assignment to its start; assumed
+-- $min_dispatch_seconds = 0.02: time of a thread for each of their tasks, from its assignment to its start; assumed
 -- $min_ratio = 3: the same, relative to that of other tasks
 -- $least_saved = 0.3: part of this time, on all threads, that is saved at least; assumed
 -- $min_seconds = 0.05: wait that is shown as 0.1 s

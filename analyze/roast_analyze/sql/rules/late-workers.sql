@@ -52,7 +52,8 @@ presence AS (
         starts_with(coalesce(removal.stimulus_id, ''), 'retire-workers') AS is_retired,
         starts_with(coalesce(removal.stimulus_id, ''), 'worker-close-gracefully')
             OR coalesce(removal.reason = 'worker-lifetime-reached', false) AS has_lifetime,
-        coalesce(starts_with(removal.closing, 'signal-'), false) AS is_signalled
+        coalesce(starts_with(removal.closing, 'signal-'), false) AS is_signalled,
+        coalesce(removal.is_lost AND NOT removal.is_requested, false) AS is_lost
     FROM _worker_presence AS worker
     INNER JOIN neighbors USING (process)
     INNER JOIN work USING (trace_id)
@@ -69,13 +70,14 @@ absences AS (
         least(from_t, stop_t) - start_t AS seconds,
         false AS is_retired,
         false AS has_lifetime,
-        false AS is_signalled
+        false AS is_signalled,
+        false AS is_lost
     FROM presence
     WHERE from_t > start_t AND coalesce(predecessor_left_as_asked, true)
     UNION ALL
     SELECT
         trace_id, nthreads, 'early', greatest(to_t, start_t), stop_t, stop_t - greatest(to_t, start_t), is_retired,
-        has_lifetime, is_signalled
+        has_lifetime, is_signalled, is_lost
     FROM presence
     WHERE to_t < stop_t AND successor IS NULL AND is_departure
 ),
@@ -139,7 +141,8 @@ counts AS (
         max(seconds) FILTER (kind = 'early') AS early_seconds,
         count(*) FILTER (kind = 'early' AND is_retired) AS retired,
         count(*) FILTER (kind = 'early' AND has_lifetime) AS expired,
-        count(*) FILTER (kind = 'early' AND is_signalled) AS signalled
+        count(*) FILTER (kind = 'early' AND is_signalled) AS signalled,
+        count(*) FILTER (is_lost) AS lost
     FROM absences
     GROUP BY trace_id
 )
@@ -169,6 +172,13 @@ SELECT
             WHEN retired = early THEN 'They were retired on request.'
             ELSE format('{} of them {} retired on request.', retired, CASE retired WHEN 1 THEN 'was' ELSE 'were' END)
         END,
+        CASE
+            WHEN lost = 0 THEN NULL
+            WHEN lost = early THEN format('{} lost, which also has costs of its own (killed-workers).', if(early = 1, 'It was', 'They were'))
+            ELSE format(
+                '{} of them {} lost, which also has costs of its own (killed-workers).', lost, if(lost = 1, 'was', 'were')
+            )
+        END,
         CASE WHEN has_workless AND workless_seconds >= $named_seconds
             THEN format('The {:.1f} s without any worker (no-workers) are not counted here.', workless_seconds)
         END
@@ -194,6 +204,7 @@ SELECT
         WHEN expired > early / 2 THEN 'Raise the --lifetime of the workers, so that it exceeds the run.'
         WHEN signalled > early / 2
             THEN 'Find out who sends the signal: batch systems send 15 before they preempt a job or end it at its limit.'
+        WHEN lost > early / 2 THEN 'Find out why the workers were lost, and keep or replace them until the end.'
         WHEN settings.has_jobs
             THEN concat(
                 'Keep the workers until the end: request longer jobs',

@@ -88,12 +88,14 @@ SELECT
         THEN 'Look for other load, throttled CPUs and slow disks on its host.'
     WHEN loaded_host IS NOT NULL THEN format('Check which programs use the cores of host {}.', loaded_host)
     ELSE format(
-        'Exclude {}, or look for other load, throttled CPUs and slow disks there.',
+        'Look for other load, throttled CPUs and slow disks where {}, or start {} elsewhere: without {}, the others'
+        ' have more to do.',
         CASE
-            WHEN slow_workers = 1 THEN 'worker ' || names
-            WHEN slow_workers <= 5 THEN 'workers ' || names
-            ELSE 'them'
-        END
+            WHEN slow_workers = 1 THEN format('worker {} runs', names)
+            WHEN slow_workers <= 5 THEN format('workers {} run', names)
+            ELSE 'they run'
+        END,
+        if(slow_workers = 1, 'it', 'them'), if(slow_workers = 1, 'it', 'them')
     ) END AS change,
     format(
         'SELECT name, prefix, count(*) AS tasks, median(task_runs.compute_seconds) AS seconds'

@@ -60,13 +60,27 @@ grown AS (
         cgroup_pressure_seconds - lag(cgroup_pressure_seconds) OVER samples AS cgroup_pressure,
         io_pressure_seconds - lag(io_pressure_seconds) OVER samples AS io_pressure,
         io_full_pressure_seconds - lag(io_full_pressure_seconds) OVER samples AS io_full_pressure,
-        threads_busy_seconds - lag(threads_busy_seconds) OVER samples AS threads_busy,
-        threads_waiting_seconds - lag(threads_waiting_seconds) OVER samples AS threads_waiting,
+        -- A worker starts its threads for tasks with the first ones.
+        CASE
+            WHEN lag(clock_seconds) OVER samples IS NOT NULL AND max(threads_busy_seconds) OVER earlier IS NULL
+                THEN threads_busy_seconds
+            ELSE threads_busy_seconds - lag(threads_busy_seconds) OVER samples
+        END AS threads_busy,
+        CASE
+            WHEN lag(clock_seconds) OVER samples IS NOT NULL AND max(threads_waiting_seconds) OVER earlier IS NULL
+                THEN threads_waiting_seconds
+            ELSE threads_waiting_seconds - lag(threads_waiting_seconds) OVER samples
+        END AS threads_waiting,
         native_busy_seconds - lag(native_busy_seconds) OVER samples AS native_busy,
         native_waiting_seconds - lag(native_waiting_seconds) OVER samples AS native_waiting
     FROM counted
     -- Counters of the usable cores begin anew with other cores.
-    WINDOW samples AS (PARTITION BY trace_id, host, server_id, affinity_cores ORDER BY seq)
+    WINDOW
+        samples AS (PARTITION BY trace_id, host, server_id, affinity_cores ORDER BY seq),
+        earlier AS (
+            PARTITION BY trace_id, host, server_id, affinity_cores ORDER BY seq
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        )
 )
 SELECT
     seq,

@@ -100,6 +100,7 @@ def test_workers_that_left_early(apply_each, left, worker, task, run, process_fa
     job = process_facts("worker", worker="w2", jobs=[{"system": "Slurm", "job_id": "7"}])
     ended = {"action": "closing-worker", "reason": "worker-lifetime-reached"}
     lifetime = {"kind": "event", "t": 19.9, "topic": "w2", "worker": "w2", "payload": ended}
+    asked = {**lifetime, "payload": {"action": "closing-worker", "reason": "nanny-close"}}
     keep, start = "Keep the workers until the end", "Start the workers before the work: request"
     late = [worker("w1"), task("a"), *run("a", 0.0, 60.0), worker("w2", t=20.0)]
     late += [task("b"), *run("b", 20.0, 60.0, worker="w2")]
@@ -111,8 +112,9 @@ def test_workers_that_left_early(apply_each, left, worker, task, run, process_fa
             f"{keep}: cluster.adapt(minimum=2)",
         ),
         "lifetime": (left("worker-close-gracefully-1.0", lifetime), "Raise the --lifetime"),
-        "job": (left("handle-worker-cleanup-1.0", *job), f"{keep}: request"),
-        "neither": (left("handle-worker-cleanup-1.0"), f"{keep}. Why"),
+        "job": (left("handle-worker-cleanup-1.0", *job, asked), f"{keep}: request"),
+        "lost, in a job": (left("handle-worker-cleanup-1.0", *job), "Find out why the workers"),
+        "neither": (left("handle-worker-cleanup-1.0", asked), f"{keep}. Why"),
         "late": (late, f"{start} them earlier, or wait"),
         "late jobs": ([*late, *job], f"{start} them earlier, in"),
         "late, adaptive": (

@@ -138,7 +138,7 @@ def test_idle_time_that_no_rule_explains(findings, worker, task, run):
     assert (name, entity) == ("idle-threads", "fit")
     assert sentence == (
         "Threads computed nothing for 50.0 core-seconds: ready tasks were queued on other "
-        "workers, mostly while fit computed. No other rule found a major or moderate cause."
+        "workers, mostly while fit computed. The cause is not known."
     )
 
 
@@ -156,8 +156,7 @@ def test_idle_time_beside_one_long_task(apply, worker, task, run):
     )
     assert sentence == (
         "Threads computed nothing for 48.0 core-seconds: ready tasks were queued on other "
-        "workers, mostly while fit computed, of which one task took 50.0 s and the median 1 s. "
-        "No other rule found a major or moderate cause."
+        "workers, mostly while fit computed, of which one task took 50.0 s and the median 1 s."
     )
     assert change.startswith("Split the longest tasks of fit")
 
@@ -174,8 +173,8 @@ def test_idle_time_in_which_little_computed(apply, worker, task, run):
     )
     assert entity is None
     assert sentence == (
-        "Threads computed nothing for 74.0 core-seconds: no graph was submitted. No other rule "
-        "found a major or moderate cause."
+        "Threads computed nothing for 74.0 core-seconds: no graph was submitted. The cause "
+        "is not known."
     )
 
 

@@ -75,6 +75,19 @@ def rates(rows, *samples, columns="seconds, cpu_percent, free_percent, throttled
     return rows(f"SELECT {columns} FROM host_samples", *samples)
 
 
+def test_threads_for_tasks_that_start_after_the_first_sample(rows):
+    spent = [{}, (1.0, 3.0), {}, (2.0, 4.0), (4.0, 6.0)]
+    names = ("threads_busy_seconds", "threads_waiting_seconds")
+    samples = [
+        sample(2.0 * number, **dict(zip(names, counters, strict=False)))
+        for number, counters in enumerate(spent)
+    ]
+    # At the third one they could not be read.
+    assert rates(rows, *samples, columns="waiting_percent") == [
+        (None,), (75.0,), (None,), (None,), (50.0,),
+    ]  # fmt: skip
+
+
 def test_processes_and_hosts_are_apart(rows):
     columns = "host, worker, seconds"
     assert rates(

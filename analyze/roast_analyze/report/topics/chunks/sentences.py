@@ -104,8 +104,9 @@ def slow(found: Chunks, worker_names: Mapping[str, str]) -> str:
         (found.slow_workers, "worker", found.comparable_workers, "worker", "the cost of files"),
     ):
         names = [
-            f"{worker_names.get(row[column]) or _short(row[column])} ({row['relative_duration']:.1f} ± "
-            f"{row['relative_duration_error']:.1f} times the usual duration)"
+            f"{worker_names.get(row[column]) or _short(row[column])} "
+            f"({row['relative_duration']:.1f} ± {row['relative_duration_error']:.1f} times the "
+            "usual duration)"
             for row in listing.rows.iter_rows(named=True)
         ]
         if names:

@@ -36,9 +36,13 @@ import psutil
 from distributed import Client, Scheduler, SchedulerPlugin, performance_report
 
 import roast_recorder
-from roast_recorder.scheduler.plugin import RecorderPlugin
+from roast_recorder.probes.samples import OnScheduler as Samples
+from roast_recorder.scheduler.plugin import Recorder, RecorderPlugin
 from roast_recorder.settings import Settings
 from simulated import CLIENT, fresh_keys, metrics, run_tasks, simulated_scheduler
+
+#: Intervals of what is measured by itself.
+RARELY: dict[str, Any] = {"sample_interval_seconds": 86_400, "host_interval_seconds": 86_400}
 
 #: Pairs of schedulers for each plugin.
 SCHEDULERS = 5
@@ -83,27 +87,33 @@ class Counting(SchedulerPlugin):
         self.transitions += 1
 
 
-class Recorder(RecorderPlugin):
-    """The recorder with default settings; its buffer is emptied after each graph."""
+class Recorded:
+    """A scheduler's recorder with default settings, whose buffer is emptied by hand."""
 
-    def __init__(self) -> None:
-        super().__init__("benchmark", None, Settings().as_dict())
+    recorder: Recorder
 
     async def attach(self, scheduler: Scheduler) -> None:
-        await self.start(scheduler)
-        await self._snapshot
-        await self._describing
-        for task in self._running:
-            task.cancel()
+        # What clocks drive would be measured at random.
+        plugin = RecorderPlugin("benchmark", None, Settings(**RARELY).as_dict())
+        await plugin.start(scheduler)
+        self.recorder = plugin.recorder
+        await asyncio.wait(self.recorder._running)
+
+    def sample(self) -> None:
+        """Sample all workers."""
+        [samples] = [probe for _, probe in self.recorder._probes if isinstance(probe, Samples)]
+        samples.finish()
 
     def finish(self) -> None:
         """Make and encode all rows, also those of later pulls."""
-        while not self._buffer.empty:
+        while not self.recorder._buffer.empty:
             self.drain()
 
     def drain(self) -> None:
-        self._seal_wanted_keys()
-        while batches := self._buffer.pull(self._buffer._last_number):
+        for append in self.recorder._before_pull:
+            append()
+        buffer = self.recorder._buffer
+        while batches := buffer.pull(buffer._last_number):
             del batches
 
 
@@ -129,7 +139,7 @@ async def _extra_seconds(
     rounds: int, tasks: int, *, tuples: bool
 ) -> tuple[dict[str, list[float]], int]:
     """Return the additional time of each graph by plugin, and the transitions of a graph."""
-    recorder = Recorder()
+    recorder = Recorded()
     names: dict[str, Any] = {
         "an empty plugin": Empty(),
         "a bare append": BareAppend(),
@@ -153,7 +163,8 @@ async def _extra_seconds(
         with_recorder.remove_plugin(counting.name)
         await recorder.attach(with_recorder)
         for name, plugin in names.items():
-            pairs[name][1].plugins[plugin.name] = plugin
+            if plugin is not recorder:
+                pairs[name][1].add_plugin(plugin)
 
         alone = "the scheduler alone"
         extra: dict[str, list[float]] = {name: [] for name in (alone, *names)}
@@ -168,7 +179,7 @@ async def _extra_seconds(
                 }
                 extra[name].append(seconds[plugin] - seconds[None])
                 extra[alone].append(seconds[None])
-        recorder._remove()
+        recorder.recorder._remove()
     return extra, counting.transitions
 
 
@@ -202,11 +213,11 @@ async def cost_of_a_tick(workers: int) -> dict[str, float]:
                 )
 
         alone = _median_seconds(beat)
-        recorder = Recorder()
+        recorder = Recorded()
         await recorder.attach(scheduler)
 
         def sample() -> None:
-            recorder._sample()
+            recorder.sample()
             recorder.drain()
 
         def beat_and_drain() -> None:
@@ -220,7 +231,7 @@ async def cost_of_a_tick(workers: int) -> dict[str, float]:
             / workers
             * 1e6,
         }
-        recorder._remove()
+        recorder.recorder._remove()
     return costs
 
 
@@ -247,11 +258,11 @@ async def cost_of_wanted_keys(tuples: bool) -> dict[str, float]:
             change()
             for _ in range(7):
                 alone = _seconds(change)
-                recorder = Recorder()
+                recorder = Recorded()
                 await recorder.attach(scheduler)
                 recorder.finish()
                 extra.append(_seconds(change) + _seconds(recorder.finish) - alone)
-                recorder._remove()
+                recorder.recorder._remove()
         costs[f"{at_once:,} at once"] = statistics.median(extra) / number * 1e6
     return costs
 
@@ -266,19 +277,20 @@ def _change_wanted_keys(scheduler: Scheduler, parts: list[list[Any]]) -> None:
 async def cost_of_a_pull() -> float:
     """Return the time of a pull that finds nothing (µs)."""
     async with simulated_scheduler(workers=1) as scheduler:
-        recorder = Recorder()
+        recorder = Recorded()
         await recorder.attach(scheduler)
         recorder.finish()
-        recorder._woken.set()
-        recorder._closing = True  # so that the next pull does not wait
-        recorder.on_all_left = lambda: None
+        own = recorder.recorder
+        own._woken.set()
+        own._closing = True  # so that the next pull does not wait
+        own.on_all_left = lambda: None
         seconds = []
         for _ in range(2_000):
             begun = time.thread_time()
-            await recorder.pull(recorder._buffer._last_number)
+            await own.pull(own._buffer._last_number)
             seconds.append(time.thread_time() - begun)
-        recorder._closing = False
-        recorder._remove()
+        own._closing = False
+        own._remove()
     return statistics.median(seconds) * 1e6
 
 

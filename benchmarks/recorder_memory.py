@@ -61,7 +61,7 @@ async def work(
 ) -> list[int]:
     """Call the hook for each transition; return samples of the resident memory in bytes."""
     process, seen = psutil.Process(), []
-    plugin, buffer = recorder._plugin, recorder._plugin._buffer
+    plugin, buffer = recorder._recorder, recorder._recorder._buffer
     # Use one TaskState for all keys, so that the memory of Dask's states is not measured.
     task = scheduler.new_task("work-0", None, "released")
     worker = next(iter(scheduler.workers.values()))

@@ -24,7 +24,7 @@ from distributed.core import Server
 from distributed.protocol import Serialized, serialize
 
 from roast_recorder.scheduler import worker_plugins
-from roast_recorder.scheduler.plugin import RecorderPlugin
+from roast_recorder.scheduler.plugin import Recorder, RecorderPlugin
 from roast_recorder.settings import Settings
 from simulated import CLIENT, finish_tasks, nothing, simulated_scheduler
 
@@ -51,17 +51,17 @@ async def watch(pauses: Pauses) -> None:
         before = now
 
 
-async def pull(plugin: RecorderPlugin, pauses: Pauses) -> None:
+async def pull(recorder: Recorder, pauses: Pauses) -> None:
     """Pull all batches, as a client does."""
     received = 0
     while True:
-        answer = await plugin.pull(received)
+        answer = await recorder.pull(received)
         if answer is None or answer["ending"]:
             return
         for number, content in answer["batches"]:
             received = number
             pauses.largest_batch = max(pauses.largest_batch, len(content))
-        waiting = plugin._buffer._waiting_bytes
+        waiting = recorder._buffer._waiting_bytes
         pauses.largest_buffer = max(pauses.largest_buffer, waiting)
         await asyncio.sleep(0)
 
@@ -75,7 +75,7 @@ async def measured(
     plugin = RecorderPlugin("stalls", CLIENT, Settings().as_dict())
     if recorder and attached:
         await plugin.start(scheduler)
-        tasks.append(asyncio.create_task(pull(plugin, pauses)))
+        tasks.append(asyncio.create_task(pull(plugin.recorder, pauses)))
         await asyncio.sleep(1)
     gc.collect()
     gc.disable()  # a collection can take longer than everything else
@@ -85,11 +85,11 @@ async def measured(
     try:
         if recorder and not attached:
             await plugin.start(scheduler)
-            tasks.append(asyncio.create_task(pull(plugin, pauses)))
+            tasks.append(asyncio.create_task(pull(plugin.recorder, pauses)))
         yield pauses
         await asyncio.sleep(1.5)
         if recorder:
-            await plugin.detach()
+            await plugin.recorder.detach()
             await asyncio.wait(tasks, timeout=60)
     finally:
         watching.cancel()

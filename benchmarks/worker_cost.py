@@ -40,10 +40,13 @@ from distributed.worker_state_machine import (
     FreeKeysEvent,
     WorkerState,
 )
+from roast_recorder.probes.host import HostSampler
+from roast_recorder.probes.worker_logs import OnWorker
+from roast_recorder.scheduler.tap import Tap
+from roast_recorder.settings import Settings
+from roast_recorder.worker.plugin import WorkerRecorder
 
 import roast_recorder
-from roast_recorder.host import HostSampler
-from roast_recorder.worker.log_observer import LogObserver
 
 #: Tasks between two heartbeats.
 TASKS_A_BEAT = 1_000
@@ -75,7 +78,7 @@ class Spent:
 
 
 def worker_of(state: WorkerState) -> Any:
-    """Return an object with the attributes of a worker that a LogObserver uses."""
+    """Return an object with the attributes of a worker that the probe uses."""
     return SimpleNamespace(
         state=state,
         scheduler_delay=0.0,
@@ -88,12 +91,19 @@ def worker_of(state: WorkerState) -> Any:
     )
 
 
+def logs_of(worker: Any, **settings: bool) -> OnWorker:
+    """Return the probe of a worker's logs."""
+    core = WorkerRecorder("benchmark", Settings(**settings).as_dict())
+    core.worker, core.tap = worker, Tap(lambda *_: None)
+    return OnWorker(core)
+
+
 def transitions_cost(tasks: int, *, recorded: bool) -> tuple[float, int]:
     """Return the CPU seconds of a state machine for some tasks, and its transition count."""
     state = WorkerState(address="tcp://127.0.0.1:1", validate=False)
     logs = None
     if recorded:
-        logs = LogObserver(worker_of(state), transitions=True, transfers=False)
+        logs = logs_of(worker_of(state), worker_transitions=True)
     gc.collect()
     begun = time.process_time()
     for number in range(tasks):
@@ -106,7 +116,7 @@ def transitions_cost(tasks: int, *, recorded: bool) -> tuple[float, int]:
         )
         state.handle_stimulus(FreeKeysEvent(keys=[key], stimulus_id=f"free-keys-{time.time()}"))
         if logs is not None and number % TASKS_A_BEAT == 0:
-            logs.take()
+            logs.take_last()
     return time.process_time() - begun, state.transition_counter
 
 
@@ -115,7 +125,7 @@ def transfers_cost(transfers: int, *, recorded: bool) -> float:
     worker = worker_of(WorkerState(address="tcp://127.0.0.1:1", validate=False))
     logs = None
     if recorded:
-        logs = LogObserver(worker, transitions=False, transfers=True)
+        logs = logs_of(worker, transfers=True)
     gc.collect()
     begun = time.process_time()
     for number in range(transfers):
@@ -132,7 +142,7 @@ def transfers_cost(transfers: int, *, recorded: bool) -> float:
             }
         )
         if logs is not None and number % TASKS_A_BEAT == 0:
-            logs.take()
+            logs.take_last()
     return time.process_time() - begun
 
 

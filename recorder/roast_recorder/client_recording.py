@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from distributed import Scheduler
 
-from roast_recorder import client_program, environment, graphs
-from roast_recorder.client_activity import sample_activity
+from roast_recorder.header import header
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
+from roast_recorder.probes import ClientProbe, load
 from roast_recorder.scheduler.plugin import RecorderPlugin
 from roast_recorder.scheduler.recording import pump, rescue_order
 from roast_recorder.scheduler.tap import CANNOT_INSTALL, Tap, describe
@@ -34,7 +34,7 @@ from roast_recorder.writer.client import TraceOwner, Writer
 from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from distributed import Client
 
@@ -71,26 +71,28 @@ class Recording(TraceOwner):
     """One recording of one cluster into one trace.
 
     It ends cleanly with the ``with`` block or :meth:`stop`, and also when the client is
-    closed or the cluster ends first.
+    closed or the cluster ends first. Probes use ``client``, ``settings``, ``tap`` and
+    ``clock_offset_seconds``, which is this clock minus the scheduler's.
     """
 
     def __init__(
         self, client: Client, path: str | os.PathLike[str] | None, settings: Settings
     ) -> None:
         super().__init__(path, settings)
-        self._client = client
+        self.client = client
         self._running: asyncio.Task[None] | None = None
         self._is_preload = False  # the client stops this recording when it closes
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._clock_offset_seconds = 0.0
+        self.clock_offset_seconds = 0.0
         self._ending = ""
         self._disconnected = False
         self._stopping = False
         self._pending: deque[dict[str, Any]] = deque()
         # Losses by kind and reason; 0 records if their number is unknown.
         self._losses: Counter[tuple[str, str]] = Counter()
-        self._tap = Tap(self._lose)
-        self._cluster_size: dict[str, int] = {}
+        self.tap = Tap(self._lose)
+        self._probes: list[tuple[str, ClientProbe]] = []
+        self._beside: list[asyncio.Task[None]] = []
 
     @property
     def ended(self) -> bool:
@@ -121,7 +123,7 @@ class Recording(TraceOwner):
         is no trace.
         """
         try:
-            return self._client.sync(self._start_or_warn)
+            return self.client.sync(self._start_or_warn)
         except EXPECTED:
             raise
         except Exception as error:  # noqa: BLE001 - a client of an unknown version
@@ -141,7 +143,7 @@ class Recording(TraceOwner):
         )
 
     def _is_asynchronous(self) -> bool:
-        return bool(self._tap.read("trailer", self._client, "asynchronous"))
+        return bool(self.tap.read("trailer", self.client, "asynchronous"))
 
     def stop(self) -> Any:
         """Detach the recorder, fetch the remaining records and close the trace.
@@ -150,9 +152,9 @@ class Recording(TraceOwner):
         cluster has gone, has no further effect.
         """
         if self._is_asynchronous():
-            return self._client.sync(self.stop_on_loop)
+            return self.client.sync(self.stop_on_loop)
         if self._loop is not None and self._loop.is_running():
-            return self._client.sync(self.stop_on_loop)
+            return self.client.sync(self.stop_on_loop)
         if self._writer is not None and self._running is not None:
             # The loop that pulled has ended: the writing process completes the trace.
             self._running = None
@@ -206,10 +208,10 @@ class Recording(TraceOwner):
             before = time()
             facts = await self._call("hello")
             # The scheduler reads its clock about halfway through the round trip.
-            offset = self._clock_offset_seconds = (before + time()) / 2 - facts["t"]
-            header = environment.header(self.trace_id, self._settings, facts, offset)
-            rescue = rescue_order(self._client, self.trace_id, offset)
-            writer = Writer(self.path, header, self._settings.as_dict(), rescue=rescue)
+            offset = self.clock_offset_seconds = (before + time()) / 2 - facts["t"]
+            about = header(self.trace_id, self.settings, facts, offset)
+            rescue = rescue_order(self.client, self.trace_id, offset)
+            writer = Writer(self.path, about, self.settings.as_dict(), rescue=rescue)
             await writer.open()
         except BaseException as error:
             # The plugin may be on the scheduler already.
@@ -219,13 +221,13 @@ class Recording(TraceOwner):
                 raise UnknownDaskError(f"it {CANNOT_INSTALL}: {describe(error)}") from error
             raise
         self._writer = writer
-        client, tap = self._client, self._tap
+        client, tap = self.client, self.tap
         with tap.source("trailer"):
             tap.method("trailer", client, "close", self._on_client_close)
-        if "graph" in self._settings.kinds:
-            with tap.source("graph"):
-                append, code = partial(self._append, "graph"), self._settings.code
-                graphs.listen(tap, client, append, code=code)
+        kinds = frozenset(self.settings.kinds)
+        for recorded, create in load("OnClient", kinds, self.settings.as_dict()):
+            with tap.source(*recorded):
+                self._probes.append((recorded[0], create(self)))
         # A client tears down its preloads before it closes. Appended, because another preload
         # may be starting this recording.
         with tap.source("trailer"):
@@ -233,7 +235,6 @@ class Recording(TraceOwner):
             ours = SimpleNamespace(name="roast-recorder", start=start, teardown=teardown)
             tap.item(client.preloads._preloads, ours)
             self._is_preload = True
-        await client_program.dask_setup(client)
         self._running = asyncio.create_task(self._run(writer))
         # On the event loop, `asynchronous` is True for every client.
         if not tap.read("trailer", client, "_asynchronous"):
@@ -265,20 +266,20 @@ class Recording(TraceOwner):
 
     async def _attach(self) -> None:
         """Register the plugin on the scheduler."""
-        settings = self._settings
+        settings = self.settings
         versions = await self._scheduler.versions()
         ours, theirs = platform.python_version(), str(dict(versions["packages"])["python"])
         same = ours.split(".")[:2] == theirs.split(".")[:2]
         worker_plugin = pickled_worker_plugin(self.trace_id, settings, by_value=same)
         plugin = RecorderPlugin(
-            self.trace_id, self._client.id, settings.as_dict(), worker_plugin
+            self.trace_id, self.client.id, settings.as_dict(), worker_plugin
         )
         # In a LocalCluster the scheduler runs in this process. A plugin that came back by
         # value would replace attributes of the very classes that it was made from.
         address = self._scheduler.address
         here: list[Any] = list(getattr(Scheduler, "_instances", ()))
         here.append(
-            getattr(self._tap.read("environment", self._client, "cluster"), "scheduler", None)
+            getattr(self.tap.read("environment", self.client, "cluster"), "scheduler", None)
         )
         is_here = any(_address_of(one) == address for one in here)
         pickled = dumps_by_value(plugin) if same and not is_here else pickle.dumps(plugin)
@@ -296,16 +297,11 @@ class Recording(TraceOwner):
 
     async def _run(self, writer: Writer) -> None:
         """Pull and write until the recording ends, whatever ends it."""
-        beside = [asyncio.create_task(self._write_environment(writer))]
-        if "client_activity" in self._settings.kinds:
-            beside.append(asyncio.create_task(self._sample_activity()))
         try:
             ending = await pump(self._pull, writer)
-            self._tap.close()
-            for sampling in beside[1:]:
-                sampling.cancel()
-            # Wait for their last records, which must be written before the trailer.
-            await asyncio.wait(beside)
+            self.tap.close()
+            if self._beside:  # their last records must be written before the trailer
+                await asyncio.wait(self._beside)
             await self._write_pending()
             await writer.finish(self._scheduler_time(), ending)
             self._ending = ending
@@ -326,8 +322,8 @@ class Recording(TraceOwner):
                     await self._call("detach", abandon=True)
             await writer.abandon()
         finally:
-            self._tap.close()
-            for task in beside:
+            self.tap.close()
+            for task in self._beside:
                 task.cancel()
             atexit.unregister(self._stop_at_exit)
             writer.log_end(self._ending)
@@ -346,7 +342,7 @@ class Recording(TraceOwner):
             except OSError as error:
                 lost_at = lost_at or monotonic()
                 self._disconnected = True
-                is_closed = self._client.status in ("closing", "closed")
+                is_closed = self.client.status in ("closing", "closed")
                 if is_closed or self._stopping or monotonic() - lost_at > RECONNECT_SECONDS:
                     raise ConnectionError(f"{type(error).__name__}: {error}") from None
                 await asyncio.sleep(RETRY_INTERVAL_SECONDS)
@@ -355,42 +351,33 @@ class Recording(TraceOwner):
             self._disconnected = answer is None
             if answer is None:
                 raise ConnectionError("it has left the scheduler")
-            if "cluster_size" in self._settings.kinds:
-                cluster = self._tap.read("cluster_size", self._client, "cluster")
-                with contextlib.suppress(Exception):  # there is none, or it has no such sizes
-                    size = {"planned": len(cluster.plan), "requested": len(cluster.requested)}
-                    if size != self._cluster_size:
-                        self._cluster_size = size
-                        self._append("cluster_size", {"value": size})
+            for kind, probe in self._probes:
+                with self.tap.guard(kind):
+                    probe.before_write()
             await self._write_pending()
             return answer
 
-    async def _write_environment(self, writer: Writer) -> None:
-        """Write facts about the client, its process and its cluster."""
-        if "environment" not in self._settings.kinds:
-            return
-        with self._tap.guard("environment"):
-            facts = await environment.call_in_thread(
-                environment.client_facts, self._settings, self._client
-            )
-            about = {"kind": "environment", "t": self._scheduler_time()}
-            await writer.write([about | fact for fact in facts])
+    # -- for probes ----------------------------------------------------------------------
 
-    async def _sample_activity(self) -> None:
-        with self._tap.guard("client_activity", 0):
-            await sample_activity(self._on_activity)
-
-    def _on_activity(self, fields: dict[str, Any]) -> None:
-        offset = self._clock_offset_seconds
-        times = {name: fields[name] - offset for name in ("start_t", "stop_t")}
-        self._append("client_activity", {**fields, **times})
-
-    def _append(self, kind: str, fields: dict[str, Any]) -> None:
+    def append(self, kind: str, fields: dict[str, Any]) -> None:
+        """Append a record of now, from any thread."""
         if len(self._pending) < MAX_PENDING:
-            about = {"kind": kind, "t": self._scheduler_time(), "client": self._client.id}
+            about = {"kind": kind, "t": self._scheduler_time(), "client": self.client.id}
             self._pending.append({**about, **fields})
         else:
             self._lose(kind, "the client's buffer was full", 1)
+
+    async def write(self, kind: str, records: list[dict[str, Any]]) -> None:
+        """Write records of this process, which may be many."""
+        about = {"kind": kind, "t": self._scheduler_time()}
+        await self._started.write([about | fields for fields in records])
+
+    def run(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a coroutine, whose end the end of the recording waits for."""
+        self._beside.append(task := asyncio.create_task(coroutine))
+        return task
+
+    # -- losses and records --------------------------------------------------------------
 
     def _lose(self, kind: str, reason: str, records: int) -> None:
         self._losses[kind, reason] += records
@@ -414,12 +401,12 @@ class Recording(TraceOwner):
     @property
     def _scheduler(self) -> Any:
         """The scheduler's remote operations."""
-        if self._client.scheduler is None:
+        if self.client.scheduler is None:
             raise OSError("the client has no scheduler")
-        return self._client.scheduler
+        return self.client.scheduler
 
     def _scheduler_time(self) -> float:
-        return time() - self._clock_offset_seconds
+        return time() - self.clock_offset_seconds
 
 
 def _address_of(server: Any) -> str | None:

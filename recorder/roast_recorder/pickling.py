@@ -14,14 +14,16 @@ import threading
 import zlib
 from collections import ChainMap
 from types import CodeType
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import cloudpickle
 
 import roast_recorder
 import roast_schemas
-from roast_recorder.settings import Settings, worker_kinds
 from roast_recorder.worker.plugin import WorkerRecorder
+
+if TYPE_CHECKING:
+    from roast_recorder.settings import Settings
 
 #: The whole process shares cloudpickle's registry.
 _registry = threading.Lock()
@@ -31,9 +33,9 @@ def pickled_worker_plugin(
     trace_id: str, settings: Settings, *, by_value: bool = True
 ) -> bytes | None:
     """Return the pickled plugin for workers, or None if it would record nothing."""
-    if not worker_kinds(settings.as_dict()):
-        return None
     plugin = WorkerRecorder(trace_id, settings.as_dict())
+    if not plugin.sources:
+        return None
     return dumps_by_value(plugin) if by_value else pickle.dumps(plugin)
 
 

@@ -12,18 +12,13 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import dask
 import dask.utils
 
-#: Kinds of records that can be left out.
-OPTIONAL_KINDS: Final = (
-    "task", "transition", "worker_sample", "scheduler_sample", "host_sample", "stall", "span",
-    "fine_metric", "chunk", "section", "profile", "event", "environment", "graph",
-    "graph_update", "client_activity", "client_program", "cluster_size", "computation",
-    "wanted_keys",
-)  # fmt: skip
+from roast_recorder.probes import PROBES
 
 #: Kinds of records that workers send only on request, and the setting that requests them.
 OPT_IN_KINDS: Final = {
@@ -31,6 +26,13 @@ OPT_IN_KINDS: Final = {
     "spill": "worker_transitions",
     "transfer": "transfers",
 }
+
+#: Kinds of records that can be left out: those of the core, and those of probes.
+OPTIONAL_KINDS: Final = tuple(
+    kind
+    for kind in dict.fromkeys(("task", "transition", *chain(*PROBES.values())))
+    if kind not in OPT_IN_KINDS
+)
 
 #: Shortest intervals: a shared scheduler must not be loaded by a user's value.
 MIN_INTERVALS: Final = {
@@ -307,11 +309,3 @@ def recorded_kinds(settings: dict[str, Any]) -> frozenset[str]:
     """Return the kinds of records, beside those that always are, that settings select."""
     requested = (kind for kind, setting in OPT_IN_KINDS.items() if settings[setting])
     return frozenset([*settings["kinds"], *requested])
-
-
-def worker_kinds(settings: dict[str, Any]) -> frozenset[str]:
-    """Return the kinds of records that plugins on workers send."""
-    sent = {"profile", "environment", "stall", "host_sample", *OPT_IN_KINDS}
-    if settings["measure_chunks"]:
-        sent |= {"chunk", "section"}
-    return recorded_kinds(settings) & sent

@@ -32,7 +32,7 @@ for function in gc.get_objects():
 def test_functions_keep_their_file_names(pickled):
     plugin = pickled_worker_plugin("a", Settings())
     if pickled == "scheduler":
-        plugin = dumps_by_value(RecorderPlugin("a", Settings().as_dict(), plugin))
+        plugin = dumps_by_value(RecorderPlugin("a", None, Settings().as_dict(), plugin))
 
     printed = subprocess.run(
         [sys.executable, "-c", UNPICKLE], input=plugin, capture_output=True, check=True

@@ -27,8 +27,9 @@ from pathlib import Path
 from time import time, time_ns
 from typing import TYPE_CHECKING, Any, Self
 
-from roast_recorder import environment
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
+from roast_recorder.header import header, header_facts
+from roast_recorder.probes.environment import client_facts
 from roast_recorder.process_state import here
 from roast_recorder.scheduler.wire_format import loss, plain
 from roast_recorder.writer.client import TraceOwner, Writer
@@ -72,9 +73,8 @@ class LocalRecording(TraceOwner):
         """
         if self._writer is not None:
             raise RuntimeError(f"the recording of {self.path!r} was already started")
-        facts = environment.header_facts()
-        header = environment.header(self.trace_id, self._settings, facts)
-        writer = Writer(self.path, header, self._settings.as_dict())
+        about = header(self.trace_id, self.settings, header_facts())
+        writer = Writer(self.path, about, self.settings.as_dict())
         # In threads, because an event loop may be running in this one, as in a notebook.
         with ThreadPoolExecutor(1) as opener:
             opener.submit(asyncio.run, writer.open()).result()
@@ -86,7 +86,7 @@ class LocalRecording(TraceOwner):
             daemon=True,
         )
         self._thread.start()
-        if self._settings.measure_chunks:
+        if self.settings.measure_chunks:
             here().carriers[self._name] = spool.carry
             add_listener(self._name, spool.put)
         atexit.register(self.stop)
@@ -116,14 +116,14 @@ class LocalRecording(TraceOwner):
 
     async def _record(self, writer: Writer, spool: Spool) -> None:
         try:
-            if "environment" in self._settings.kinds:
+            if "environment" in self.settings.kinds:
                 about = {"kind": "environment", "t": time()}
-                facts = environment.client_facts(self._settings)
+                facts = client_facts(self.settings)
                 await writer.write([about | fact for fact in facts])
             stopping = False
             while not stopping:
                 # Blocking, because nothing else runs on this event loop.
-                stopping = self._stopping.wait(self._settings.flush_interval_seconds)
+                stopping = self._stopping.wait(self.settings.flush_interval_seconds)
                 records = [record for part in spool.take() for record in self._records(*part)]
                 if stopping:
                     records += spool.losses()
@@ -164,7 +164,7 @@ class LocalRecording(TraceOwner):
         for kind, fields in measured:
             if kind == "loss":
                 yield {"kind": kind, "t": t, **fields}
-            elif kind in self._settings.kinds:
+            elif kind in self.settings.kinds:
                 yield {"kind": kind, "t": t, **fields, **attempt}
 
 

@@ -19,6 +19,7 @@ from time import monotonic, time
 from typing import Any, Final, NamedTuple
 
 from roast_recorder.scheduler import wire_format
+from roast_recorder.settings import OPT_IN_KINDS
 
 #: Number of values of transitions (5, 7 or 13 each), and of other records, that are encoded
 #: at once: a few milliseconds of the scheduler's thread.
@@ -60,7 +61,7 @@ LANES: Final = {
     "profile": SAMPLES,
     "event": EVENTS,
     "stall": EVENTS,
-    **dict.fromkeys(wire_format.LOG_LAYOUTS, EVENTS),
+    **dict.fromkeys(OPT_IN_KINDS, EVENTS),
 }
 
 TOO_MUCH: Final = "the scheduler's buffer was full"

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 from distributed.core import rpc
 
-from roast_recorder import environment
+from roast_recorder.header import header, header_facts
 from roast_recorder.pickling import pickled_worker_plugin
 from roast_recorder.scheduler import health
 from roast_recorder.scheduler.plugin import REMOVED, RecorderPlugin
+from roast_recorder.threads import call_in_thread
 from roast_recorder.worker.plugin import operation_name
 from roast_recorder.writer.client import ENDED, Writer
 
@@ -41,7 +42,7 @@ logger = logging.getLogger("roast_recorder")
 RESCUE_TIMEOUT_SECONDS = 25.0
 
 #: Takes the number of the last batch that has been written, and returns what
-#: :meth:`~roast_recorder.scheduler.plugin.RecorderPlugin.pull` returns.
+#: :meth:`~roast_recorder.scheduler.plugin.Recorder.pull` returns.
 Pull = Callable[[int], Awaitable[dict[str, Any] | None]]
 
 
@@ -86,9 +87,9 @@ class SchedulerRecording:
         worker_plugin = pickled_worker_plugin(trace_id, settings)
         self._scheduler = scheduler
         self._plugin = RecorderPlugin(trace_id, None, values, worker_plugin)
-        facts = environment.header_facts(scheduler)
-        header = environment.header(trace_id, settings, facts)
-        self._writer = Writer(target, header, values, retain_root=retain_root, store=store)
+        facts = header_facts(scheduler)
+        about = header(trace_id, settings, facts)
+        self._writer = Writer(target, about, values, retain_root=retain_root, store=store)
         self._running: asyncio.Task[None] | None = None
         self._address = str(facts.get("scheduler", ""))
         self._noted = ""
@@ -99,8 +100,9 @@ class SchedulerRecording:
         await self._writer.open()
         await self._plugin.start(self._scheduler)
         # Not before: if `start` is cancelled, this reference would keep the writing process.
-        self._plugin.on_all_left = self._finish_now
-        self._plugin.writer_health = self._writer_health
+        self._recorder = self._plugin.recorder
+        self._recorder.on_all_left = self._finish_now
+        self._recorder.writer_health = self._writer_health
         self._running = asyncio.create_task(self._run())
         atexit.register(self._finish_at_exit)
         health.register(self._health)
@@ -122,8 +124,8 @@ class SchedulerRecording:
     async def _pull(self, received: int) -> dict[str, Any] | None:
         """Pull, after it was noted whether the last batches are in the trace."""
         if (problem := self._writer.problem) != self._noted:
-            await environment.call_in_thread(self._note, problem)
-        return await self._plugin.pull(received)
+            await call_in_thread(self._note, problem)
+        return await self._recorder.pull(received)
 
     def _note(self, problem: str) -> None:
         self._noted = problem
@@ -131,7 +133,7 @@ class SchedulerRecording:
 
     def _health(self) -> dict[str, Any]:
         """Return what :mod:`~roast_recorder.scheduler.health` takes."""
-        return {} if self._scheduler.status.name == "closed" else self._plugin.health()
+        return {} if self._scheduler.status.name == "closed" else self._recorder.health()
 
     def _writer_health(self) -> dict[str, Any]:
         state, running = self._writer.state, self._running
@@ -158,7 +160,7 @@ class SchedulerRecording:
         running, self._running = self._running, None
         if running is None:
             return
-        batches, ending = self._plugin.pull_rest()
+        batches, ending = self._recorder.pull_rest()
         self._writer.finish_now(batches, time(), ending)
         with contextlib.suppress(RuntimeError):  # the loop of the task may be closed
             running.cancel()

@@ -20,10 +20,11 @@ stop.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from inspect import iscoroutinefunction
 from types import FunctionType
 from typing import Any, Final
@@ -134,6 +135,28 @@ class Tap:
         entries[name] = value
         self.until_closed(lambda: entries.pop(name, None))
 
+    def every(
+        self,
+        kind: str,
+        seconds: float,
+        call: Callable[[], Coroutine[Any, Any, None] | None],
+        first: float = 0.0,
+    ) -> None:
+        """Call a function in intervals on this event loop, the first time after `first` s.
+
+        If it returns a coroutine, that is awaited.
+        """
+
+        async def repeat() -> None:
+            await asyncio.sleep(first)
+            while True:
+                with self.guard(kind, 0):
+                    if (running := call()) is not None:
+                        await running
+                await asyncio.sleep(seconds)
+
+        self.until_closed(asyncio.get_running_loop().create_task(repeat()).cancel)
+
     def until_closed(self, undo: Callable[[], Any]) -> None:
         """Call a function when the hooks are removed."""
 
@@ -171,6 +194,17 @@ class Tap:
 
     def _on_error(self, kind: str) -> OnError:
         return lambda error: self.failed(kind, error)
+
+    def guarded(self, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose errors count as a lost record; it then returns None."""
+
+        def call(*arguments: Any, **others: Any) -> Any:
+            try:
+                return function(*arguments, **others)
+            except Exception as error:  # noqa: BLE001 - it must not reach Dask
+                self.failed(kind, error)
+
+        return call
 
     @contextlib.contextmanager
     def guard(self, kind: str, records: int = 1) -> Iterator[None]:

@@ -10,8 +10,9 @@ A batch has two parts:
   with :data:`TRANSITION`. A transition to ``processing`` continues with the first two values
   of :data:`ATTEMPT`, a transition from ``processing`` with all of them.
 * **Rows** of all other kinds are tuples ``(kind, t, number of records, content)``. The
-  content is what the kind's decoder takes; of kinds without a decoder, a dict of the fields
-  of one record, a tuple with a dict that is plain already, or what :func:`pack` returns.
+  content is a dict of the fields of one record, a tuple with a dict that is plain already, what
+  :func:`pack` returns, or what a decoder of the kind takes, which is beside the code that makes
+  it.
 
 The encoding is :mod:`marshal`. It is as fast as the fastest encoders of JSON, half as large
 because it writes an object only once, supports sets, bytes and tuples, and every cluster
@@ -29,14 +30,15 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from operator import itemgetter
-from time import thread_time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from distributed.scheduler import WorkerState
+from roast_recorder.probes import decoder
 
 Record = dict[str, Any]
 Row = tuple[Any, ...]
+
+#: Takes kind, time and content of a row.
+Decoder = Callable[[str, float, Any], Iterable[Record]]
 
 #: Called with the kind, time and number of records that could not be encoded.
 Lose = Callable[[str, float, int], None]
@@ -164,7 +166,8 @@ def _decoded(rows: Iterable[Row]) -> Iterator[Record]:
                 for name in odd:
                     yield {"kind": "loss", "t": t, **loss(UNKNOWN_TYPE + name, kind, 0, t, t)}
                 continue
-            found = list(_DECODERS.get(kind, _fields)(kind, t, content))
+            decode = None if type(content) is dict else _decoder(kind)
+            found = list((decode or _fields)(kind, t, content))
         except Exception as error:  # noqa: BLE001 - users can put anything into a graph
             # One bad row must not affect the others.
             reason = f"impossible to read: {type(error).__name__}"
@@ -172,7 +175,13 @@ def _decoded(rows: Iterable[Row]) -> Iterator[Record]:
         yield from found
 
 
-def _present(record: Record) -> Record:
+def _decoder(kind: str) -> Decoder | None:
+    """Return the decoder of the rows of a kind, if their content is not fields of records."""
+    return _tasks if kind == "task" else decoder(kind)
+
+
+def present(record: Record) -> Record:
+    """Return a record without null fields."""
     return {name: value for name, value in record.items() if value is not None}
 
 
@@ -324,108 +333,7 @@ def _tasks(kind: str, t: float, content: Row) -> Iterator[Record]:
         record["dependencies"] = list(map(text, record["dependencies"]))
         record |= {"client": client, "stimulus_id": stimulus_id}
         record |= zip(EXISTING, record.pop("existing") or (), strict=False)
-        yield _present(record)
-
-
-def _wanted_keys(kind: str, t: float, content: Row) -> list[Record]:
-    """Return the record of a client's changes of wanted keys."""
-    client, changes = content
-    listed = [
-        {"t": round(change_t, 6), "action": action, "keys": list(map(text, keys))}
-        for change_t, action, keys in changes
-    ]
-    return [{"kind": kind, "t": t, "client": client, "changes": listed}]
-
-
-#: Values of a sample of a worker; those of :data:`WORKER_METRICS` follow.
-WORKER_SAMPLE: Final = (
-    "worker", "server_id", "memory_limit", "nthreads", "processing", "executing",
-    "occupancy", "nbytes", "last_seen",
-)  # fmt: skip
-
-#: The ``metrics`` of a sample, None if the worker did not report them.
-WORKER_METRICS: Final = (
-    "cpu", "memory", "managed_bytes", "spilled_memory", "spilled_disk", "ready",
-    "event_loop_interval", "num_fds", "incoming_bytes", "outgoing_bytes",
-    "host_net_read_bps", "host_net_write_bps", "host_disk_read_bps", "host_disk_write_bps",
-)  # fmt: skip
-
-_NOTHING: Final[dict[str, Any]] = {}
-
-
-def worker_sample(worker: WorkerState) -> Row:
-    """Return the values of a sample, from the worker's last heartbeat."""
-    # A dict of fields would cost half as much again, which matters with thousands of workers.
-    metrics = worker.metrics
-    spilled = metrics.get("spilled_bytes", _NOTHING)
-    transfer = metrics.get("transfer", _NOTHING)
-    net = metrics.get("host_net_io", _NOTHING)
-    disk = metrics.get("host_disk_io", _NOTHING)
-    return (
-        worker.address, worker.server_id, worker.memory_limit, worker.nthreads,
-        len(worker.processing), len(worker.executing), worker.occupancy, worker.nbytes,
-        worker.last_seen,
-        metrics.get("cpu"), metrics.get("memory"), metrics.get("managed_bytes"),
-        spilled.get("memory"), spilled.get("disk"),
-        metrics.get("task_counts", _NOTHING).get("ready", 0),
-        metrics.get("event_loop_interval"), metrics.get("num_fds"),
-        transfer.get("incoming_bytes"), transfer.get("outgoing_bytes"),
-        net.get("read_bps"), net.get("write_bps"),
-        disk.get("read_bps"), disk.get("write_bps"),
-    )  # fmt: skip
-
-
-def scheduler_metrics(read: Callable[[str], Any]) -> Record:
-    """Return the ``metrics`` of a sample of the scheduler; call it on its event loop.
-
-    `read` returns an attribute of the scheduler, or None.
-    """
-    monitor = read("monitor")
-    recent = {} if monitor is None else monitor.recent()
-    metrics = {
-        "cpu": recent.get("cpu"),
-        "memory": recent.get("memory"),
-        "event_loop_interval": read("_tick_interval_observed"),  # no public attribute
-        "num_fds": recent.get("num_fds"),
-        "loop_cpu_seconds": thread_time(),
-    }
-    for host, name in (("host_net", "host_net_io"), ("host_disk", "host_disk_io")):
-        for direction in ("read_bps", "write_bps"):
-            metrics[f"{host}_{direction}"] = recent.get(f"{name}.{direction}")
-    return _present(metrics)
-
-
-def _worker_samples(kind: str, t: float, samples: list[Row]) -> Iterator[Record]:
-    """Yield the samples of all workers at one tick."""
-    for values in samples:
-        fields = dict(zip(WORKER_SAMPLE, values, strict=False))
-        metrics = zip(WORKER_METRICS, values[len(WORKER_SAMPLE) :], strict=True)
-        fields["metrics"] = _present(dict(metrics))
-        yield _present({"kind": kind, "t": t, **fields})
-
-
-def _fine_metrics(kind: str, t: float, content: Row) -> Iterator[Record]:
-    """Yield a record for each delta of a worker's heartbeat.
-
-    A delta's name is (context, span_id, prefix, activity, unit) inside tasks and
-    (context, activity, unit) outside of them.
-    """
-    worker, server_id, deltas = content
-    for (context, *within_task, activity, unit), delta in deltas.items():
-        span_id, prefix = within_task if len(within_task) == 2 else (None, None)
-        record = {
-            "kind": kind,
-            "t": t,
-            "worker": worker,
-            "server_id": server_id,
-            "context": str(context),
-            "span_id": span_id,
-            "prefix": prefix and text(prefix),
-            "activity": text(activity),
-            "unit": str(unit),
-            "delta": delta,
-        }
-        yield _present(record)
+        yield present(record)
 
 
 def loss(reason: str, record_kind: str, records: int, start_t: float, stop_t: float) -> Record:
@@ -455,77 +363,7 @@ def _fields(kind: str, t: float, content: Any) -> Iterator[Record]:
     if type(content) is not tuple:
         content = [content] if type(content) is dict else unpack(content)
     for fields in content:
-        yield _present({"kind": kind, "t": t, **fields})
-
-
-def _profiles(kind: str, t: float, content: Row) -> Iterator[Record]:
-    """Yield a record for each prefix, and a loss for trees that were too large."""
-    worker, server_id, packed = content
-    profile = {"kind": kind, "t": t, "worker": worker, "server_id": server_id}
-    for fields in unpack(packed):
-        about = {"kind": "loss", "t": t} if "reason" in fields else profile
-        yield _present({**about, **fields})
-
-
-#: Values of each entry of a worker's logs.
-LOG_LAYOUTS: Final = {
-    "worker_transition": ("key", "start", "finish", "state", "stimulus_id", "t"),
-    "transfer": ("incoming", "start_t", "t", "peer", "nbytes", "keys", "sent_bytes"),
-    "spill": ("key", "start", "finish", "nbytes", "disk_bytes", "t"),
-}
-
-
-def pack_log(worker: str, server_id: str, delay_seconds: float, values: list[Any]) -> bytes:
-    """Encode entries of a worker's log; raise ValueError if a value cannot be encoded.
-
-    `values` is flat: for each entry those that :data:`LOG_LAYOUTS` names. The delay is added
-    to times of the worker's clock for those of the scheduler's.
-    """
-    return marshal.dumps((worker, server_id, delay_seconds, values), MARSHAL_VERSION)
-
-
-def _log(kind: str, _: float, packed: bytes) -> Iterator[Record]:
-    """Decode what :func:`pack_log` returned."""
-    worker, server_id, delay, values = marshal.loads(packed)  # noqa: S302 - from its plugin
-    names = LOG_LAYOUTS[kind]
-    before_key, before_state = None, None
-    for entry in zip(*[iter(values)] * len(names), strict=True):
-        fields = dict(zip(names, entry, strict=True), worker=worker, server_id=server_id)
-        if kind == "transfer":
-            # Dask has converted the times to the scheduler's clock.
-            fields["stop_t"] = fields["t"]
-            incoming, peer = fields.pop("incoming"), fields.pop("peer")
-            source, destination = (peer, worker) if incoming else (worker, peer)
-            fields.update(source=source, destination=destination)
-            fields["keys"] = {text(key): nbytes for key, nbytes in fields["keys"].items()}
-        else:
-            fields["t"] += delay
-            fields["key"] = text(fields["key"])
-        if kind == "worker_transition":
-            start, state = fields["start"], fields["state"]
-            # A transition by way of ``released`` is logged again after its steps, as a
-            # whole: from a state that the task has left already.
-            comes_back = before_state == "forgotten" and start == "released"
-            is_summary = fields["key"] == before_key and start != before_state
-            before_key, before_state = fields["key"], state
-            if is_summary and not comes_back:
-                continue
-            fields["state"] = None if state == fields["finish"] else state
-            fields["stimulus_id"] = text(fields["stimulus_id"])
-        for name in ("sent_bytes", "disk_bytes"):
-            if (nbytes := fields.pop(name, None)) is not None:
-                fields["measured"] = {name: nbytes}
-        yield _present({"kind": kind, **fields, "t": round(fields["t"], 6)})
-
-
-_DECODERS: Final[dict[str, Callable[[str, float, Any], Iterable[Record]]]] = {
-    "task": _tasks,
-    "wanted_keys": _wanted_keys,
-    "fine_metric": _fine_metrics,
-    "profile": _profiles,
-    "worker_sample": _worker_samples,
-    **dict.fromkeys(LOG_LAYOUTS, _log),
-}
+        yield present({"kind": kind, "t": t, **fields})
 
 
 # -- plain values ------------------------------------------------------------------------

@@ -20,11 +20,12 @@ from roast_recorder.scheduler.tap import (
     Tap,
     describe,
 )
-from roast_recorder.scheduler.wire_format import Row, loss
 from roast_recorder.worker.plugin import PLUGIN_NAME, TOPIC
 
 if TYPE_CHECKING:
     from distributed import Scheduler
+
+    from roast_recorder.scheduler.wire_format import Row
 
 logger = logging.getLogger("roast_recorder")
 
@@ -36,10 +37,6 @@ ANSWER_TIMEOUT_SECONDS = 3.0
 FLUSH_TIMEOUT_SECONDS = 2.0
 FLUSH_TIMEOUT_PER_WORKER_SECONDS = 0.005
 FLUSHES_AT_ONCE = 20
-
-#: Different sheets in one recording. More occur only if every process differs.
-MAX_SHEETS = 300
-
 
 #: Beginnings of the texts of errors of a worker that closes, or has lost its connection.
 _ENDED_CONNECTION: Final = (
@@ -71,8 +68,6 @@ class WorkerPlugins:
         self._append = append
         self._tap = tap
         self._kinds = sorted(kinds)
-        # Digests of those that are in the trace.
-        self._sheets: set[str] = set()
         self._request: asyncio.Task[None] | None = None
         self._registered = False
 
@@ -207,20 +202,6 @@ class WorkerPlugins:
                 return
             for name in ("events", "event_counts"):  # until 2024.11
                 getattr(self._scheduler, name).pop(self._topic, None)
-
-    def record_process(self, facts: list[tuple[str | None, bytes]]) -> None:
-        """Record what `environment.packed_facts` returned, without sheets that are known."""
-        t = time()
-        for sheet, packed in facts:
-            if sheet in self._sheets:
-                continue
-            if sheet is not None:
-                if len(self._sheets) == MAX_SHEETS:
-                    reason = "more configurations or lists of packages than are kept"
-                    self._append(("loss", t, 1, loss(reason, "environment", 1, t, t)))
-                    continue
-                self._sheets.add(sheet)
-            self._append(("environment", t, 1, packed))
 
 
 def _unexpected(answer: Any) -> str | None:

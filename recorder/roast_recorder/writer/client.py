@@ -83,6 +83,7 @@ class TraceOwner:
         Identity of the recording, which is in the trace's header.
     path : str
         The trace; if none is given, a new file in the working directory.
+    settings : Settings
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, settings: Settings) -> None:
@@ -91,7 +92,7 @@ class TraceOwner:
         self.path = unnamed_trace() if path is None else os.fspath(path)
         if not self.path:
             raise ValueError("the path is empty: name a file or a folder, or leave it out")
-        self._settings = settings
+        self.settings = settings
         self._writer: Writer | None = None
         #: Why the recording ended, unless the cluster ends first.
         self._end_reason = "recording was stopped"

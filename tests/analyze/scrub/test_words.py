@@ -8,9 +8,9 @@ from roast_analyze.scrub.pseudonyms import open_dictionary
 from roast_analyze.scrub.records import Scrubber
 from roast_analyze.scrub.words import names_in
 from roast_recorder.coffea.measurement import MAX_SECTIONS
+from roast_recorder.probes.profiles import MAX_NODES
 from roast_recorder.scheduler.buffer import TOO_MUCH
 from roast_recorder.scheduler.buffer import UNENCODABLE as IMPOSSIBLE
-from roast_recorder.worker.profiler import MAX_NODES
 from roast_recorder.writer.segments import UNENCODABLE, UNWRITTEN
 from roast_schemas.units import Content
 

@@ -24,9 +24,10 @@ from dask._task_spec import Task, TaskRef
 from distributed import SchedulerPlugin
 from distributed.protocol import Serialized, serialize
 
-from roast_recorder.scheduler import plugin, wire_format, worker_plugins
+from roast_recorder.probes import samples
+from roast_recorder.probes.wanted_keys import KEYS_PER_PART
+from roast_recorder.scheduler import plugin, tasks, transitions, wire_format, worker_plugins
 from roast_recorder.scheduler.plugin import RecorderPlugin
-from roast_recorder.scheduler.wanted_keys import KEYS_PER_PART
 from roast_recorder.scheduler.wire_format import pack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import MIN_INTERVALS, OPTIONAL_KINDS, Settings
@@ -101,8 +102,9 @@ class Independent(SchedulerPlugin):
 
 async def attached(scheduler, **settings):
     settings = Settings(**{"flush_interval_seconds": 0.05, **settings})
-    recorder = RecorderPlugin("abc", CLIENT, settings.as_dict())
-    await recorder.start(scheduler)
+    order = RecorderPlugin("abc", CLIENT, settings.as_dict())
+    await order.start(scheduler)
+    recorder = order.recorder
     recorder.independent = Independent()
     if "transition" in settings.kinds:
         scheduler.add_plugin(recorder.independent)
@@ -242,7 +244,7 @@ def test_keys_of_any_type_are_recorded_as_text(key, entered):
 
 
 def test_an_odd_key_is_text_before_the_snapshot_has_reached_it(monkeypatch):
-    monkeypatch.setattr(plugin, "TASKS_PER_STEP", 1)
+    monkeypatch.setattr(tasks, "TASKS_PER_STEP", 1)
 
     async def work(scheduler):
         await submit(scheduler, *map(task, "abcdefgh"))
@@ -302,7 +304,7 @@ def test_what_workers_execute_is_collected_rarely(monkeypatch):
     """A thousand tasks are cancelled one by one, of which two had begun."""
     clock, collected = iter(range(1_000_000)), []
     for name in ("monotonic", "thread_time"):
-        monkeypatch.setattr(plugin, name, lambda: next(clock))
+        monkeypatch.setattr(transitions, name, lambda: next(clock))
 
     class Executing(dict):
         def items(self):
@@ -399,16 +401,16 @@ def test_all_spans_are_recorded_without_records_of_tasks():
 
 
 def test_no_task_is_missing_while_others_are_added_and_forgotten(monkeypatch):
-    monkeypatch.setattr(plugin, "TASKS_PER_STEP", 1)
+    monkeypatch.setattr(tasks, "TASKS_PER_STEP", 1)
     existing = [f"existing-{number}" for number in range(300)]
-    append_graph = RecorderPlugin._append_graph
+    append = tasks.Tasks.append
 
-    def slowly(recorder, tasks, t, client=None, stimulus_id=None):
+    def slowly(recorded, new, t, client=None, stimulus_id=None):
         if client is None:
             time.sleep(0.003)
-        append_graph(recorder, tasks, t, client, stimulus_id)
+        append(recorded, new, t, client, stimulus_id)
 
-    monkeypatch.setattr(RecorderPlugin, "_append_graph", slowly)
+    monkeypatch.setattr(tasks.Tasks, "append", slowly)
 
     async def work(scheduler):
         await submit(scheduler, *map(task, existing))
@@ -417,7 +419,7 @@ def test_no_task_is_missing_while_others_are_added_and_forgotten(monkeypatch):
         for number in range(3):
             release(scheduler, *existing[number::6])
             await simulated.run_tasks(scheduler, [f"come-{number}", f"go-{number}"])
-        assert not recorder._snapshot.done()
+        assert not recorder._running[-1].done()
         return await stopped(recorder)
 
     records = on_a_scheduler(work)
@@ -428,7 +430,7 @@ def test_no_task_is_missing_while_others_are_added_and_forgotten(monkeypatch):
 
 
 def test_detaching_at_once_waits_for_the_snapshot(monkeypatch):
-    monkeypatch.setattr(plugin, "TASKS_PER_STEP", 100)
+    monkeypatch.setattr(tasks, "TASKS_PER_STEP", 100)
     existing = [f"existing-{number}" for number in range(1_000)]
 
     async def before(scheduler):
@@ -446,12 +448,12 @@ def test_detaching_at_once_waits_for_the_snapshot(monkeypatch):
 
 
 def state_of(scheduler):
-    names = [one.get_coro().__qualname__ for one in asyncio.all_tasks()]
+    codes = [one.get_coro().cr_code for one in asyncio.all_tasks()]
     return (
         {name for name in scheduler.plugins if name != Independent.name},
         dict(scheduler.handlers),
         dict(scheduler.stream_handlers),
-        [name for name in names if name.startswith("RecorderPlugin")],
+        [code for code in codes if "roast_recorder" in code.co_filename],
     )
 
 
@@ -526,7 +528,7 @@ def test_samples_that_fail_are_counted_and_logged_once(monkeypatch, caplog):
         attempts.append(1)
         raise RuntimeError("no metrics here")
 
-    monkeypatch.setattr(plugin, "scheduler_metrics", fail)
+    monkeypatch.setattr(samples, "scheduler_metrics", fail)
 
     async def work(_scheduler):
         await until(lambda: len(attempts) > 2)
@@ -548,9 +550,9 @@ def test_short_intervals_of_a_client_of_another_version_are_refused():
     async def work(scheduler):
         before = state_of(scheduler)
         for name in MIN_INTERVALS:
-            recorder = RecorderPlugin("abc", CLIENT, {**Settings().as_dict(), name: 1e-6})
+            order = RecorderPlugin("abc", CLIENT, {**Settings().as_dict(), name: 1e-6})
             with pytest.raises(ValueError, match=f"invalid {name}=1e-06: use a number of sec"):
-                await recorder.start(scheduler)
+                await order.start(scheduler)
         assert state_of(scheduler) == before
 
     on_a_scheduler(work)
@@ -634,7 +636,7 @@ def kinds_recorded(*kinds):
         scheduler.log_event("topic", "message")
         rows = [
             ("section", 1, pack([{"key": "a", "name": "cuts"}])),
-            ("profile", 1, ("tcp://w", "Worker-1", pack([{"prefix": "a"}]))),
+            ("profile", 1, pack([{"prefix": "a"}])),
             ("stall", 1, pack([{"worker": "tcp://w", "start_t": 1.0, "stop_t": 2.0}])),
         ]
         scheduler.log_event("roast-worker-abc", {"rows": rows})
@@ -820,7 +822,7 @@ def test_a_large_event_is_recorded_as_a_small_one():
 
 def test_long_errors_are_cut():
     begin, end = "ValueError('" + "a" * 50_000, "z" * 50_000 + "')"
-    error = plugin._error_of(
+    error = transitions.error_of(
         {"exception_text": begin + "x" * 10**7 + end, "traceback_text": end}
     )
 
@@ -832,14 +834,14 @@ def test_long_errors_are_cut():
 
 
 def test_workers_are_sampled_in_steps(monkeypatch):
-    monkeypatch.setattr(plugin, "WORKERS_PER_STEP", 1)
+    monkeypatch.setattr(samples, "WORKERS_PER_STEP", 1)
 
     async def work(_scheduler):
         await asyncio.sleep(0.3)
 
-    samples = of_kind("worker_sample", recorded(work, sample_interval_seconds=0.1))
+    found = of_kind("worker_sample", recorded(work, sample_interval_seconds=0.1))
 
-    numbers = Counter(sample["worker"] for sample in samples)
+    numbers = Counter(sample["worker"] for sample in found)
     assert numbers[WORKERS[0]] >= 3
     assert abs(numbers[WORKERS[0]] - numbers[WORKERS[1]]) <= 1
 

@@ -188,3 +188,20 @@ def test_calls_of_a_method_are_messages_with_all_arguments_by_name():
 
     assert seen == [{"keys": ["x"], "client": "c"}]
     assert Scheduler().client_desires_keys(["z"], "c") == (["z"], "c")
+
+
+def test_sending_continues_after_an_error():
+    answers = [ValueError("unexpected"), None]
+
+    def send():
+        if answer := answers.pop(0):
+            raise answer
+
+    async def send_all():
+        tap = Tap(print)
+        tap.every("event", 0.0, send)
+        while answers:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        tap.close()
+
+    asyncio.run(send_all())

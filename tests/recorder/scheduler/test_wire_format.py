@@ -11,8 +11,11 @@ import jsonschema
 import numpy as np
 import pytest
 
+from roast_recorder.probes.profiles import packed
+from roast_recorder.probes.samples import WORKER_METRICS
+from roast_recorder.probes.worker_logs import pack_log
 from roast_recorder.scheduler import wire_format
-from roast_recorder.scheduler.wire_format import decode, encode, pack, pack_log, plain, unpack
+from roast_recorder.scheduler.wire_format import decode, encode, pack, plain, unpack
 from roast_schemas.describe import json_schema
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
@@ -143,14 +146,14 @@ ROWS = [
       ("tcp://w", "Worker-1", *[None] * 7, 12.5, *[None] * 13)]),
      [{"kind": "worker_sample", "t": 2.0, **WORKER, "memory_limit": 1, "nthreads": 2,
        "processing": 3, "executing": 4, "occupancy": 5, "nbytes": 6, "last_seen": 7,
-       "metrics": dict(zip(wire_format.WORKER_METRICS, NUMBERS[7:], strict=True))},
+       "metrics": dict(zip(WORKER_METRICS, NUMBERS[7:], strict=True))},
       {"kind": "worker_sample", "t": 2.0, **WORKER, "metrics": {"cpu": 12.5}}]),
     (("chunk", 1.0, 1, {"key": "c", "dataset": "tt", "usermeta": None}),
      [{"kind": "chunk", "t": 1.0, "key": "c", "dataset": "tt"}]),
     (("section", 2.0, 2, pack(SECTIONS)),
      [{"kind": "section", "t": 2.0, "key": "k", "name": name} for name in ("cuts", "fit")]),
-    (("profile", 3.0, 2, ("tcp://w", "Worker-1", pack([{"prefix": "x"}, SPLIT]))),
-     [{"kind": "profile", "t": 3.0, **WORKER, "prefix": "x"},
+    (("profile", 3.0, 2, packed([{"prefix": "x"}, {"kind": "loss", **SPLIT}], "tcp://w", None)),
+     [{"kind": "profile", "t": 3.0, "worker": "tcp://w", "prefix": "x"},
       {"kind": "loss", "t": 3.0, **SPLIT}]),
     # Times are converted to the scheduler's clock; Dask has converted those of transfers.
     (log("worker_transition", [("x", 0), "executing", "released", "cancelled", "\ud800", 1.25]),

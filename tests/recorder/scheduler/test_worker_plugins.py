@@ -1,10 +1,8 @@
 """Plugins on real workers: they are registered, send records, and leave nothing behind."""
 
-import asyncio
 import contextlib
 import sys
 import time
-from types import SimpleNamespace
 
 import cloudpickle
 import pytest
@@ -25,7 +23,7 @@ from roast_recorder.scheduler.tap import Tap
 from roast_recorder.scheduler.wire_format import unpack
 from roast_recorder.scheduler.worker_plugins import WorkerPlugins
 from roast_recorder.settings import Settings
-from roast_recorder.worker.plugin import TOPIC, repeat
+from roast_recorder.worker.plugin import TOPIC
 
 pytestmark = pytest.mark.cluster
 
@@ -162,18 +160,6 @@ def test_sections_of_a_running_task_are_recorded_when_recording_ends(record, cli
     future.result()
 
 
-def test_sending_continues_after_an_error():
-    answers = [ValueError("unexpected"), None, asyncio.CancelledError]
-
-    def send():
-        if answer := answers.pop(0):
-            raise answer
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(repeat(Tap(print), "event", send, 0.0))
-    assert not answers
-
-
 def test_odd_names_and_clocks(record, client):
     """Dask cannot send such names; times are on the scheduler's clock."""
     recorder = record()
@@ -201,25 +187,6 @@ def test_events_of_other_topics_are_left_alone(record, client, cluster):
     client.submit(chunk, pure=False).result()
     assert recorder.rows == []
     assert what_is_left(client, cluster) == ([], [], {})
-
-
-def test_each_sheet_is_recorded_once_up_to_a_number(monkeypatch):
-    monkeypatch.setattr(worker_plugins, "MAX_SHEETS", 1)
-    rows = []
-    plugins = WorkerPlugins(SimpleNamespace(), "t", None, rows.append, Tap(print))
-    for sheet in ("a", "a", "b"):
-        plugins.record_process([(sheet, b"sheet"), (None, b"process")])
-
-    kinds, contents = [row[0] for row in rows], [row[3] for row in rows]
-    assert kinds == ["environment"] * 3 + ["loss", "environment"]
-    assert contents[:3] + contents[4:] == [b"sheet", b"process", b"process", b"process"]
-    times = {name: contents[3].pop(name) for name in ("start_t", "stop_t")}
-    assert times["start_t"] == times["stop_t"] == rows[3][1]
-    assert contents[3] == {
-        "reason": "more configurations or lists of packages than are kept",
-        "record_kind": "environment",
-        "records": 1,
-    }
 
 
 # -- recorders -------------------------------------------------------------------------------

@@ -9,17 +9,29 @@ for scattered data, the message handler is wrapped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import marshal
+from collections.abc import Callable, Iterator
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
-from roast_recorder.scheduler.wire_format import LOG_LAYOUTS, Row, loss, needs_text, pack_log
+from roast_recorder.probes import WorkerProbe
+from roast_recorder.scheduler.wire_format import (
+    MARSHAL_VERSION,
+    Record,
+    Row,
+    loss,
+    needs_text,
+    present,
+    text,
+)
 
-if TYPE_CHECKING:
-    from distributed import Worker
-
-    from roast_recorder.scheduler.tap import Tap
+#: Values of each entry of a worker's logs.
+LOG_LAYOUTS: Final = {
+    "worker_transition": ("key", "start", "finish", "state", "stimulus_id", "t"),
+    "transfer": ("incoming", "start_t", "t", "peer", "nbytes", "keys", "sent_bytes"),
+    "spill": ("key", "start", "finish", "nbytes", "disk_bytes", "t"),
+}
 
 #: Maximum number of pending records of one kind: some 20 MB of transitions. More are dropped
 #: and counted.
@@ -35,27 +47,21 @@ TRANSITION_LENGTH: Final = 7
 Listener = Callable[[Any], None]
 
 
-class LogObserver:
-    """Collect the log entries of one worker for one recording.
+class OnWorker(WorkerProbe):
+    """Report the entries of a worker's logs after each heartbeat.
 
-    Parameters
-    ----------
-    worker : Worker
-    tap : Tap
-        Of the recording on this worker.
-    transitions : bool
-        Collect task transitions and spills.
-    transfers : bool
-        Collect transfers between workers and data scattered by clients.
+    A heartbeat updates the estimated offset between the worker's clock and the scheduler's. The
+    times of ``state.log`` are converted with the estimate that Dask used when it timed the same
+    tasks.
     """
 
-    def __init__(self, worker: Worker, tap: Tap, *, transitions: bool, transfers: bool) -> None:
-        self._worker = worker
-        self._tap = tap
-        self._clock_offset = self._delay()
+    def _install(self) -> None:
+        core = self.core
+        worker, tap = core.worker, core.tap
+        self._clock_offset = core.delay("worker_transition")
         self._taken_t = time()
         self._pending = {kind: Pending(kind) for kind in LOG_LAYOUTS}
-        if transitions:
+        if core.settings["worker_transitions"]:
             with tap.source("worker_transition"):
                 listener = self._pending["worker_transition"].transition_listener()
                 tap.log("worker_transition", worker.state, "log", listener)
@@ -68,7 +74,7 @@ class LogObserver:
                     callbacks = getattr(worker.data, name, None)
                     if isinstance(callbacks, list):
                         tap.item(callbacks, partial(self._on_spill, spilled))
-        if transfers:
+        if core.settings["transfers"]:
             with tap.source("transfer"):
                 on_transfer, handlers = self._on_transfer, cast("Any", worker.handlers)
                 for name, incoming in (
@@ -78,23 +84,29 @@ class LogObserver:
                     tap.log("transfer", worker, name, partial(on_transfer, incoming))
                 tap.message("transfer", handlers, "update_data", after=self._on_scattered)
 
-    def _delay(self) -> float:
-        """Return what must be added to this worker's clock for the scheduler's."""
-        return float(self._tap.read("worker_transition", self._worker, "scheduler_delay", 0.0))
-
-    @property
-    def crowded(self) -> bool:
-        """True if the pending records should be sent before the next heartbeat."""
-        return any(len(pending) > MANY_PENDING for pending in self._pending.values())
+        with tap.source():  # without it, they are sent when many are pending
+            heartbeats = worker.periodic_callbacks["heartbeat"]
+            tap.method("transfer", heartbeats, "callback", after=lambda _: self._send())
 
     def take(self) -> list[Row]:
-        """Return the pending records as rows of a message for the scheduler; clear them.
+        """Send the pending entries before the next heartbeat if they are many."""
+        if any(len(pending) > MANY_PENDING for pending in self._pending.values()):
+            self._send()
+        return []
 
-        Call this after every heartbeat. A heartbeat updates the estimated offset between
-        the worker's clock and the scheduler's; the times of ``state.log`` are converted with
-        the estimate that Dask used when it timed the same tasks.
-        """
-        worker, offset = self._worker, self._clock_offset
+    def _send(self) -> None:
+        try:
+            stream: Any = self.core.worker.batched_stream
+            is_connected = stream and stream.comm and not stream.comm.closed()
+        except Exception:  # noqa: BLE001 - it is not known
+            is_connected = True
+        # Without a connection Dask would drop the message; the log entries stay pending.
+        if is_connected:
+            self.core.send(self.take_last())
+
+    def take_last(self) -> list[Row]:
+        """Return the pending records, and clear them."""
+        offset = self._clock_offset
         rows: list[Row] = []
         losses = []
         for kind, pending in self._pending.items():
@@ -103,7 +115,7 @@ class LogObserver:
                 losses.append(("a worker's buffer was full", kind, dropped))
             if not records:
                 continue
-            read = partial(self._tap.read, kind, worker)
+            read = partial(self.core.read, kind)
             address, server_id = read("contact_address") or read("address"), read("id")
             try:
                 rows.append((kind, records, pack_log(address, server_id, offset, values)))
@@ -111,7 +123,7 @@ class LogObserver:
                 losses.append(("impossible to encode", kind, records))
         times = self._taken_t + offset, time() + offset
         rows += [("loss", 1, loss(*lost, *times)) for lost in losses]
-        self._clock_offset = self._delay()
+        self._clock_offset = self.core.delay("worker_transition")
         self._taken_t = time()
         return rows
 
@@ -124,17 +136,17 @@ class LogObserver:
         append(incoming, *times, who, total, sizes, sent_bytes)
 
     def _on_scattered(self, message: dict[str, Any]) -> None:
-        tasks, keys = self._worker.state.tasks, message.get("data") or ()
+        tasks, keys = self.core.worker.state.tasks, message.get("data") or ()
         sizes = _sizes({key: getattr(tasks.get(key), "nbytes", None) for key in keys})
-        now = time() + self._delay()
+        now = time() + self.core.delay("transfer")
         # The client reports nothing, so neither the start nor the source is known.
         total = sum(sizes.values())
         self._pending["transfer"].append(True, None, now, None, total, sizes, None)
 
     def _on_spill(self, spilled: bool, key: Any, _value: Any) -> None:
-        data: Any = self._worker.data
+        data: Any = self.core.worker.data
         # A callback that raised would prevent the result from moving.
-        with self._tap.guard("spill"):
+        with self.core.tap.guard("spill"):
             if spilled:
                 states = "memory", "disk"
                 # In memory and on disk; Dask has no public attribute for the sizes of one key.
@@ -148,8 +160,7 @@ class LogObserver:
 class Pending:
     """Bounded list of records of one kind that have not been sent yet.
 
-    `kind` is one of :data:`~roast_recorder.scheduler.wire_format.LOG_LAYOUTS`, which names
-    the consecutive values of one record.
+    `kind` is one of :data:`LOG_LAYOUTS`, which names the consecutive values of one record.
     """
 
     def __init__(self, kind: str) -> None:
@@ -208,3 +219,49 @@ def _sizes(keys: dict[Any, Any]) -> dict[str, int]:
 
 def _optional_int(value: Any) -> int | None:
     return None if value is None else int(value)
+
+
+def pack_log(worker: str, server_id: str, delay_seconds: float, values: list[Any]) -> bytes:
+    """Encode entries of a worker's log; raise ValueError if a value cannot be encoded.
+
+    `values` is flat: for each entry those that :data:`LOG_LAYOUTS` names. The delay is added
+    to times of the worker's clock for those of the scheduler's.
+    """
+    return marshal.dumps((worker, server_id, delay_seconds, values), MARSHAL_VERSION)
+
+
+def _log(kind: str, _: float, packed: bytes) -> Iterator[Record]:
+    """Decode what :func:`pack_log` returned."""
+    worker, server_id, delay, values = marshal.loads(packed)  # noqa: S302 - from its plugin
+    names = LOG_LAYOUTS[kind]
+    before_key, before_state = None, None
+    for entry in zip(*[iter(values)] * len(names), strict=True):
+        fields = dict(zip(names, entry, strict=True), worker=worker, server_id=server_id)
+        if kind == "transfer":
+            # Dask has converted the times to the scheduler's clock.
+            fields["stop_t"] = fields["t"]
+            incoming, peer = fields.pop("incoming"), fields.pop("peer")
+            source, destination = (peer, worker) if incoming else (worker, peer)
+            fields.update(source=source, destination=destination)
+            fields["keys"] = {text(key): nbytes for key, nbytes in fields["keys"].items()}
+        else:
+            fields["t"] += delay
+            fields["key"] = text(fields["key"])
+        if kind == "worker_transition":
+            start, state = fields["start"], fields["state"]
+            # A transition by way of ``released`` is logged again after its steps, as a
+            # whole: from a state that the task has left already.
+            comes_back = before_state == "forgotten" and start == "released"
+            is_summary = fields["key"] == before_key and start != before_state
+            before_key, before_state = fields["key"], state
+            if is_summary and not comes_back:
+                continue
+            fields["state"] = None if state == fields["finish"] else state
+            fields["stimulus_id"] = text(fields["stimulus_id"])
+        for name in ("sent_bytes", "disk_bytes"):
+            if (nbytes := fields.pop(name, None)) is not None:
+                fields["measured"] = {name: nbytes}
+        yield present({"kind": kind, **fields, "t": round(fields["t"], 6)})
+
+
+DECODERS = dict.fromkeys(LOG_LAYOUTS, _log)

@@ -9,17 +9,17 @@ or unknown, are left out.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final
 
+from roast_recorder.probes import SchedulerProbe
+from roast_recorder.scheduler.wire_format import Record, Row, text
+
 if TYPE_CHECKING:
-    from distributed import Scheduler
     from distributed.scheduler import TaskState
 
-    from roast_recorder.scheduler.tap import Tap
-    from roast_recorder.scheduler.wire_format import Row
 
 #: Keys after which rows are appended. A row has less than twice as many.
 KEYS_PER_PART: Final = 1_000
@@ -31,24 +31,17 @@ KEY_BYTES: Final = 100
 SAME_SECONDS: Final = 0.001
 
 
-class WantedKeys:
-    """Append the changes of each client's wanted keys, until the tap is closed.
+class OnScheduler(SchedulerProbe):
+    """Record the changes of each client's wanted keys.
 
-    Rows wait here until :meth:`seal`: a program that submits tasks one by one would otherwise
-    cause two records for each. Rows of large changes are passed to `defer`, as an iterator
-    with an estimate of their size: a million keys would block the scheduler.
+    Rows wait here until a pull: a program that submits tasks one by one would otherwise cause
+    two records for each. Rows of large changes are deferred, with an estimate of their size: a
+    million keys would block the scheduler.
     """
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        append: Callable[[Row], None],
-        defer: Callable[[str, Iterator[Row | None], int], None],
-        tap: Tap,
-    ) -> None:
-        self._scheduler = scheduler
-        self._append = append
-        self._defer = defer
+    def _install(self) -> None:
+        core = self.core
+        self._scheduler = scheduler = core.scheduler
         # What a client wanted before the large change that is being handled.
         self._before: set[TaskState] = set()
         # Time, action and keys of each change, by client.
@@ -64,16 +57,18 @@ class WantedKeys:
             calls = partial(self._on_call, action), partial(self._on_called, action)
             names = ("keys", "client")
             # The handlers of messages are references to the methods before these are wrapped.
-            tap.message("wanted_keys", handlers, f"client-{action}-keys", *calls)
+            core.tap.message("wanted_keys", handlers, f"client-{action}-keys", *calls)
             method = f"client_{action}_keys"
-            tap.method("wanted_keys", scheduler, method, *calls, positional=names)
+            core.tap.method("wanted_keys", scheduler, method, *calls, positional=names)
 
-    def seal(self) -> None:
+    def before_pull(self) -> None:
         """Append a row for each client."""
         now = time()
         for client, changes in self._changes.items():
-            self._append(("wanted_keys", now, 1, (client, changes)))
+            self.core.append(("wanted_keys", now, 1, (client, changes)))
         self._changes, self._keys = {}, 0
+
+    finish = before_pull
 
     def _on_call(self, action: str, message: dict[str, Any]) -> None:
         client, tasks = message["client"], self._scheduler.tasks
@@ -115,7 +110,9 @@ class WantedKeys:
                 yield "wanted_keys", time(), 1, (client, [(t, action, part)])
 
         # The scheduler has the keys as well, until it forgets their tasks.
-        self._defer("wanted_keys", rows(), number * (8 if action == "desires" else KEY_BYTES))
+        self.core.defer(
+            "wanted_keys", rows(), number * (8 if action == "desires" else KEY_BYTES)
+        )
 
     def _add(self, client: str, action: str, keys: list[str]) -> None:
         t = time()
@@ -128,4 +125,17 @@ class WantedKeys:
                 changes.append((t, action, part))
             self._keys += len(part)
             if self._keys >= KEYS_PER_PART:
-                self.seal()
+                self.before_pull()
+
+
+def _wanted_keys(kind: str, t: float, content: Row) -> list[Record]:
+    """Return the record of a client's changes of wanted keys."""
+    client, changes = content
+    listed = [
+        {"t": round(change_t, 6), "action": action, "keys": list(map(text, keys))}
+        for change_t, action, keys in changes
+    ]
+    return [{"kind": kind, "t": t, "client": client, "changes": listed}]
+
+
+DECODERS = {"wanted_keys": _wanted_keys}

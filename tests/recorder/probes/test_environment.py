@@ -17,9 +17,11 @@ from distributed import Client, Nanny, SchedulerPlugin
 from distributed.deploy.spec import SpecCluster
 
 import roast_recorder
-from roast_recorder import environment
 from roast_recorder.commands.run import dask_variables
-from roast_recorder.environment import WITHHELD
+from roast_recorder.probes import environment
+from roast_recorder.probes.environment import WITHHELD
+from roast_recorder.program import start_of_program
+from roast_recorder.scheduler.tap import Tap
 from roast_recorder.scheduler.wire_format import unpack
 from roast_recorder.settings import Settings
 
@@ -309,7 +311,7 @@ def test_how_the_program_was_started(monkeypatch, tmp_path, program, name, start
     main = SimpleNamespace(__spec__=ModuleSpec(name, None) if name else None)
     monkeypatch.setitem(sys.modules, "__main__", main)
 
-    assert environment.start_of_program(program.format(here=tmp_path)) == start
+    assert start_of_program(program.format(here=tmp_path)) == start
 
 
 def test_the_configuration_contains_options_that_differ_from_the_defaults():
@@ -495,3 +497,31 @@ def test_the_git_commit_of_the_working_folder(tmp_path, monkeypatch):
         facts = environment.git_facts()
         assert facts["git remote"] == place
         assert (facts["git branch"], facts["git dirty"]) == (None, True)
+
+
+def test_each_sheet_is_recorded_once_up_to_a_number(monkeypatch):
+    monkeypatch.setattr(environment, "MAX_SHEETS", 1)
+    rows = []
+    names = ("plugins", "extensions", "worker_plugins", "nanny_plugins")
+    core = SimpleNamespace(
+        scheduler=SimpleNamespace(**dict.fromkeys(names, ())),
+        tap=Tap(print),
+        append=rows.append,
+        record=lambda *_, **__: None,
+        operation=lambda *_: None,
+        run=lambda coroutine: coroutine.close(),
+    )
+    probe = environment.OnScheduler(core)
+    for sheet in ("a", "a", "b"):
+        probe.record_process([(sheet, b"sheet"), (None, b"process")])
+
+    kinds, contents = [row[0] for row in rows], [row[3] for row in rows]
+    assert kinds == ["environment"] * 3 + ["loss", "environment"]
+    assert contents[:3] + contents[4:] == [b"sheet", b"process", b"process", b"process"]
+    times = {name: contents[3].pop(name) for name in ("start_t", "stop_t")}
+    assert times["start_t"] == times["stop_t"] == rows[3][1]
+    assert contents[3] == {
+        "reason": "more configurations or lists of packages than are kept",
+        "record_kind": "environment",
+        "records": 1,
+    }

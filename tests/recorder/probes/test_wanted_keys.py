@@ -6,7 +6,7 @@ import pytest
 from distributed import Client, Variable, fire_and_forget, wait
 
 import roast_recorder
-from roast_recorder.scheduler.wanted_keys import KEYS_PER_PART
+from roast_recorder.probes.wanted_keys import KEYS_PER_PART
 
 pytestmark = pytest.mark.cluster
 

@@ -3,39 +3,38 @@
 Every second Dask closes a cycle: a tree of call counts for each task prefix, in the worker's
 ``profile_keys_history`` (its ``profile_history`` adds up all prefixes). Nothing is sampled
 here. The cycles of an interval are merged into one tree that names each function once, and
-keeps the counts of each cycle apart.
-
-Dask counts a sample in every function of its stack except the innermost one. During a
-recording, the function of Dask's that counts a sample is wrapped, so that the tree also
-contains the number of samples that ended in each node, and what it was calling: compiled
-functions have no node. Samples are late while a function holds the GIL or the host is busy, so
-the time since the previous samples is added up beside their number.
+keeps the counts of each cycle apart, with those of :mod:`roast_recorder.worker.innermost`.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
-from time import perf_counter, time
+from random import random
+from time import time
 from typing import TYPE_CHECKING, Any
 
 import dask
 from dask.utils import parse_timedelta
-from distributed import profile
 
-from roast_recorder.process_state import here
-from roast_recorder.scheduler.wire_format import loss
-from roast_recorder.worker.compiled_calls import compiled_call
+from roast_recorder.probes import SchedulerProbe, WorkerProbe
+from roast_recorder.scheduler.wire_format import Row, loss, pack
+from roast_recorder.worker.innermost import (
+    CALL_SECONDS,
+    CALLS,
+    INNERMOST,
+    SECONDS,
+    Tree,
+    count_innermost,
+    stop_counting_innermost,
+    time_samples,
+)
 
 if TYPE_CHECKING:
     from distributed import Scheduler, Worker
 
-    from roast_recorder.scheduler.tap import Tap
-
-#: A tree of Dask's: count, identifier, description, children.
-Tree = dict[str, Any]
 
 #: End of a cycle, and its trees by prefix.
 Cycle = tuple[float, Mapping[Any, Tree]]
@@ -43,19 +42,69 @@ Cycle = tuple[float, Mapping[Any, Tree]]
 #: Most nodes in a record; cycles that would exceed it are dropped and counted.
 MAX_NODES = 20_000
 
-#: Name in Dask's trees for the number of samples that ended in a node.
-INNERMOST = "roast_innermost"
-
-#: Name in Dask's trees for those of them in which the node called each compiled function.
-CALLS = "roast_calls"
-
-#: Name in Dask's trees for the time before the samples that ended in a node, and of those of
-#: them in which it called each compiled function.
-SECONDS = "roast_seconds"
-CALL_SECONDS = "roast_call_seconds"
-
 #: The scheduler's profile takes one sample a cycle; the newest tree may still be changing.
 SETTLED_SECONDS = 0.1
+
+
+class OnScheduler(SchedulerProbe):
+    """Record the profile of the scheduler's event loop."""
+
+    def _install(self) -> None:
+        core = self.core
+        self._reader = ProfileReader.of_scheduler(core.scheduler, time())
+        if self._reader is not None:
+            interval = core.settings["profile_interval_seconds"]
+            core.tap.every("profile", interval, self.finish, interval)
+
+    def finish(self) -> None:
+        """Record the cycles since the last call."""
+        records = self._reader.take() if self._reader else []
+        if records:
+            server_id = self.core.tap.read("profile", self.core.scheduler, "id")
+            self.core.append(
+                ("profile", time(), len(records), packed(records, None, server_id))
+            )
+
+
+class OnWorker(WorkerProbe):
+    """Report the profiles of a worker's tasks."""
+
+    def _install(self) -> None:
+        core = self.core
+        name = core.name_here
+        core.tap.until_closed(lambda: stop_counting_innermost(name))
+        count_innermost(name)
+        time_samples(core.tap, core.worker)
+        since = time() + core.delay()
+        self._reader: ProfileReader | None = ProfileReader.of_worker(core.worker, since)
+        interval = core.settings["profile_interval_seconds"]
+        # Spread the messages of a thousand workers over the interval.
+        core.tap.every("profile", interval, self._send, interval * random())  # noqa: S311
+
+    def _send(self) -> None:
+        self.core.send(self._rows())
+
+    def _rows(self, running: Cycle | None = None) -> list[Row]:
+        # Without a reader if it raises: each call would.
+        reader, self._reader = self._reader, None
+        records = reader.take(running) if reader else []
+        self._reader = reader
+        read = partial(self.core.read, "profile")
+        content = packed(records, read("address"), read("id"))
+        return [("profile", len(records), content)] if records else []
+
+    def take_last(self) -> list[Row]:
+        """Return the profiles since the last call, with the running cycle: none follow."""
+        trees = self.core.read("profile", "profile_keys") if self._reader else None
+        rows = self._rows(None if trees is None else (time() + self.core.delay(), dict(trees)))
+        self._reader = None
+        return rows
+
+
+def packed(records: list[dict[str, Any]], worker: str | None, server_id: str | None) -> bytes:
+    """Encode what :meth:`ProfileReader.take` returned, with the process that was profiled."""
+    about = {"worker": worker, "server_id": server_id}
+    return pack([fields if "kind" in fields else {**about, **fields} for fields in records])
 
 
 @dataclass
@@ -196,65 +245,7 @@ class MergedTrees:
         if self._dropped:
             reason = f"the profile of a cycle had more than {MAX_NODES} nodes"
             limits = self._dropped[0][0], self._dropped[-1][1]
-            yield loss(reason, "profile", len(self._dropped), *limits)
-
-
-def count_innermost(name: str) -> None:
-    """Start counting the samples that end in each node, for the recording `name`.
-
-    All recordings in this process share one wrapper around Dask's function.
-    """
-    shared = here()
-    with shared.lock:
-        shared.profiled_for.add(name)
-        # By an attribute, because another copy of this module may have wrapped it.
-        if hasattr(profile.process, "roast_original"):
-            return
-        original = profile.process
-
-        @functools.wraps(original)
-        def process(frame: Any, child: Any, state: Tree, **keywords: Any) -> Any:
-            node = original(frame, child, state, **keywords)
-            # Dask calls this recursively for the callers, with a frame as `child`.
-            if child is True and node is not None:
-                node[INNERMOST] = node.get(INNERMOST, 0) + 1
-                seconds = shared.sampled_seconds or 0.0
-                node[SECONDS] = node.get(SECONDS, 0.0) + seconds
-                if (called := compiled_call(frame)) is not None:
-                    calls, spent = node.setdefault(CALLS, {}), node.setdefault(CALL_SECONDS, {})
-                    calls[called] = calls.get(called, 0) + 1
-                    spent[called] = spent.get(called, 0.0) + seconds
-            return node
-
-        process.roast_original = original  # type: ignore[attr-defined]
-        profile.process = process
-
-
-def time_samples(tap: Tap, worker: Worker) -> None:
-    """Note the time since the previous samples while a worker samples its threads."""
-    sampler = worker.periodic_callbacks.get("profile")
-    if sampler is None:  # the profiler is disabled
-        return
-    shared, sampled_at = here(), perf_counter()
-
-    def begin(_: Any) -> None:
-        nonlocal sampled_at
-        now = perf_counter()
-        shared.sampled_seconds, sampled_at = now - sampled_at, now
-
-    def end(_: Any) -> None:
-        shared.sampled_seconds = None
-
-    tap.method("profile", sampler, "callback", before=begin, after=end)
-
-
-def stop_counting_innermost(name: str) -> None:
-    """Restore Dask's function when the last recording ends."""
-    state = here()
-    with state.lock:
-        state.profiled_for.discard(name)
-        if not state.profiled_for:
-            profile.process = getattr(profile.process, "roast_original", profile.process)
+            yield {"kind": "loss", **loss(reason, "profile", len(self._dropped), *limits)}
 
 
 def _setting_seconds(name: str) -> float:

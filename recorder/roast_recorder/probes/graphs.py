@@ -13,7 +13,7 @@ import inspect
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
@@ -22,10 +22,11 @@ import dask
 from dask.sizeof import sizeof
 from distributed.utils import nbytes
 
+from roast_recorder.probes import ClientProbe, SchedulerProbe
+
 if TYPE_CHECKING:
     from distributed.scheduler import TaskState
 
-    from roast_recorder.scheduler.tap import Tap
 
 #: Maximum number of described layers of a graph; the rest are only counted.
 MAX_LAYERS: Final = 300
@@ -57,23 +58,76 @@ MAX_GROUPS: Final = 100
 Fields = dict[str, Any]
 
 
-def listen(tap: Tap, client: Any, callback: Callable[[Fields], None], *, code: bool) -> None:
-    """Call `callback` with the fields of a record for every graph that a client submits.
+class OnClient(ClientProbe):
+    """Record every graph that a client submits, in the thread that submits it."""
 
-    It is called in the thread that submits, until the tap is closed. `code` adds the code
-    that submits.
-    """
-    codes = CodeRegistry() if code else None
+    kinds = ("graph",)
 
-    def on_graph(message: Fields) -> None:
+    def _install(self) -> None:
+        core = self.core
+        self._codes = CodeRegistry() if core.settings.code else None
+        names = "graph", "keys"
+        submit = "_graph_to_futures"
+        core.tap.method("graph", core.client, submit, self._on_graph, positional=names)
+
+    def _on_graph(self, message: Fields) -> None:
         graph, keys = list(message.values())[:2]  # their names depend on the version
-        submitting = codes.submitting(sys._getframe()) if codes else None
+        submitting = self._codes.submitting(sys._getframe()) if self._codes else None
         if value := describe_graph(graph, message, submitting):
             key = next(iter(keys), None)
-            callback({"key": str(key)[:MAX_LENGTH], "value": value})
+            self.core.append("graph", {"key": str(key)[:MAX_LENGTH], "value": value})
 
-    names = "graph", "keys"
-    tap.method("graph", client, "_graph_to_futures", on_graph, positional=names)
+
+class OnScheduler(SchedulerProbe):
+    """Record the size of each graph in the client's message, and its computation."""
+
+    kinds = ("graph_update", "computation")
+
+    def _install(self) -> None:
+        core = self.core
+        self._codes = CodeRegistry()
+        self._last_computation: tuple[Any, int] | None = None
+        self._graph_bytes: dict[str, int | None] = {}  # of graphs in progress, by client
+        if "graph_update" in core.kinds:
+            with core.tap.source("graph_update"):
+                streams = core.scheduler.stream_handlers
+                core.tap.message("graph_update", streams, "update-graph", self._on_message)
+
+    def _on_message(self, message: Fields) -> None:
+        self._graph_bytes[message["client"]] = serialized_bytes(message)
+
+    def on_graph(
+        self, tasks: list[TaskState], t: float, client: str, stimulus_id: str | None
+    ) -> None:
+        """Record the size of a client's graph, and the computation that it belongs to."""
+        about = {"client": client, "stimulus_id": stimulus_id}
+        size = self._graph_bytes.pop(client, None)
+        if size is not None:
+            groups = None
+            if size >= LARGE_GRAPH_BYTES:
+                with self.core.tap.guard("graph_update", 0):
+                    groups = bytes_by_group(tasks)
+            value = {"groups": groups} if groups else None
+            row = {**about, "nbytes": size, "value": value}
+            self.core.append(("graph_update", t, 1, row))
+        if "computation" in self.core.kinds:
+            with self.core.tap.guard("computation"):
+                self._append_computation(t, about)
+
+    def _append_computation(self, t: float, about: Fields) -> None:
+        computations = self.core.scheduler.computations
+        if not computations:
+            return  # distributed.diagnostics.computations.max-history is 0
+        computation = computations[-1]
+        stacks = list(computation.code) if self.core.settings["code"] else []
+        latest = (computation.id, len(stacks))
+        if latest != self._last_computation:
+            self._last_computation = latest
+            codes = self._codes.of_stacks(stacks)
+            value = {"codes": codes} if codes else None
+            # With the time of its tasks, which belong to it.
+            row = {"name": str(computation.id), **about, "value": value}
+            self.core.append(("computation", t, 1, row))
 
 
 def describe_graph(graph: Any, named: Fields, code: Fields | None) -> Fields:

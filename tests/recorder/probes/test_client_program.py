@@ -9,7 +9,8 @@ import pytest
 from distributed import Client
 
 import roast_recorder
-from roast_recorder.client_program import dask_setup, fields_of, program_facts
+from roast_recorder.client_program import dask_setup
+from roast_recorder.probes.client_program import fields_of, program_facts
 
 pytestmark = pytest.mark.cluster
 

@@ -11,7 +11,7 @@ from distributed import as_completed, progress, wait
 import roast_recorder
 from roast_analyze import Trace
 from roast_recorder import client_recording
-from roast_recorder.client_activity import describe_activity
+from roast_recorder.probes.client_activity import describe_activity
 
 pytestmark = pytest.mark.cluster
 

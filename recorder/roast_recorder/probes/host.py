@@ -19,10 +19,13 @@ import threading
 from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import Any, Final
 
 import psutil
+
+from roast_recorder.probes import SchedulerProbe, WorkerProbe
+from roast_recorder.scheduler.wire_format import Row, pack
 
 #: Name that the sampling process of a host binds: an abstract address of a Unix socket, which
 #: no other host or network namespace sees, and which leaves no file.
@@ -31,11 +34,65 @@ TURN: Final = "\0roast-host-{trace_id}"
 #: Only Linux has abstract addresses. Elsewhere, the scheduler alone samples its host.
 HAS_TURNS: Final = sys.platform == "linux"
 
+#: Time after which the scheduler samples its host for the first time, unless a worker does.
+FIRST_SAMPLE_SECONDS: Final = 1.0
+
 #: Part of the names of threads in which Dask's workers compute tasks.
 TASK_THREADS: Final = "Dask-Default-Threads"
 
 #: Most bytes read of a file. Lines of cores come first in /proc/stat.
 MAX_FILE_BYTES: Final = 65_536
+
+
+class OnScheduler(SchedulerProbe):
+    """Sample the scheduler's host while no worker of it does."""
+
+    def _install(self) -> None:
+        core = self.core
+        self._host = HostSampler(core.trace_id, is_scheduler=True)
+        interval = core.settings["host_interval_seconds"]
+        first = min(interval, FIRST_SAMPLE_SECONDS)
+        core.tap.every("host_sample", interval, self.finish, first)
+
+    def finish(self) -> None:
+        """Record a sample."""
+        with self.core.tap.guard("host_sample"):
+            if (sample := self._host.take()) is not None:
+                server_id = self.core.tap.read("host_sample", self.core.scheduler, "id")
+                self.core.record("host_sample", server_id=server_id, **sample)
+
+
+class OnWorker(WorkerProbe):
+    """Sample the host, if this is the worker that does."""
+
+    def _install(self) -> None:
+        core = self.core
+        self._samples: list[dict[str, Any]] = []
+        self._host: HostSampler | None = HostSampler(core.trace_id)
+        core.tap.until_closed(self._host.close)
+        core.tap.every("host_sample", core.settings["host_interval_seconds"], self._sample)
+
+    def _sample(self) -> None:
+        with self.core.tap.guard("host_sample"):
+            if self._host is not None and (sample := self._host.take()) is not None:
+                self._samples.append({"t": time(), **sample})
+
+    def take(self) -> list[Row]:
+        """Return the samples since the last call, on the scheduler's clock."""
+        samples, self._samples = self._samples, []
+        if not samples:
+            return []
+        about = {"worker": self.core.read("host_sample", "address")}
+        about["server_id"] = self.core.read("host_sample", "id")
+        delay = self.core.median_delay()
+        samples = [{**one, "t": round(one["t"] + delay, 6), **about} for one in samples]
+        return [("host_sample", len(samples), pack(samples))]
+
+    def take_last(self) -> list[Row]:
+        """Return the last samples: none follow."""
+        self._sample()
+        self._host = None
+        return self.take()
 
 
 class HostSampler:

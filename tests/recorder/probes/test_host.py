@@ -13,9 +13,8 @@ import pytest
 
 import roast_recorder
 from roast_analyze import Trace
-from roast_recorder import host
-from roast_recorder.host import Counters, HostSampler
-from roast_recorder.scheduler.plugin import FIRST_HOST_SAMPLE_SECONDS
+from roast_recorder.probes import host
+from roast_recorder.probes.host import FIRST_SAMPLE_SECONDS, Counters, HostSampler
 
 # Workers cannot import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -297,7 +296,7 @@ def test_a_host_is_sampled_once_and_by_another_worker_after_the_first_has_left(
 @pytest.mark.cluster
 def test_the_host_of_a_scheduler_without_workers(own_cluster, trace, by_kind):
     with own_cluster(0) as (_, client), roast_recorder.record(client, trace):
-        time.sleep(FIRST_HOST_SAMPLE_SECONDS + 0.5)
+        time.sleep(FIRST_SAMPLE_SECONDS + 0.5)
 
     samples = by_kind(trace)["host_sample"]
     assert [line.get("worker") for line in samples] == [None] * len(samples)

@@ -14,10 +14,9 @@ import pytest
 from distributed import WorkerPlugin, wait
 
 import roast_recorder
+from roast_recorder.probes import worker_logs
+from roast_recorder.probes.worker_logs import LOG_LAYOUTS, Pending
 from roast_recorder.scheduler.tap import observe_log
-from roast_recorder.scheduler.wire_format import LOG_LAYOUTS
-from roast_recorder.worker import log_observer
-from roast_recorder.worker.log_observer import Pending
 
 # Workers cannot import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -299,7 +298,7 @@ def test_spills_and_dropped_records(tmp_path, client, read_lines, monkeypatch):
     _, _, callbacks, _ = client.run(replaceable, workers=[worker])[worker]
     before = len(witnessed(client)[worker][0])
     # Small enough to be exceeded within a heartbeat interval on a slow machine, too.
-    monkeypatch.setattr(log_observer, "MAX_PENDING", 50)
+    monkeypatch.setattr(worker_logs, "MAX_PENDING", 50)
     with roast_recorder.record(client, tmp_path / "drop.jsonl", worker_transitions=True):
         futures = client.map(len, ["a"] * 400, pure=False, workers=[worker])
         wait(futures)

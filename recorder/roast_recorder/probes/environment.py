@@ -9,7 +9,6 @@ refers to them by a digest, and each is recorded once.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import importlib.metadata
@@ -24,22 +23,23 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from time import localtime, time
+from time import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import dask
 import psutil
 
-from roast_recorder import __version__
-from roast_recorder.scheduler.wire_format import pack, plain
-from roast_schemas import SCHEMA_VERSION
+from roast_recorder.probes import ClientProbe, SchedulerProbe, WorkerProbe
+from roast_recorder.program import program_name, start_of_program
+from roast_recorder.scheduler.wire_format import loss, pack, plain
+from roast_recorder.threads import call_in_thread
 
 if TYPE_CHECKING:
-    from distributed import Client, Scheduler
+    from distributed import Client
 
     from roast_recorder.settings import Settings
 
@@ -63,6 +63,9 @@ MAX_LENGTH: Final = 1_000
 MAX_VARIABLE_LENGTH: Final = 10_000
 MAX_FILE_BYTES: Final = 262_144
 
+#: Different sheets in one recording. More occur only if every process differs.
+MAX_SHEETS: Final = 300
+
 #: Git compares all files with the last commit. In a large repository that is slow.
 GIT_TIMEOUT_SECONDS: Final = 3.0
 
@@ -70,52 +73,80 @@ GIT_TIMEOUT_SECONDS: Final = 3.0
 # --- scheduler, workers and client ---------------------------------------------------------
 
 
-def header_facts(scheduler: Scheduler | None = None) -> dict[str, Any]:
-    """Return the fields of a header that describe a scheduler or, without one, this process."""
-    facts: dict[str, Any] = {
-        "t": time(),
-        "versions": {"python": platform.python_version(), "roast-trace": __version__},
-        "utc_offset_seconds": float(localtime().tm_gmtoff),
-    }
-    if scheduler is not None:
-        for name in ("dask", "distributed"):
-            facts["versions"][name] = importlib.metadata.version(name)
-        about = {"scheduler": "address", "scheduler_id": "id"}
-        for fact, name in about.items():
-            with contextlib.suppress(Exception):  # the plugin reports it
-                facts[fact] = getattr(scheduler, name)
-    return facts
+class OnScheduler(SchedulerProbe):
+    """Record the scheduler and its plugins, and what workers report about themselves."""
+
+    def _install(self) -> None:
+        # Digests of those that are in the trace.
+        self._sheets: set[str] = set()
+        self._plugins: dict[str, list[str]] = {}
+        self._record_plugins()
+        self.core.operation("process", self.record_process)
+        self.core.run(self._describe())
+
+    def _record_plugins(self, when: str = "") -> None:
+        """Record the names of plugins and extensions that were not recorded so."""
+        for kind in ("plugins", "extensions", "worker_plugins", "nanny_plugins"):
+            plugins = self.core.tap.read("environment", self.core.scheduler, kind)
+            if plugins is None or (names := _names(list(plugins))) == self._plugins.get(kind):
+                continue
+            self._plugins[kind] = names
+            name = kind.replace("_", " ") + when
+            self.core.record("environment", section="scheduler", name=name, value=names)
+
+    async def _describe(self) -> None:
+        with self.core.tap.guard("environment"):
+            # In a thread, because it reads files.
+            facts = await call_in_thread(packed_facts, "scheduler", self.core.settings)
+            self.record_process(facts)
+
+    def record_process(self, facts: list[tuple[str | None, bytes]]) -> None:
+        """Record what :func:`packed_facts` returned, without sheets that are known."""
+        t = time()
+        for sheet, packed in facts:
+            if sheet in self._sheets:
+                continue
+            if sheet is not None:
+                if len(self._sheets) == MAX_SHEETS:
+                    reason = "more configurations or lists of packages than are kept"
+                    self.core.append(("loss", t, 1, loss(reason, "environment", 1, t, t)))
+                    continue
+                self._sheets.add(sheet)
+            self.core.append(("environment", t, 1, packed))
+
+    def finish(self) -> None:
+        """Record plugins that were added during the recording."""
+        self._record_plugins(" when recording ended")
 
 
-def header(
-    trace_id: str, settings: Settings, facts: dict[str, Any], clock_offset_seconds: float = 0.0
-) -> dict[str, Any]:
-    """Return the header of a trace with :func:`header_facts`.
+class OnWorker(WorkerProbe):
+    """Report the worker's process, once."""
 
-    The offset is the clock of the recording process minus the scheduler's.
-    """
-    return {
-        "kind": "header",
-        "schema_version": SCHEMA_VERSION,
-        "trace_id": trace_id,
-        "settings": settings.for_header(),
-        "clock_offset_seconds": clock_offset_seconds,
-        **facts,
-    }
+    def _install(self) -> None:
+        self.core.run(self._describe())
+
+    async def _describe(self) -> None:
+        # Without a connection, the scheduler has gone.
+        with self.core.tap.guard("environment"), contextlib.suppress(OSError):
+            read = partial(self.core.read, "environment")
+            about = {"worker": read("address"), "server_id": read("id")}
+            # In a thread, because it reads files.
+            facts = await call_in_thread(
+                packed_facts, "worker", self.core.settings, read("plugins"), about
+            )
+            await self.core.call("process", facts=facts)
 
 
-def plugin_names(read: Callable[[str], Any]) -> dict[str, list[str]]:
-    """Return the names of plugins and extensions, except the recorder's.
+class OnClient(ClientProbe):
+    """Record the client, its program and its cluster."""
 
-    `read` returns an attribute of the scheduler, or None.
-    """
-    kinds = ("plugins", "extensions", "worker_plugins", "nanny_plugins")
-    found = {kind: read(kind) for kind in kinds}
-    return {
-        kind.replace("_", " "): _names(list(plugins))
-        for kind, plugins in found.items()
-        if plugins is not None
-    }
+    def _install(self) -> None:
+        self.core.run(self._describe())
+
+    async def _describe(self) -> None:
+        with self.core.tap.guard("environment"):
+            facts = await call_in_thread(client_facts, self.core.settings, self.core.client)
+            await self.core.write("environment", facts)
 
 
 def _names(plugins: Iterable[Any]) -> list[str]:
@@ -146,34 +177,7 @@ def client_facts(settings: Settings, client: Client | None = None) -> list[dict[
     return [plain(fact) for fact in [*facts, *_facts("client", program)]]
 
 
-def worker_facts(address: str, read: Callable[[str], Any]) -> dict[str, Any]:
-    """Return the fields of a ``worker_added`` record.
-
-    `read` returns an attribute of the scheduler's state of the worker, or None.
-    """
-    same = ("server_id", "host", "pid", "nthreads", "memory_limit", "nanny", "local_directory")
-    name, versions = read("name"), read("versions")
-    return {
-        "worker": address,
-        "name": None if name is None else str(name),
-        "resources": read("resources") or None,
-        "versions": versions.get("packages") if isinstance(versions, Mapping) else None,
-        **{name: read(name) for name in same},
-    }
-
-
 # --- any process ---------------------------------------------------------------------------
-
-
-async def call_in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a blocking function in its own thread."""
-    # Not asyncio.to_thread(): the default executor that it creates must be shut down by Dask's
-    # loop at the exit of the program, which fails with Python 3.12: no thread can be started.
-    executor = ThreadPoolExecutor(1, "roast-facts")
-    try:
-        return await asyncio.wrap_future(executor.submit(function, *arguments))
-    finally:
-        executor.shutdown(wait=False)
 
 
 def describe_process(
@@ -595,23 +599,6 @@ def cluster_facts(cluster: Any) -> dict[str, Any]:
 
 def _mapping(value: Any) -> Mapping[Any, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def program_name() -> str:
-    """Return the file name of the program or, in Jupyter, of the notebook if it is known."""
-    notebook = Path(os.environ.get("JPY_SESSION_NAME", ""))
-    program = Path(sys.argv[0] or "python").name
-    return notebook.name if notebook.suffix == ".ipynb" else program
-
-
-def start_of_program(program: str) -> dict[str, str]:
-    """Return the ``module`` of ``python -m``, or the ``path`` below the working folder."""
-    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if spec is not None and spec.name != "__main__":  # the name for a folder or an archive
-        return {"module": spec.name.removesuffix(".__main__")[:300]}
-    path = os.path.relpath(program) if os.path.isabs(program) else os.path.normpath(program)  # noqa: PTH117 - no link is followed
-    is_below = os.path.dirname(path) and not path.startswith(os.pardir)  # noqa: PTH120
-    return {"path": path[:300]} if is_below else {}
 
 
 def arguments(argv: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from functools import partial
+from types import SimpleNamespace
 
 import dask
 import dask.array as da
@@ -11,8 +12,8 @@ from distributed import wait
 from packaging.version import Version
 
 import roast_recorder
-from roast_recorder import graphs
-from roast_recorder.graphs import LINES_AROUND, MAX_CODE_CHARACTERS, describe_code
+from roast_recorder.probes import graphs
+from roast_recorder.probes.graphs import LINES_AROUND, MAX_CODE_CHARACTERS, describe_code
 from roast_recorder.scheduler.tap import Tap
 
 pytestmark = pytest.mark.cluster
@@ -50,7 +51,7 @@ def sum_of_ones():
 def test_a_client_that_cannot_be_patched_is_recorded_without_its_graphs(
     recorded, monkeypatch, caplog
 ):
-    monkeypatch.setattr(graphs, "listen", lambda *_, **__: {}["_graph_to_futures"])
+    monkeypatch.setattr(graphs.OnClient, "__init__", lambda *_: {}["_graph_to_futures"])
 
     lines = recorded()
 
@@ -162,11 +163,23 @@ def test_sizes_of_graphs_and_of_the_data_in_their_tasks(client, trace, by_kind):
     }
 
 
+def listen(tap, client, found, *, code=False):
+    """Append the value of each graph that a client submits."""
+    graphs.OnClient(
+        SimpleNamespace(
+            tap=tap,
+            client=client,
+            settings=SimpleNamespace(code=code),
+            append=lambda _, fields: found.append(fields["value"]),
+        )
+    )
+
+
 def test_nothing_is_left_behind_whichever_recorder_ends_first(client):
     found = [], []
     taps = [Tap(print), Tap(print)]
     for tap, one in zip(taps, found, strict=True):
-        graphs.listen(tap, client, one.append, code=True)
+        listen(tap, client, one, code=True)
     taps[0].close()
     assert client._graph_to_futures.roast_listeners
     sum_of_ones()
@@ -184,12 +197,12 @@ def test_steps_of_an_expression(client, monkeypatch):
     monkeypatch.setattr(graphs, "MAX_LAYERS", 3)
     found = []
     tap = Tap(print)
-    graphs.listen(tap, client, found.append, code=False)
+    listen(tap, client, found)
 
     (dataframe.from_pandas(frame, npartitions=2).layers + 1).sum().compute()
     tap.close()
 
-    [value] = [graph["value"] for graph in found]
+    [value] = found
     steps = [(step["type"], step["tasks"]) for step in value["layers"]]
     assert steps == [("TreeReduce", 1), ("Chunk", 2), ("Add", 2)]
     assert value["more_layers"] == 2

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from roast_recorder.probes import ClientProbe
+
 #: Time between two samples, and the longest record.
 SAMPLE_SECONDS: Final = 0.1
 RECORD_SECONDS: Final = 10.0
@@ -30,6 +32,24 @@ _DASK: Final = frozenset({"dask", "distributed"})
 _NOT_THE_USERS: Final = _DASK | {"roast_recorder"}
 
 Fields = dict[str, Any]
+
+
+class OnClient(ClientProbe):
+    """Record the activity, on the scheduler's clock."""
+
+    def _install(self) -> None:
+        sampling = self.core.run(self._sample())
+        # It then records the last activity, before the recording ends.
+        self.core.tap.until_closed(sampling.cancel)
+
+    async def _sample(self) -> None:
+        with self.core.tap.guard("client_activity", 0):
+            await sample_activity(self._append)
+
+    def _append(self, fields: Fields) -> None:
+        offset = self.core.clock_offset_seconds
+        times = {name: fields[name] - offset for name in ("start_t", "stop_t")}
+        self.core.append("client_activity", {**fields, **times})
 
 
 async def sample_activity(callback: Callable[[Fields], None]) -> None:

@@ -15,12 +15,11 @@ import pytest
 from distributed import profile
 
 import roast_recorder
+from roast_recorder.probes import profiles
+from roast_recorder.probes.profiles import MergedTrees, ProfileReader
 from roast_recorder.process_state import here
-from roast_recorder.worker import profiler
-from roast_recorder.worker.profiler import (
+from roast_recorder.worker.innermost import (
     INNERMOST,
-    MergedTrees,
-    ProfileReader,
     count_innermost,
     stop_counting_innermost,
 )
@@ -91,14 +90,14 @@ def test_trees_are_merged_and_their_counts_are_separate():
 
 def test_each_cycle_is_returned_once():
     cycles = [(1.0, {"x": tree(1)}), (2.0, {"x": tree(2), "y": tree(4)})]
-    profiles = reader(cycles)
+    found = reader(cycles)
 
-    first = profiles.take()
-    nothing = profiles.take()
+    first = found.take()
+    nothing = found.take()
     cycles += [(3.0, {"x": tree(8)}), (4.0, {"x": tree(0)})]
-    second = profiles.take()
+    second = found.take()
     cycles += [(2.5, {"x": tree(16)})]  # the clock was set back
-    third = profiles.take()
+    third = found.take()
 
     assert [(r["prefix"], samples_in([r])) for r in first] == [("x", 3), ("y", 4)]
     assert nothing == []
@@ -119,16 +118,16 @@ def test_each_cycle_is_returned_once():
     ids=["before the recording", "the running cycle", "after a pause", "a clock set back"],
 )
 def test_times_of_cycles(ends, since, running, expected):
-    profiles = reader([(end, {"x": tree(1)}) for end in ends], since)
+    found = reader([(end, {"x": tree(1)}) for end in ends], since)
 
-    [record] = profiles.take(running and (running, {"x": tree(2)}))
+    [record] = found.take(running and (running, {"x": tree(2)}))
 
     slices = record["tree"]["slices"]
     assert [(cycle["start_t"], cycle["stop_t"]) for cycle in slices] == expected
 
 
 def test_trees_with_too_many_nodes_are_dropped_and_counted(monkeypatch):
-    monkeypatch.setattr(profiler, "MAX_NODES", 3)
+    monkeypatch.setattr(profiles, "MAX_NODES", 3)
     small = tree(1, tree(1, name="f"))
     large = tree(7, *[tree(1, name=f"f{number}") for number in range(7)])
 
@@ -136,6 +135,7 @@ def test_trees_with_too_many_nodes_are_dropped_and_counted(monkeypatch):
 
     assert samples_in([record]) == 1
     assert loss == {
+        "kind": "loss",
         "prefix": "x",
         "reason": "the profile of a cycle had more than 3 nodes",
         "record_kind": "profile",

@@ -1,0 +1,176 @@
+"""Probes: further sources of records, beside the tasks, workers and clients of the core.
+
+A probe is one module of this folder and its entry in :data:`PROBES`. It has a class for each
+process in which it records:
+
+* ``OnScheduler``, a :class:`SchedulerProbe`,
+* ``OnWorker``, a :class:`WorkerProbe`,
+* ``OnClient``, a :class:`ClientProbe`.
+
+Its methods may raise, which is reported as a loss of its kinds of records: all other probes
+continue.
+
+The classes of the probes that record a chosen kind travel to the cluster in the pickles of the
+plugins. All state is therefore in the instances, and no probe imports another one.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from distributed.scheduler import TaskState
+
+    from roast_recorder.client_recording import Recording
+    from roast_recorder.scheduler.plugin import Recorder
+    from roast_recorder.scheduler.wire_format import Record, Row
+    from roast_recorder.worker.plugin import WorkerRecorder
+
+#: The kinds of records to which each probe contributes, by the name of its module. An event is
+#: passed to the probes in this order, until one has recorded it.
+PROBES: Final = {
+    "samples": ("worker_sample", "scheduler_sample"),
+    "host": ("host_sample",),
+    "stalls": ("stall",),
+    "spans": ("span", "task"),
+    "fine_metrics": ("fine_metric",),
+    "chunks": ("chunk", "section"),
+    "profiles": ("profile",),
+    "environment": ("environment",),
+    "graphs": ("graph", "graph_update", "computation"),
+    "client_activity": ("client_activity",),
+    "client_program": ("client_program",),
+    "cluster_size": ("cluster_size",),
+    "wanted_keys": ("wanted_keys",),
+    "worker_logs": ("worker_transition", "spill", "transfer"),
+    "events": ("event",),
+}
+
+#: Probes whose rows have a form of their own: their modules have ``DECODERS`` by kind, with
+#: which the writing process turns the content of a row into records. It imports only these.
+DECODING: Final = frozenset({"samples", "fine_metrics", "wanted_keys", "worker_logs"})
+
+
+class SchedulerProbe:
+    """A probe on the scheduler. Its methods run on the event loop."""
+
+    #: Kinds that it records here, if not all of its entry in :data:`PROBES`.
+    kinds: ClassVar[tuple[str, ...]]
+
+    def __init__(self, core: Recorder) -> None:
+        self.core = core
+        self._install()
+
+    def _install(self) -> None:
+        """Install the hooks. If it raises, the probe ends, and its hooks are removed."""
+
+    def on_graph(
+        self, tasks: list[TaskState], t: float, client: str, stimulus_id: str | None
+    ) -> None:
+        """Record a graph with its new tasks."""
+
+    def on_span(self, span_id: str | None) -> None:
+        """Record the span of a task, when the first task of the span enters."""
+
+    def on_event(self, topic: Any, message: Any) -> bool:  # noqa: ARG002
+        """Record an event of Dask's; return True if no further probe should."""
+        return False
+
+    def before_pull(self) -> None:
+        """Append what has waited for more of its kind."""
+
+    def finish(self) -> None:
+        """Append the last records.
+
+        Called when recording ends, and also when workers are about to leave a scheduler that
+        closes.
+        """
+
+
+class WorkerProbe:
+    """A probe on a worker. Its methods run on the event loop.
+
+    Rows are (kind, number of records, content): the scheduler adds the time.
+    """
+
+    #: Kinds that it records here, if not all of its entry in :data:`PROBES`.
+    kinds: ClassVar[tuple[str, ...]]
+
+    #: Name of a setting that must be true.
+    setting: ClassVar[str]
+
+    def __init__(self, core: WorkerRecorder) -> None:
+        self.core = core
+        self._install()
+
+    def _install(self) -> None:
+        """Install the hooks. If it raises, the probe ends, and its hooks are removed."""
+
+    def take(self) -> list[Row]:
+        """Return the rows since the last call. They are sent twice a second."""
+        return []
+
+    def take_last(self) -> list[Row]:
+        """Return the last rows of the recording or of this worker."""
+        return self.take()
+
+
+class ClientProbe:
+    """A probe in the program that records. Its methods run on the client's event loop."""
+
+    #: Kinds that it records here, if not all of its entry in :data:`PROBES`.
+    kinds: ClassVar[tuple[str, ...]]
+
+    def __init__(self, core: Recording) -> None:
+        self.core = core
+        self._install()
+
+    def _install(self) -> None:
+        """Install the hooks. If it raises, the probe ends, and its hooks are removed."""
+
+    def before_write(self) -> None:
+        """Append what has changed since the last records were written."""
+
+
+def load(
+    side: str, kinds: frozenset[str], settings: dict[str, Any]
+) -> list[tuple[tuple[str, ...], Callable[[Any], Any]]]:
+    """Return the probes of one side, such as ``OnWorker``, that record any of some kinds.
+
+    Each is a pair of these kinds and the class. In place of a probe that cannot be imported is
+    what raises the error where it would be created, so that the trace reports the loss.
+    """
+    found: list[tuple[tuple[str, ...], Callable[[Any], Any]]] = []
+    for name, recorded in PROBES.items():
+        if kinds.isdisjoint(recorded):
+            continue
+        try:
+            create = getattr(import_module(f"roast_recorder.probes.{name}"), side, None)
+        except Exception as error:  # noqa: BLE001 - the others can be used
+            create = _Missing(f"{type(error).__name__}: {error}")
+        chosen = kinds.intersection(getattr(create, "kinds", recorded))
+        if create and chosen and settings.get(getattr(create, "setting", ""), True):
+            found.append((tuple(sorted(chosen)), create))
+    return found
+
+
+class _Missing:
+    """Raises instead of creating a probe."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __call__(self, _core: Any) -> Any:
+        raise ImportError(self._reason)
+
+
+def decoder(kind: str) -> Callable[[str, float, Any], Iterable[Record]] | None:
+    """Return the decoder of the rows of a kind; None if their content is fields of records."""
+    for name in DECODING:
+        if kind in PROBES[name]:
+            module = import_module(f"roast_recorder.probes.{name}")
+            return module.DECODERS.get(kind)  # type: ignore[no-any-return]
+    return None

@@ -40,13 +40,13 @@ from distributed.worker_state_machine import (
     FreeKeysEvent,
     WorkerState,
 )
+
+import roast_recorder
 from roast_recorder.probes.host import HostSampler
 from roast_recorder.probes.worker_logs import OnWorker
 from roast_recorder.scheduler.tap import Tap
 from roast_recorder.settings import Settings
 from roast_recorder.worker.plugin import WorkerRecorder
-
-import roast_recorder
 
 #: Tasks between two heartbeats.
 TASKS_A_BEAT = 1_000

@@ -54,18 +54,27 @@ PROBES: Final = {
 DECODING: Final = frozenset({"samples", "fine_metrics", "wanted_keys", "worker_logs"})
 
 
-class SchedulerProbe:
-    """A probe on the scheduler. Its methods run on the event loop."""
+class Probe:
+    """What the probes of all sides have in common."""
 
-    #: Kinds that it records here, if not all of its entry in :data:`PROBES`.
+    #: Kinds that it records on this side, if not all of its entry in :data:`PROBES`.
     kinds: ClassVar[tuple[str, ...]]
 
-    def __init__(self, core: Recorder) -> None:
+    #: Name of a setting without which it records nothing.
+    setting: ClassVar[str]
+
+    def __init__(self, core: Any) -> None:
         self.core = core
         self._install()
 
     def _install(self) -> None:
         """Install the hooks. If it raises, the probe ends, and its hooks are removed."""
+
+
+class SchedulerProbe(Probe):
+    """A probe on the scheduler. Its methods run on the event loop."""
+
+    core: Recorder
 
     def on_graph(
         self, tasks: list[TaskState], t: float, client: str, stimulus_id: str | None
@@ -90,24 +99,13 @@ class SchedulerProbe:
         """
 
 
-class WorkerProbe:
+class WorkerProbe(Probe):
     """A probe on a worker. Its methods run on the event loop.
 
     Rows are (kind, number of records, content): the scheduler adds the time.
     """
 
-    #: Kinds that it records here, if not all of its entry in :data:`PROBES`.
-    kinds: ClassVar[tuple[str, ...]]
-
-    #: Name of a setting that must be true.
-    setting: ClassVar[str]
-
-    def __init__(self, core: WorkerRecorder) -> None:
-        self.core = core
-        self._install()
-
-    def _install(self) -> None:
-        """Install the hooks. If it raises, the probe ends, and its hooks are removed."""
+    core: WorkerRecorder
 
     def take(self) -> list[Row]:
         """Return the rows since the last call. They are sent twice a second."""
@@ -118,18 +116,10 @@ class WorkerProbe:
         return self.take()
 
 
-class ClientProbe:
+class ClientProbe(Probe):
     """A probe in the program that records. Its methods run on the client's event loop."""
 
-    #: Kinds that it records here, if not all of its entry in :data:`PROBES`.
-    kinds: ClassVar[tuple[str, ...]]
-
-    def __init__(self, core: Recording) -> None:
-        self.core = core
-        self._install()
-
-    def _install(self) -> None:
-        """Install the hooks. If it raises, the probe ends, and its hooks are removed."""
+    core: Recording
 
     def before_write(self) -> None:
         """Append what has changed since the last records were written."""

@@ -25,6 +25,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from functools import partial
 from inspect import iscoroutinefunction
 from types import FunctionType
 from typing import Any, Final
@@ -36,8 +37,6 @@ Listener = Callable[[dict[str, Any]], None]
 
 #: Called with an exception that a listener has raised.
 OnError = Callable[[Exception], None]
-
-Undo = Callable[[], None]
 
 #: Called with the kind of the lost records, the reason, and their number or 0 if unknown.
 Lose = Callable[[str, str, int], None]
@@ -99,9 +98,28 @@ class Tap:
         after: Listener | None = None,
         positional: tuple[str, ...] = (),
     ) -> None:
-        """Call functions for every message of an operation, as :func:`listen`."""
-        on_error = self._on_error(kind)
-        self.until_closed(listen(handlers, operation, before, after, positional, on_error))
+        """Call functions for every message of an operation.
+
+        `handlers` are the ``handlers`` or ``stream_handlers`` of a scheduler or worker.
+        `positional` names the arguments that the message also has if they are passed by
+        position.
+        """
+        handler, listener = handlers[operation], (before, after, partial(self.failed, kind))
+        # Recorders are pickled by value, so their classes differ: attributes identify a
+        # wrapper.
+        listeners = _listeners_of(handler)
+        if listeners is None:
+            listeners = []
+            handlers[operation] = _wrap(handler, listeners, positional)
+        listeners.append(listener)
+
+        def remove() -> None:
+            listeners.remove(listener)
+            wrapper: Any = handlers.get(operation)
+            if not listeners and _listeners_of(wrapper) is listeners:
+                handlers[operation] = wrapper.roast_handler
+
+        self.until_closed(remove)
 
     def method(
         self,
@@ -112,18 +130,43 @@ class Tap:
         after: Listener | None = None,
         positional: tuple[str, ...] = (),
     ) -> None:
-        """Call functions for every call of a method of one object, as :func:`listen`.
+        """Call functions for every call of a method of one object, as :meth:`message`.
 
         The owner can also be a periodic callback of Dask's, with the name ``callback``.
         """
-        on_error = self._on_error(kind)
-        self.until_closed(listen_to_method(owner, name, before, after, positional, on_error))
+        attributes = vars(owner)
+        attributes.setdefault(name, getattr(owner, name))
+
+        def restore() -> None:
+            function = getattr(attributes.get(name), "__func__", None)
+            if function is not None and function is getattr(type(owner), name, None):
+                del attributes[name]  # the class has it
+
+        self.until_closed(restore)  # after the wrapper has been removed
+        self.message(kind, attributes, name, before, after, positional)
 
     def log(
         self, kind: str, owner: Any, attribute: str, listener: Callable[[Any], None]
     ) -> None:
-        """Call a function with every entry of a log, as :func:`observe_log`."""
-        self.until_closed(observe_log(owner, attribute, listener, self._on_error(kind)))
+        """Call a function with every entry that is appended to a log from now on.
+
+        `attribute` is the name of the owner's attribute that holds the deque, which the last
+        recording restores. The listener should not keep containers: each that stays alive
+        costs the garbage collector more than everything else here.
+        """
+        log, subscription = getattr(owner, attribute), (listener, partial(self.failed, kind))
+        # The class may be another recording's copy: recorders are pickled by value.
+        if not hasattr(log, "listeners"):
+            log = ObservedLog(log, log.maxlen)
+            setattr(owner, attribute, log)
+        log.listeners.append(subscription)
+
+        def unsubscribe() -> None:
+            log.listeners.remove(subscription)
+            if not log.listeners and getattr(owner, attribute) is log:
+                setattr(owner, attribute, deque(log, log.maxlen))
+
+        self.until_closed(unsubscribe)
 
     def item(self, items: list[Any], item: Any) -> None:
         """Append an item to one of Dask's lists, such as its callbacks."""
@@ -192,9 +235,6 @@ class Tap:
         """Count records that an error in a hook has lost."""
         self.lose(kind, f"{FAILED}: {describe(error)}", records, error)
 
-    def _on_error(self, kind: str) -> OnError:
-        return lambda error: self.failed(kind, error)
-
     def guarded(self, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function whose errors count as a lost record; it then returns None."""
 
@@ -252,58 +292,6 @@ def _class_name(owner: Any) -> str:
 # -- messages and methods ------------------------------------------------------------------
 
 
-def listen(
-    handlers: dict[str, Callable[..., Any]],
-    operation: str,
-    before: Listener | None = None,
-    after: Listener | None = None,
-    positional: tuple[str, ...] = (),
-    on_error: OnError | None = None,
-) -> Undo:
-    """Call functions for every message of an operation; return a function that ends this.
-
-    `handlers` are the ``handlers`` or ``stream_handlers`` of a scheduler or worker.
-    `positional` names the arguments that the message also has if they are passed by position.
-    """
-    handler, listener = handlers[operation], (before, after, on_error)
-    # Recorders are pickled by value, so their classes differ; attributes identify a wrapper.
-    listeners = _listeners_of(handler)
-    if listeners is None:
-        listeners = []
-        handlers[operation] = _wrap(handler, listeners, positional)
-    listeners.append(listener)
-
-    def remove() -> None:
-        listeners.remove(listener)
-        wrapper: Any = handlers.get(operation)
-        if not listeners and _listeners_of(wrapper) is listeners:
-            handlers[operation] = wrapper.roast_handler
-
-    return remove
-
-
-def listen_to_method(
-    owner: Any,
-    name: str,
-    before: Listener | None = None,
-    after: Listener | None = None,
-    positional: tuple[str, ...] = (),
-    on_error: OnError | None = None,
-) -> Undo:
-    """Listen to the calls of a method of one object, as :func:`listen`."""
-    attributes = vars(owner)
-    attributes.setdefault(name, getattr(owner, name))
-    remove = listen(attributes, name, before, after, positional, on_error)
-
-    def restore() -> None:
-        remove()
-        function = getattr(attributes.get(name), "__func__", None)
-        if function is not None and function is getattr(type(owner), name, None):
-            del attributes[name]  # the class has it
-
-    return restore
-
-
 def _listeners_of(handler: Any) -> list[Any] | None:
     """Return the listeners of a wrapper made here; None for any other handler."""
     # functools.wraps copies our attributes to another library's wrapper around ours.
@@ -320,8 +308,7 @@ def _wrap(handler: Any, listeners: list[Any], positional: tuple[str, ...]) -> An
                 if listener[which] is not None:
                     listener[which](message)
             except Exception as error:  # noqa: BLE001 - Dask handles its message all the same
-                if listener[2] is not None:
-                    listener[2](error)
+                listener[2](error)
 
     def call(*args: Any, **message: Any) -> Any:
         call_each(0, args, message)
@@ -358,7 +345,7 @@ class ObservedLog(deque[Any]):
 
     def __init__(self, entries: Iterable[Any] = (), maxlen: int | None = None) -> None:
         super().__init__(entries, maxlen)
-        self.listeners: list[tuple[Callable[[Any], None], OnError | None]] = []
+        self.listeners: list[tuple[Callable[[Any], None], OnError]] = []
 
     def append(self, entry: Any, _append: Any = deque.append) -> None:
         """Append an entry at the right end."""
@@ -367,34 +354,4 @@ class ObservedLog(deque[Any]):
             try:
                 listener(entry)
             except Exception as error:  # noqa: BLE001 - the worker continues
-                if on_error is not None:
-                    on_error(error)
-
-
-def observe_log(
-    owner: Any,
-    attribute: str,
-    listener: Callable[[Any], None],
-    on_error: OnError | None = None,
-) -> Undo:
-    """Call `listener` with every entry that is appended to a log from now on.
-
-    `attribute` is the name of the owner's attribute that holds the deque. The returned
-    function ends the subscription; the last one restores a plain deque.
-
-    The listener should not keep containers: each that stays alive costs the garbage collector
-    more than everything else here.
-    """
-    log, subscription = getattr(owner, attribute), (listener, on_error)
-    # The class may be another recording's copy: recorders are pickled by value.
-    if not hasattr(log, "listeners"):
-        log = ObservedLog(log, log.maxlen)
-        setattr(owner, attribute, log)
-    log.listeners.append(subscription)
-
-    def unsubscribe() -> None:
-        log.listeners.remove(subscription)
-        if not log.listeners and getattr(owner, attribute) is log:
-            setattr(owner, attribute, deque(log, log.maxlen))
-
-    return unsubscribe
+                on_error(error)

@@ -1,9 +1,12 @@
 """Probes are independent of each other: each can be left out, fail, or be added."""
 
+import re
 import subprocess
 import sys
+import textwrap
 import time
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import cloudpickle
@@ -147,3 +150,21 @@ def test_probes_of_kinds_that_are_not_chosen_do_not_travel():
     }
     assert all(small < 0.8 * whole for whole, small in zip(*sizes.values(), strict=True))
     assert pickled_worker_plugin("a", Settings(kinds=("task",))) is None
+
+
+@pytest.mark.cluster
+def test_the_probe_of_the_contributing_guide(client, trace, by_kind, monkeypatch):
+    guide = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text()
+    [code] = re.findall(r"^   ```python\n(.*?)^   ```", guide, re.DOTALL | re.MULTILINE)
+    module = ModuleType("roast_recorder.probes.kept_tasks")
+    exec(textwrap.dedent(code), vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    # Settings do not list its kind, so that another one chooses it.
+    monkeypatch.setitem(PROBES, "kept_tasks", ("kept_tasks", "event"))
+
+    with roast_recorder.record(client, trace):
+        work(client)
+
+    records = by_kind(trace)
+    assert [record["value"] for record in records["kept_tasks"]][-1:] == [{"tasks": 0}]
+    assert records["loss"] == []

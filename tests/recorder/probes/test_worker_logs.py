@@ -16,7 +16,7 @@ from distributed import WorkerPlugin, wait
 import roast_recorder
 from roast_recorder.probes import worker_logs
 from roast_recorder.probes.worker_logs import LOG_LAYOUTS, Pending
-from roast_recorder.scheduler.tap import observe_log
+from roast_recorder.scheduler.tap import Tap
 
 # Workers cannot import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -31,6 +31,13 @@ ALL_LOGS = {"transfers": True, "worker_transitions": True}
 
 
 # -- logs ------------------------------------------------------------------------------------
+
+
+def observe_log(owner, attribute, listener):
+    """Listen as one of several recordings; return what ends it."""
+    tap = Tap(print)
+    tap.log("transfer", owner, attribute, listener)
+    return tap.close
 
 
 def test_observed_logs_behave_as_before_and_are_restored():

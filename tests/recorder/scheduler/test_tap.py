@@ -9,7 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from roast_recorder.scheduler.tap import MAX_REASONS, Tap, listen, listen_to_method
+from roast_recorder.scheduler.tap import MAX_REASONS, Tap
+
+
+def listen(handlers, operation, before=None, after=None):
+    """Listen as one of several recordings; return what ends it."""
+    tap = Tap(print)
+    tap.message("event", handlers, operation, before, after)
+    return tap.close
 
 
 def test_the_last_listener_removes_the_wrapper():
@@ -180,10 +187,11 @@ def test_calls_of_a_method_are_messages_with_all_arguments_by_name():
 
     scheduler, seen = Scheduler(), []
     names = "keys", "client"
-    remove = listen_to_method(scheduler, "client_desires_keys", seen.append, positional=names)
+    tap = Tap(print)
+    tap.method("event", scheduler, "client_desires_keys", seen.append, positional=names)
 
     assert scheduler.client_desires_keys(["x"], client="c") == (["x"], "c")
-    remove()
+    tap.close()
     scheduler.client_desires_keys(["y"], "c")
 
     assert seen == [{"keys": ["x"], "client": "c"}]

@@ -1,0 +1,180 @@
+"""Count the instructions of a scheduler per task: ``make benchmark-recorder``.
+
+A Scheduler object without a network (``simulated.py``) is driven by the messages of a client
+and of workers, without a plugin, with an empty one and with the recorder, whose rows are
+encoded within the count. What clocks drive is switched off, and hashes are not randomized:
+counts of valgrind's callgrind then differ by less than 0.3 % between runs, where times differ
+by several percent. The time of the thread is measured in further processes, without valgrind.
+
+The measured code is called back by ``bsearch`` of the C library: callgrind counts the
+instructions within this function only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ctypes
+import gc
+import itertools
+import json
+import logging
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+
+from recorder_cost import Empty, Recorded
+from simulated import fresh_keys, run_tasks, simulated_scheduler
+
+#: Tasks of each count, and before it.
+TASKS = 1_000
+WARM_UP_TASKS = 300
+
+KEYS = ("text", "tuple")
+PLUGINS = ("none", "empty", "recorder")
+
+#: The C function whose calls are counted.
+COUNTED = "bsearch"
+
+#: Switches off what clocks drive.
+WITHOUT_CLOCKS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.scheduler.worker-ttl": None,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.admin.system-monitor.interval": "1 day",
+}
+
+
+def counted(function: Callable[[], None]) -> None:
+    """Call a function once, from :data:`COUNTED` of the C library."""
+    compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    errors: list[BaseException] = []
+
+    def call(_: Any, __: Any) -> int:
+        try:
+            function()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+        return 0
+
+    item = ctypes.create_string_buffer(1)
+    getattr(ctypes.CDLL(None), COUNTED)(item, item, 1, 1, compare(call))
+    if errors:
+        raise errors[0]
+
+
+def measure() -> list[float]:
+    """Return the seconds of the thread for each case of :data:`KEYS` and :data:`PLUGINS`."""
+    logging.disable(logging.CRITICAL)
+    dask.config.set(WITHOUT_CLOCKS)
+    loop = asyncio.new_event_loop()
+    cases = itertools.product(KEYS, PLUGINS)
+    return [_seconds(loop, keys == "tuple", plugin) for keys, plugin in cases]
+
+
+def _seconds(loop: asyncio.AbstractEventLoop, tuples: bool, plugin: str) -> float:
+    running = simulated_scheduler(workers=20)
+    scheduler = loop.run_until_complete(running.__aenter__())
+    for callback in scheduler.periodic_callbacks.values():
+        callback.stop()
+    recorded = Recorded()
+    if plugin == "empty":
+        scheduler.add_plugin(Empty())
+    elif plugin == "recorder":
+        loop.run_until_complete(recorded.attach(scheduler))
+    keys: Iterator[Any] = fresh_keys()
+    if tuples:  # as those of collections
+        keys = ((key, 0, 1) for key in keys)
+
+    def run(tasks: int) -> None:
+        loop.run_until_complete(run_tasks(scheduler, list(itertools.islice(keys, tasks))))
+        if plugin == "recorder":
+            recorded.drain()
+
+    run(WARM_UP_TASKS)
+    gc.collect()
+    begun = time.thread_time()
+    counted(lambda: run(TASKS))
+    seconds = time.thread_time() - begun
+    if plugin == "recorder":
+        recorded.recorder._remove()
+    loop.run_until_complete(running.__aexit__(None, None, None))
+    return seconds
+
+
+def instructions(valgrind: str) -> list[int]:
+    """Return the instructions of each case, counted in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        _run(
+            valgrind,
+            "--tool=callgrind",
+            f"--callgrind-out-file={out}",
+            "--collect-atstart=no",
+            f"--toggle-collect={COUNTED}",
+            f"--dump-after={COUNTED}",
+        )
+        parts = [Path(f"{out}.{part}") for part in range(1, len(KEYS) * len(PLUGINS) + 1)]
+        totals = [re.search(r"(?m)^(?:summary|totals): (\d+)", p.read_text()) for p in parts]
+        return [int(found[1]) for found in totals if found]
+
+
+def _run(*command: str) -> str:
+    # The same hashes and, without the sizes of variables, the same addresses in each run.
+    kept = ("PATH", "HOME", "PYTHONPATH", "LD_LIBRARY_PATH")
+    environ = {name: os.environ[name] for name in kept if name in os.environ}
+    return subprocess.run(
+        [*command, sys.executable, __file__, "--measure"],
+        env={**environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.measure:
+        print(json.dumps(measure()))
+        return
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        print("instructions per task: not counted, because valgrind is not installed")
+        return
+    counts = [instructions(valgrind) for _ in range(options.runs)]
+    times = [json.loads(_run()) for _ in range(3 * options.runs)]
+    print("\n| keys | plugin | instructions per task | spread | more | µs per task | spread |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    alone = 0.0
+    for case, (keys, plugin) in enumerate(itertools.product(KEYS, PLUGINS)):
+        counted_here = [run[case] / TASKS for run in counts]
+        seconds = [run[case] * 1e6 / TASKS for run in times]
+        median = statistics.median(counted_here)
+        alone = median if plugin == "none" else alone
+        print(
+            f"| {keys} | {plugin} | {median:,.0f} | {_spread(counted_here):.2f} % | "
+            f"{(median / alone - 1) * 100:.2f} % | {statistics.median(seconds):.1f} | "
+            f"{_spread(seconds):.1f} % |"
+        )
+
+
+def _spread(values: list[float]) -> float:
+    """Return the range of values, in percent of their median."""
+    return (max(values) - min(values)) / statistics.median(values) * 100
+
+
+if __name__ == "__main__":
+    main()

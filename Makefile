@@ -88,8 +88,9 @@ screenshots: $(VENV)/installed-test  ## update the screenshots of the report in 
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python tests/browser/screenshots.py
 
-benchmark-recorder: $(VENV)/installed-benchmark  ## measure the cost of recording: CPU, memory, pauses, trace size (20 minutes)
+benchmark-recorder: $(VENV)/installed-benchmark  ## measure the cost of recording: CPU, instructions, memory, pauses, trace size (30 minutes)
 	$(BIN)/python benchmarks/recorder_cost.py
+	$(BIN)/python benchmarks/scheduler_instructions.py
 	$(BIN)/python benchmarks/recorder_memory.py
 	$(BIN)/python benchmarks/recorder_stalls.py
 	$(BIN)/python benchmarks/trace_size.py

@@ -5,16 +5,12 @@ and of workers, without a plugin, with an empty one and with the recorder, whose
 encoded within the count. What clocks drive is switched off, and hashes are not randomized:
 counts of valgrind's callgrind then differ by less than 0.3 % between runs, where times differ
 by several percent. The time of the thread is measured in further processes, without valgrind.
-
-The measured code is called back by ``bsearch`` of the C library: callgrind counts the
-instructions within this function only.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import ctypes
 import gc
 import itertools
 import json
@@ -37,14 +33,11 @@ from recorder_cost import Empty, Recorded
 from simulated import fresh_keys, run_tasks, simulated_scheduler
 
 #: Tasks of each count, and before it.
-TASKS = 1_000
-WARM_UP_TASKS = 300
+TASKS = 500
+WARM_UP_TASKS = 200
 
 KEYS = ("text", "tuple")
 PLUGINS = ("none", "empty", "recorder")
-
-#: The C function whose calls are counted.
-COUNTED = "bsearch"
 
 #: Switches off what clocks drive.
 WITHOUT_CLOCKS = {
@@ -55,34 +48,21 @@ WITHOUT_CLOCKS = {
 }
 
 
-def counted(function: Callable[[], None]) -> None:
-    """Call a function once, from :data:`COUNTED` of the C library."""
-    compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-    errors: list[BaseException] = []
+def measure(control: Callable[[str], Any]) -> list[float]:
+    """Return the seconds of the thread for each case of :data:`KEYS` and :data:`PLUGINS`.
 
-    def call(_: Any, __: Any) -> int:
-        try:
-            function()
-        except BaseException as error:  # noqa: BLE001 - raised below
-            errors.append(error)
-        return 0
-
-    item = ctypes.create_string_buffer(1)
-    getattr(ctypes.CDLL(None), COUNTED)(item, item, 1, 1, compare(call))
-    if errors:
-        raise errors[0]
-
-
-def measure() -> list[float]:
-    """Return the seconds of the thread for each case of :data:`KEYS` and :data:`PLUGINS`."""
+    `control` is called with options of callgrind_control before and after what is counted.
+    """
     logging.disable(logging.CRITICAL)
     dask.config.set(WITHOUT_CLOCKS)
     loop = asyncio.new_event_loop()
-    cases = itertools.product(KEYS, PLUGINS)
-    return [_seconds(loop, keys == "tuple", plugin) for keys, plugin in cases]
+    _seconds(loop, "text", "none", str)  # the first one fills caches
+    return [_seconds(loop, *case, control) for case in itertools.product(KEYS, PLUGINS)]
 
 
-def _seconds(loop: asyncio.AbstractEventLoop, tuples: bool, plugin: str) -> float:
+def _seconds(
+    loop: asyncio.AbstractEventLoop, kind: str, plugin: str, control: Callable[[str], Any]
+) -> float:
     running = simulated_scheduler(workers=20)
     scheduler = loop.run_until_complete(running.__aenter__())
     for callback in scheduler.periodic_callbacks.values():
@@ -93,7 +73,7 @@ def _seconds(loop: asyncio.AbstractEventLoop, tuples: bool, plugin: str) -> floa
     elif plugin == "recorder":
         loop.run_until_complete(recorded.attach(scheduler))
     keys: Iterator[Any] = fresh_keys()
-    if tuples:  # as those of collections
+    if kind == "tuple":  # as those of collections
         keys = ((key, 0, 1) for key in keys)
 
     def run(tasks: int) -> None:
@@ -103,9 +83,12 @@ def _seconds(loop: asyncio.AbstractEventLoop, tuples: bool, plugin: str) -> floa
 
     run(WARM_UP_TASKS)
     gc.collect()
+    control("--instr=on")
     begun = time.thread_time()
-    counted(lambda: run(TASKS))
+    run(TASKS)
     seconds = time.thread_time() - begun
+    control("--dump")
+    control("--instr=off")
     if plugin == "recorder":
         recorded.recorder._remove()
     loop.run_until_complete(running.__aexit__(None, None, None))
@@ -116,25 +99,23 @@ def instructions(valgrind: str) -> list[int]:
     """Return the instructions of each case, counted in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
-        _run(
-            valgrind,
-            "--tool=callgrind",
-            f"--callgrind-out-file={out}",
-            "--collect-atstart=no",
-            f"--toggle-collect={COUNTED}",
-            f"--dump-after={COUNTED}",
-        )
+        _run(valgrind, "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}")
         parts = [Path(f"{out}.{part}") for part in range(1, len(KEYS) * len(PLUGINS) + 1)]
-        totals = [re.search(r"(?m)^(?:summary|totals): (\d+)", p.read_text()) for p in parts]
-        return [int(found[1]) for found in totals if found]
+        found = [re.search(r"(?m)^totals: (\d+)", part.read_text()) for part in parts]
+    return [int(total[1]) for total in found if total]
+
+
+def _control(option: str) -> None:
+    command = ["callgrind_control", option, str(os.getpid())]
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
 
 
 def _run(*command: str) -> str:
-    # The same hashes and, without the sizes of variables, the same addresses in each run.
+    # The same hashes and, without further variables, the same addresses in each run.
     kept = ("PATH", "HOME", "PYTHONPATH", "LD_LIBRARY_PATH")
     environ = {name: os.environ[name] for name in kept if name in os.environ}
     return subprocess.run(
-        [*command, sys.executable, __file__, "--measure"],
+        [*command, sys.executable, __file__, "--measure", "valgrind" if command else "alone"],
         env={**environ, "PYTHONHASHSEED": "0"},
         capture_output=True,
         text=True,
@@ -145,10 +126,10 @@ def _run(*command: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--measure", choices=("alone", "valgrind"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
-        print(json.dumps(measure()))
+        print(json.dumps(measure(_control if options.measure == "valgrind" else str)))
         return
     valgrind = shutil.which("valgrind")
     if valgrind is None:

@@ -56,10 +56,9 @@ class OnScheduler(SchedulerProbe):
 
     def finish(self) -> None:
         """Record a sample."""
-        with self.core.tap.guard("host_sample"):
-            if (sample := self._host.take()) is not None:
-                server_id = self.core.tap.read("host_sample", self.core.scheduler, "id")
-                self.core.record("host_sample", server_id=server_id, **sample)
+        if (sample := self._host.take()) is not None:
+            server_id = self.core.tap.read("host_sample", self.core.scheduler, "id")
+            self.core.record("host_sample", server_id=server_id, **sample)
 
 
 class OnWorker(WorkerProbe):
@@ -73,9 +72,8 @@ class OnWorker(WorkerProbe):
         core.tap.every("host_sample", core.settings["host_interval_seconds"], self._sample)
 
     def _sample(self) -> None:
-        with self.core.tap.guard("host_sample"):
-            if self._host is not None and (sample := self._host.take()) is not None:
-                self._samples.append({"t": time(), **sample})
+        if self._host is not None and (sample := self._host.take()) is not None:
+            self._samples.append({"t": time(), **sample})
 
     def take(self) -> list[Row]:
         """Return the samples since the last call, on the scheduler's clock."""

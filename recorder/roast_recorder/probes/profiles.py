@@ -89,9 +89,10 @@ class OnWorker(WorkerProbe):
         reader, self._reader = self._reader, None
         records = reader.take(running) if reader else []
         self._reader = reader
+        if not records:
+            return []
         read = partial(self.core.read, "profile")
-        content = packed(records, read("address"), read("id"))
-        return [("profile", len(records), content)] if records else []
+        return [("profile", len(records), packed(records, read("address"), read("id")))]
 
     def take_last(self) -> list[Row]:
         """Return the profiles since the last call, with the running cycle: none follow."""

@@ -138,6 +138,7 @@ class Recorder(SchedulerPlugin):
         self.settings = order.settings
         self.kinds = recorded_kinds(order.settings)
         self.scheduler = scheduler
+        self._ending = ""  # how recording ended, once it has
         self.tap = Tap(self._lose)
         #: By address. Unlike `scheduler.workers`, it has a worker that is being removed.
         self.workers: dict[str, WorkerState] = {}
@@ -165,7 +166,6 @@ class Recorder(SchedulerPlugin):
             order.worker_kinds,
         )
         self._running: list[asyncio.Task[None]] = []
-        self._ending = ""  # how recording ended, once it has
         self._closing = False
         self._woken = asyncio.Event()
         self._first_result: float | None = None

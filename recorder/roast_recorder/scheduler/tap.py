@@ -193,7 +193,7 @@ class Tap:
         async def repeat() -> None:
             await asyncio.sleep(first)
             while True:
-                with self.guard(kind, 0):
+                with self.guard(kind):
                     if (running := call()) is not None:
                         await running
                 await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Which program, user and host a client belongs to.
+"""The program, user and host of each client.
 
 A client reports it when it connects, if it records or has Dask's preload
 :mod:`roast_recorder.client_program`.

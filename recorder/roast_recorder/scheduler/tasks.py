@@ -143,7 +143,7 @@ class Tasks:
         )  # fmt: skip
 
     def check_keys(self, keys: Iterable[Any]) -> None:
-        """Let the buffer encode keys as text from now on if one of some keys needs it."""
+        """Encode keys as text from now on, if one of these needs it."""
         for key in keys:
             if key.__class__ is not str and needs_text(key):
                 self._odd_keys_entered = self._buffer.keys_as_text = True

@@ -66,7 +66,8 @@ class Settings:
     #: Longest time between two writes to the trace; at least 0.05.
     flush_interval_seconds: float = 0.5
     #: Time between two samples of each worker; at least 0.1. Workers report at most every
-    #: 0.5 s, so shorter intervals repeat values.
+    #: 0.5 s, so shorter intervals repeat values. In a cluster whose workers report rarely, the
+    #: time is longer: at most 400 samples are taken per second.
     sample_interval_seconds: float = 1.0
     #: Time between two samples of each host; at least 1. One worker of a host takes them, or
     #: the scheduler where there is none.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from time import thread_time, time
+from time import monotonic, thread_time, time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 #: Maximum number of workers that are sampled before the scheduler's own work continues.
 WORKERS_PER_STEP = 1_000
+
+#: Maximum number of samples of workers per second: twice as many as the heartbeats that Dask
+#: lets all workers of a large cluster send together. More would repeat their values.
+MAX_SAMPLES_PER_SECOND = 400
 
 #: Values of a sample of a worker; those of :data:`WORKER_METRICS` follow.
 WORKER_SAMPLE: Final = (
@@ -36,13 +40,17 @@ WORKER_METRICS: Final = (
 class OnScheduler(SchedulerProbe):
     """Sample in intervals, and at the end."""
 
+    _due = 0.0  # on the monotonic clock: when workers are sampled again
+
     def _install(self) -> None:
         interval = self.core.settings["sample_interval_seconds"]
         self.core.tap.every("worker_sample", interval, self._sample_in_steps)
 
     async def _sample_in_steps(self) -> None:
         """Sample; a scheduler of thousands of workers does its own work in between."""
-        workers = self._all_workers()
+        workers = self._all_workers() if monotonic() >= self._due else []
+        if workers:
+            self._due = monotonic() + len(workers) / MAX_SAMPLES_PER_SECOND
         for first in range(WORKERS_PER_STEP, len(workers), WORKERS_PER_STEP):
             self._sample_workers(workers[first : first + WORKERS_PER_STEP])
             await asyncio.sleep(0)

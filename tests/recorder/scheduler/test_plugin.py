@@ -846,6 +846,23 @@ def test_workers_are_sampled_in_steps(monkeypatch):
     assert abs(numbers[WORKERS[0]] - numbers[WORKERS[1]]) <= 1
 
 
+def test_workers_of_large_clusters_are_sampled_rarely(monkeypatch):
+    monkeypatch.setattr(samples, "MAX_SAMPLES_PER_SECOND", 0.001)
+    sampled = []
+    taken = samples.scheduler_metrics
+    monkeypatch.setattr(samples, "scheduler_metrics", lambda s: sampled.append(1) or taken(s))
+
+    async def work(_scheduler):
+        await until(lambda: len(sampled) > 3)
+
+    records = recorded(work, sample_interval_seconds=0.1)
+
+    # At the beginning and at the end.
+    times = [sample["t"] for sample in of_kind("worker_sample", records)]
+    assert len(times) == 2 * len(WORKERS)
+    assert len(of_kind("scheduler_sample", records)) == len(sampled)
+
+
 def test_few_workers_are_asked_for_their_last_measurements_at_a_time(monkeypatch):
     running, most, asked = [0], [0], []
 

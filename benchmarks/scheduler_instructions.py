@@ -2,9 +2,10 @@
 
 A Scheduler object without a network (``simulated.py``) is driven by the messages of a client
 and of workers, without a plugin, with an empty one and with the recorder, whose rows are
-encoded within the count. What clocks drive is switched off, and hashes are not randomized:
-counts of valgrind's callgrind then differ by less than 0.3 % between runs, where times differ
-by several percent. The time of the thread is measured in further processes, without valgrind.
+encoded within the count. What clocks drive, the garbage collector and the randomization of
+hashes are off: counts of valgrind's callgrind then hardly differ between runs, where times
+differ by several percent. The time of the thread is measured in further processes, without
+valgrind.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dask
 
 from recorder_cost import Empty, Recorded
 from simulated import fresh_keys, run_tasks, simulated_scheduler
+
+if TYPE_CHECKING:
+    from distributed import Scheduler
 
 #: Tasks of each count, and before it.
 TASKS = 500
@@ -55,43 +59,47 @@ def measure(control: Callable[[str], Any]) -> list[float]:
     """
     logging.disable(logging.CRITICAL)
     dask.config.set(WITHOUT_CLOCKS)
-    loop = asyncio.new_event_loop()
-    _seconds(loop, "text", "none", str)  # the first one fills caches
-    return [_seconds(loop, *case, control) for case in itertools.product(KEYS, PLUGINS)]
+    gc.disable()  # a collection would be counted for one of the cases
+    return [seconds for keys in KEYS for seconds in asyncio.run(_measure(keys, control))]
 
 
-def _seconds(
-    loop: asyncio.AbstractEventLoop, kind: str, plugin: str, control: Callable[[str], Any]
+async def _measure(kind: str, control: Callable[[str], Any]) -> list[float]:
+    keys: Iterator[Any] = fresh_keys()
+    if kind == "tuple":  # as those of collections
+        keys = ((key, 0, 1) for key in keys)
+    # The same scheduler, because two of them can differ by a percent.
+    async with simulated_scheduler(workers=20) as scheduler:
+        for callback in scheduler.periodic_callbacks.values():
+            callback.stop()
+        return [await _seconds(scheduler, keys, plugin, control) for plugin in PLUGINS]
+
+
+async def _seconds(
+    scheduler: Scheduler, keys: Iterator[Any], plugin: str, control: Callable[[str], Any]
 ) -> float:
-    running = simulated_scheduler(workers=20)
-    scheduler = loop.run_until_complete(running.__aenter__())
-    for callback in scheduler.periodic_callbacks.values():
-        callback.stop()
     recorded = Recorded()
     if plugin == "empty":
         scheduler.add_plugin(Empty())
     elif plugin == "recorder":
-        loop.run_until_complete(recorded.attach(scheduler))
-    keys: Iterator[Any] = fresh_keys()
-    if kind == "tuple":  # as those of collections
-        keys = ((key, 0, 1) for key in keys)
+        await recorded.attach(scheduler)
 
-    def run(tasks: int) -> None:
-        loop.run_until_complete(run_tasks(scheduler, list(itertools.islice(keys, tasks))))
+    async def run(tasks: int) -> None:
+        await run_tasks(scheduler, list(itertools.islice(keys, tasks)))
         if plugin == "recorder":
             recorded.drain()
 
-    run(WARM_UP_TASKS)
+    await run(WARM_UP_TASKS)
     gc.collect()
     control("--instr=on")
     begun = time.thread_time()
-    run(TASKS)
+    await run(TASKS)
     seconds = time.thread_time() - begun
     control("--dump")
     control("--instr=off")
-    if plugin == "recorder":
+    if plugin == "empty":
+        scheduler.remove_plugin(Empty.name)
+    elif plugin == "recorder":
         recorded.recorder._remove()
-    loop.run_until_complete(running.__aexit__(None, None, None))
     return seconds
 
 

@@ -314,8 +314,11 @@ class Recorder(SchedulerPlugin):
         if not self._closing:
             self._worker_plugins.unregister_soon()
         self._operations.close()
+        others: list[dict[str, Any]] = []
+        with contextlib.suppress(Exception):  # an unknown version has no `plugins`
+            others = _health_of_all(self.scheduler)
         with contextlib.suppress(Exception):
-            if not _health_of_all(self.scheduler):
+            if not others:
                 self.scheduler.handlers.pop(OPERATION, None)
         # Dask keeps every handler that it has called in a cache, and with it this recorder.
         with contextlib.suppress(AttributeError):

@@ -15,7 +15,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_recorder.probes import SchedulerProbe
-from roast_recorder.scheduler.wire_format import Record, Row, text
+from roast_recorder.scheduler.wire_format import Record, Row, needs_text, text
 
 if TYPE_CHECKING:
     from distributed.scheduler import TaskState
@@ -45,7 +45,7 @@ class OnScheduler(SchedulerProbe):
         # What a client wanted before the large change that is being handled.
         self._before: set[TaskState] = set()
         # Time, action and keys of each change, by client.
-        self._changes: dict[str, list[tuple[float, str, list[str]]]] = {}
+        self._changes: dict[str, list[tuple[float, str, list[Any]]]] = {}
         self._keys = 0
         for client, state in scheduler.clients.items():
             if len(state.wants_what) > KEYS_PER_PART:
@@ -78,7 +78,8 @@ class OnScheduler(SchedulerProbe):
             return
         is_wanted = action == "releases"
         changed = [
-            key if key.__class__ is str else str(key)
+            # Encoding a tuple is faster than its text, which the writing process makes.
+            key if key.__class__ is str or not needs_text(key) else str(key)
             for key, task in zip(message["keys"], map(tasks.get, message["keys"]), strict=True)
             # Faster than `task in state.wants_what`: most desired tasks have no client yet.
             if task is not None and (state in (task.who_wants or ())) is is_wanted
@@ -114,7 +115,7 @@ class OnScheduler(SchedulerProbe):
             "wanted_keys", rows(), number * (8 if action == "desires" else KEY_BYTES)
         )
 
-    def _add(self, client: str, action: str, keys: list[str]) -> None:
+    def _add(self, client: str, action: str, keys: list[Any]) -> None:
         t = time()
         for first in range(0, len(keys), KEYS_PER_PART):
             part = keys[first : first + KEYS_PER_PART]

@@ -803,6 +803,23 @@ def test_only_changes_of_wanted_keys_are_recorded(number):
     assert changes == {"desires": once, "releases": once}
 
 
+@pytest.mark.parametrize("key", [("x", 1), ODD, ODD_TOO, b"raw", "text"], ids=str)
+def test_wanted_keys_of_any_type_are_recorded_as_text(key):
+    async def work(scheduler):
+        await submit(scheduler, task(key))
+        release(scheduler, key)
+
+    records = of_kind("wanted_keys", recorded(work, kinds=["wanted_keys"]))
+
+    changes = [change for record in records for change in record["changes"]]
+    assert [change["keys"] for change in changes if change["action"] == "desires"] == [
+        [str(key)]
+    ]
+    assert [change["keys"] for change in changes if change["action"] == "releases"] == [
+        [str(key)]
+    ]
+
+
 def test_a_large_event_is_recorded_as_a_small_one():
     keys = {("key", n) for n in range(20_000)}
     removal = {"action": "remove-worker", "processing-tasks": keys, "stimulus_id": "x"}

@@ -15,13 +15,15 @@ from typing import Any, Final
 import zstandard
 
 from roast_analyze.errors import TraceError
-from roast_analyze.open.lines import parse_record
+from roast_analyze.open.lines import MAX_LINE_BYTES, parse_record
 
 #: Last block of a zstd frame, as the recorder writes it: raw and empty.
 _END: Final = b"\x01\x00\x00"
 
-#: Bytes of a file that are read at once.
+#: Bytes of a file that are read at once, and that are decompressed at once: a hostile file
+#: expands so many to 64 MiB.
 _READ_BYTES: Final = 2**20
+_STEP_BYTES: Final = {".zst": 2**11, ".gz": 2**16}
 
 #: A trace that was replaced more often is damaged.
 _MAX_RESTARTS: Final = 3
@@ -54,23 +56,29 @@ class _GrowingFile:
                 if self.path.suffix == ".zst" and self.read_bytes + len(data) >= size:
                     data = data.removesuffix(_END)
                 self.read_bytes += len(data)
-                *whole, self._rest = (self._rest + self._decompress(data)).split(b"\n")
-                yield from whole
+                for content in self._decompress(data):
+                    *whole, self._rest = (self._rest + content).split(b"\n")
+                    yield from whole
+                    if len(self._rest) > MAX_LINE_BYTES:
+                        raise ValueError(f"{self.path} has a line that is too long")
                 if not data or self.read_bytes + len(_END) >= size:
                     return
 
-    def _decompress(self, data: bytes) -> bytes:
-        if self.path.suffix not in (".zst", ".gz"):
-            return data
-        parts = []
-        while data:
-            frame = self._frame or _decompressor(self.path)
-            try:
-                parts.append(frame.decompress(data))
-            except (zlib.error, zstandard.ZstdError) as error:
-                raise ValueError(f"{self.path} cannot be decompressed: {error}") from None
-            data, self._frame = frame.unused_data, None if frame.eof else frame
-        return b"".join(parts)
+    def _decompress(self, data: bytes) -> Iterator[bytes]:
+        """Yield the content of the next bytes of the file in pieces of a limited size."""
+        step = _STEP_BYTES.get(self.path.suffix)
+        if step is None:
+            yield data
+            return
+        for start in range(0, len(data), step):
+            rest = data[start : start + step]
+            while rest:
+                frame = self._frame or _decompressor(self.path)
+                try:
+                    yield frame.decompress(rest)
+                except (zlib.error, zstandard.ZstdError) as error:
+                    raise ValueError(f"{self.path} cannot be decompressed: {error}") from None
+                rest, self._frame = frame.unused_data, None if frame.eof else frame
 
 
 def _decompressor(path: Path) -> Any:
@@ -80,10 +88,10 @@ def _decompressor(path: Path) -> Any:
 
 
 class GrowingTrace:
-    """The records of a trace as they are appended: of a file, or of a folder of segments."""
+    """The records of a trace as they are appended: of files, or of a folder of segments."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, *paths: Path) -> None:
+        self.paths = paths
         self._files: list[_GrowingFile] = []
         self._restarts = 0
 
@@ -108,12 +116,11 @@ class GrowingTrace:
 
     def _current(self) -> Iterator[_GrowingFile]:
         """Yield the file that was read last, and those that were begun since."""
-        if not self.path.is_dir():
-            self._files = self._files or [_GrowingFile(self.path)]
-            yield self._files[-1]
-            return
+        segments = list(self.paths)
+        if self.paths[0].is_dir():
+            [folder] = self.paths
+            segments = sorted(path for path in folder.iterdir() if ".jsonl" in path.suffixes)
         known = {file.path for file in self._files}
-        segments = sorted(path for path in self.path.iterdir() if ".jsonl" in path.suffixes)
         if self._files:
             yield self._files[-1]
         for path in segments:

@@ -75,6 +75,8 @@ class Progress:
 
     def __init__(self) -> None:
         self.header: dict[str, Any] = {}
+        self.label: str | None = None
+        self.program: str | None = None
         self.end_reason: str | None = None
         self.start_t = self.now = 0.0
         #: First submission of a task, from which rates are computed.
@@ -106,6 +108,14 @@ class Progress:
 
     def _add_header(self, _: float, record: Mapping[str, Any]) -> None:
         self.header = self.header or dict(record)
+        if label := (record.get("settings") or {}).get("label"):
+            self.label = str(label)
+
+    def _add_environment(self, _: float, record: Mapping[str, Any]) -> None:
+        # A recorder that is attached from a shell is not the program.
+        is_program = (record["section"], record["name"]) == ("client", "program")
+        if is_program and record["value"] != "roast-record":
+            self.program = str(record["value"])
 
     def _add_trailer(self, _: float, record: Mapping[str, Any]) -> None:
         if record["reason"] != "rotated":

@@ -32,6 +32,8 @@ FURTHER = {
     "roast_analyze.batch_query": {"dask", "pandas"},
     "roast_analyze.notebook": {"IPython"},
     "roast_analyze.commands.mcp_server": {"mcp", "pydantic"},
+    "roast_analyze.commands.serve": {"tornado"},
+    "roast_analyze.server.application": {"tornado"},
     "roast_recorder.notebook": {"IPython", "roast_analyze"},
     "roast_recorder.scheduler.health": {"prometheus_client"},
     "roast_recorder.coffea": {"coffea", "uproot", "awkward", "fsspec_xrootd", "numpy"},
@@ -48,6 +50,7 @@ FORBIDDEN = {
     "report": ["duckdb", "rich", ".trace", ".commands", ".cli"],
     "export": ["rich", ".trace", ".commands", ".cli"],
     "imports": ["plotly", "rich", ".trace", ".commands", ".cli"],
+    "server": ["plotly", "rich", ".trace", ".commands", ".cli"],
     "commands": [".trace", ".cli"],
     "trace": ["plotly", "rich", ".commands", ".cli"],
 }  # fmt: skip
@@ -131,6 +134,8 @@ UNWANTED = {
     # A query and a summary of a cached trace need none of them.
     "roast_analyze.open.session": {"numpy", "polars", "pyarrow"},
     "roast_analyze.commands.summary_tables": {"numpy", "polars", "pyarrow"},
+    "roast_analyze.server.application": {"distributed", "dask", "roast_recorder"},
+    "roast_analyze.server.jupyter": HEAVY | {"tornado"},
 }
 
 

@@ -39,7 +39,7 @@ SUCCESS, NO, WRONG = 0, 1, 2
 #: Named commands; without one of them the command is the summary.
 COMMANDS: Final = (
     "sql", "view", "explain", "why", "what-if", "each", "store", "export", "import", "check",
-    "scrub", "metrics", "gate", "mcp",
+    "scrub", "metrics", "gate", "serve", "mcp",
 )  # fmt: skip
 
 #: Names that other programs have for a command, and the call that is meant.
@@ -68,6 +68,7 @@ MEANT: Final = {
     **dict.fromkeys(("anonymize", "redact", "share"), "roast-analyze scrub TRACE -o SHARED"),
     **dict.fromkeys(("darshan", "yappi", "dump"), "roast-analyze import TOOL FILE"),
     "history": "roast-analyze STORE",
+    **dict.fromkeys(("server", "web"), "roast-analyze serve FOLDER"),
     **dict.fromkeys(("record", "run"), "roast-record run -- python PROGRAM"),
     "attach": "roast-record attach ADDRESS",
     "demo": "roast-record demo",
@@ -81,7 +82,7 @@ _DUCKDB_INTERRUPTED: Final = "Query interrupted"
 #: Libraries of the extra `analyze`, by the names of their modules.
 _EXTRA: Final = (
     "argcomplete", "duckdb", "jinja2", "numpy", "platformdirs", "plotly", "polars", "psutil",
-    "pyarrow", "rich", "xxhash", "zstandard",
+    "pyarrow", "rich", "tornado", "xxhash", "zstandard",
 )  # fmt: skip
 
 # A constant, because creating this text with argparse would dominate the start-up time.
@@ -148,6 +149,7 @@ other commands:
   scrub   Replace all names in a trace with pseudonyms, so that it can be shared.
   metrics Print the metrics of a run as JSON, for programs.
   gate    Compare new runs with base runs, and fail if a metric became worse.
+  serve   Show runs, live and finished, and their reports in the browser.
   mcp     Serve runs to an assistant over the Model Context Protocol.
 
 Run `roast-analyze COMMAND --help` for the options of a command.

@@ -194,7 +194,7 @@ class Entry:
             if path != finished and path.suffix in {_FINISHED, _TABLES}:
                 with contextlib.suppress(OSError):
                     path.unlink()
-        _evict(keep=self.folder)
+        evict(keep=self.folder)
         return finished
 
 
@@ -231,7 +231,7 @@ def keep_tables(draft: Path, database: Path) -> Path:
     path = draft.with_name(f"{database.stem}-{draft.stem}-{nbytes}{_TABLES}")
     draft.replace(path)
     if database.parent.parent == cache_folder():
-        _evict(keep=database.parent)
+        evict(keep=database.parent)
     return path
 
 
@@ -289,7 +289,7 @@ def _digest(path: Path, nbytes: int) -> str:
     return digest.hexdigest()
 
 
-def _evict(keep: Path) -> None:
+def evict(keep: Path) -> None:
     """Remove the least recently used entries until the cache is small enough."""
     text = os.environ.get(BYTES_VARIABLE, "") or str(DEFAULT_BYTES)
     if not text.isdecimal():

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["write_comparison", "write_history", "write_report"]
 
 
-def write_report(trace: Session, path: Path, *, title: str | None = None) -> Path:
+def write_report(
+    trace: Session, path: Path, *, title: str | None = None, home: str = ""
+) -> Path:
     """Write the report of a trace; return its path.
 
     Parameters
@@ -31,6 +33,8 @@ def write_report(trace: Session, path: Path, *, title: str | None = None) -> Pat
         File to write; an existing file is replaced once the page is complete.
     title : str, optional
         Heading of the page; the default is the name of the trace.
+    home : str, optional
+        Address of the page with the list of runs, to which the page links.
 
     Raises
     ------
@@ -38,13 +42,15 @@ def write_report(trace: Session, path: Path, *, title: str | None = None) -> Pat
         If the path is that of the trace, or cannot be written.
     """
     # Imported here, because plotly and Jinja would slow down the other commands.
+    from dataclasses import replace
+
     from roast_analyze.output_paths import refuse_to_overwrite
     from roast_analyze.report.data import query
     from roast_analyze.report.page import build
 
     if trace.path.exists():
         refuse_to_overwrite(trace.paths, path)
-    return _write(path, build(query(trace), title=title))
+    return _write(path, replace(build(query(trace), title=title), home=home))
 
 
 def write_comparison(

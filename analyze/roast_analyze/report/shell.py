@@ -22,7 +22,7 @@ from roast_analyze.report.public_sql import public_sql
 from roast_analyze.report.scripts import asset, bundle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from roast_analyze.report.section import Section
     from roast_analyze.report.topics.verdict import Verdict
@@ -63,6 +63,8 @@ class Page:
     #: Only of a report; the first section of other pages is their verdict.
     trace_name: str = ""
     verdict: Verdict | None = None
+    #: Address of the page with the list of runs, if there is one.
+    home: str = ""
 
     @property
     def shell(self) -> Shell:
@@ -96,8 +98,6 @@ def shell(styles: tuple[str, ...], first_script: str, script: str) -> Shell:
     # Python package. `make plotly` updates it.
     plotly = files("roast_analyze.report").joinpath("assets", _PLOTLY).read_bytes()
     run = (*scripts, gzip.decompress(plotly).decode())
-    hashes = (base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in run)
-    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
     # All three are files of this package.
     style, first, last = map(Markup, ("\n".join(map(asset, styles)), *scripts))
     return Shell(
@@ -105,12 +105,20 @@ def shell(styles: tuple[str, ...], first_script: str, script: str) -> Shell:
         first_script=first,
         script=last,
         policy=(
-            f"default-src 'none'; script-src {allowed}; "
+            f"default-src 'none'; script-src {allowed_scripts(run)}; "
             "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
             "form-action 'none'"
         ),
         plotly_gzip_base64=Markup(base64.b64encode(plotly).decode("ascii")),  # noqa: S704 - base64
     )
+
+
+def allowed_scripts(scripts: Iterable[str]) -> str:
+    """Return the sources of a content security policy that allow some inline scripts."""
+    hashes = (
+        base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in scripts
+    )
+    return " ".join(f"'sha256-{one}'" for one in hashes)
 
 
 def render(page: Page) -> str:

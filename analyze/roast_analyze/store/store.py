@@ -149,6 +149,10 @@ class Store:
         result.failures = (*failures, *result.failures)
         return result
 
+    def version(self) -> int:
+        """Return a number that changes with the table ``runs``."""
+        return self._place.open_runs().version()
+
     def runs(self) -> pl.DataFrame:
         """Return the table ``runs``, one row per trace, the newest run first."""
         runs = pl.DataFrame(self._place.read_runs())

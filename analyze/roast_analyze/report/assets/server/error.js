@@ -1,0 +1,4 @@
+// A page with an error.
+import { startTheme } from "../page/theme.js";
+
+startTheme();

@@ -99,7 +99,8 @@ def serving(folder: Path | str, *words: object, **options):
     server = Server(folder, *words, **options)
     try:
         yield server
-        assert server.end() == (0, "")
+        code, errors = server.end()
+        assert (code, errors) == (0, "")
     finally:
         server.process.kill()
         server.process.communicate()

@@ -184,7 +184,7 @@ def _unread_cells(run: Listed) -> dict[str, Cell]:
     finding = Cell("", tone="quiet")
     if run.error:
         state = Cell("unreadable", size, tone="bad")
-        finding = Cell(one_line(run.error, 300), tone="bad", help=run.error)
+        finding = Cell(one_line(run.error, 300), tone="quiet", help=run.error)
     elif run.live is not None:
         state = Cell("live", "no record yet", tone="live")
     return {

@@ -5,6 +5,7 @@ import { renew } from "./answers.js";
 import { element, progressBar } from "./elements.js";
 
 const MOST_DRAWN = 500; // rows in the page; a search finds the others
+const TIMES = ["start", "wall"];
 const FIRST_ORDER = { column: "start", order: "descending" };
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
@@ -49,7 +50,13 @@ function drawCell(cell, name, run) {
     link.append(text);
     made.append(link);
   } else made.append(text);
-  if (headings[names.indexOf(name)].classList.contains("n")) made.classList.add("n");
+  made.dataset.column = name;
+  const heading = headings[names.indexOf(name)];
+  if (heading.classList.contains("n")) {
+    made.classList.add("n");
+    // On a small screen, a number stands alone; times need no label.
+    if (!TIMES.includes(name)) made.dataset.label = heading.textContent.trim();
+  }
   if (cell.share !== null) made.append(progressBar(cell.share));
   if (cell.below) made.append(element("small", cell.below));
   if (cell.help || name === "run") made.title = cell.help || [cell.text, cell.below].filter(Boolean).join("\n");

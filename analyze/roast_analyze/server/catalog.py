@@ -9,6 +9,7 @@ import pwd
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
@@ -40,6 +41,9 @@ _STORE_SECONDS: Final = 10.0
 #: Time in which appended records of a live run are read, before others are; and the pause after
 #: that if there are more.
 _READING_SECONDS: Final = 0.25
+
+#: Time in which the first records of a trace are read whose facts are not known yet.
+_GLANCE_SECONDS: Final = 0.05
 
 #: The facts of so many runs are read before they are opened, the newest ones, unless a trace is
 #: larger than this.
@@ -101,7 +105,7 @@ class Catalog(ABC):
         with self._lock:
             # The run may have changed meanwhile, and is then another object.
             if self._runs.get(run.id) is run:
-                run.is_expected = False
+                run.is_expected, run.glance = False, None
                 if facts is not None:
                     run.facts, run.error = facts, ""
                 elif run.facts is None:
@@ -166,6 +170,8 @@ class FolderCatalog(Catalog):
         self._folder = Folder(folder)
         self._source = partial(TraceSource, memory_limit=memory_limit, cache=cache)
         self._stamps: dict[str, str] = {}
+        #: Runs of which nothing was read.
+        self._unseen: deque[tuple[Listed, Following]] = deque()
         #: When each live run was last seen to change, on the monotonic clock.
         self._changed: dict[str, float] = {}
         self.name = one_line(str(folder), 300)
@@ -192,11 +198,10 @@ class FolderCatalog(Catalog):
         for gone in self._stamps.keys() - present:
             del self._stamps[gone], self._changed[gone]
         pause = max(INTERVAL_SECONDS, _PAUSE_RATIO * (time.monotonic() - begin))
-        for run in live:
-            if not self._follow(run):
-                pause = _READING_SECONDS
+        are_read = [self._follow(run) for run in live]
         self._read_ahead(new + [run for run in live if run.live is None])
-        return pause
+        are_read.append(self._glance())
+        return pause if all(are_read) else _READING_SECONDS
 
     def _changed_run(self, found: FoundTrace) -> Listed:
         """Add a trace that is new or has changed to the list."""
@@ -225,6 +230,8 @@ class FolderCatalog(Catalog):
             is_live = run.facts is None and (age < SILENT_SECONDS or following.is_locked())
             if run.live is None and is_live:
                 run.live = following
+            elif run.facts is None and run.live is None:
+                self._unseen.append((run, following))
         with self._lock:
             self._publish(run)
         return run
@@ -246,6 +253,22 @@ class FolderCatalog(Catalog):
         with self._lock:
             self._publish(run)
         return is_read
+
+    def _glance(self) -> bool:
+        """Read the first records of some unknown runs; return whether those were all.
+
+        They are enough for a name and a start, and for the number of tasks of a small run.
+        """
+        until = time.monotonic() + _READING_SECONDS
+        while self._unseen and time.monotonic() < until:
+            run, following = self._unseen.popleft()
+            with suppress(TraceError, OSError):  # its report has the reason
+                run.is_glance_whole = following.read(_GLANCE_SECONDS)
+                run.glance = following.progress
+            with self._lock:
+                if self._runs.get(run.id) is run:
+                    self._publish(run)
+        return not self._unseen
 
 
 class StoreCatalog(Catalog):

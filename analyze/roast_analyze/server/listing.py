@@ -11,6 +11,7 @@ from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
+    from roast_analyze.algorithms.progress import Progress
     from roast_analyze.server.facts import Facts
     from roast_analyze.server.following import Following
     from roast_analyze.server.kept import Kept
@@ -65,6 +66,9 @@ class Listed:
     facts: Facts | None = None
     error: str = ""
     live: Following | None = None
+    #: Progress after the first records of a run that was not read yet, and whether after all.
+    glance: Progress | None = None
+    is_glance_whole: bool = False
     silent_seconds: float = 0.0
     #: Whether its facts are being read, or will be.
     is_expected: bool = False
@@ -80,8 +84,8 @@ class Listed:
         known: tuple[str | None, ...] = ()
         if self.facts is not None:
             known = self.facts.label, self.facts.program
-        elif self.live is not None:
-            known = self.live.progress.label, self.live.progress.program
+        elif progress := self.live.progress if self.live else self.glance:
+            known = progress.label, progress.program
         return one_line(next(filter(None, known), self.name))
 
 
@@ -187,12 +191,16 @@ def _unread_cells(run: Listed) -> dict[str, Cell]:
         finding = Cell(one_line(run.error, 300), tone="quiet", help=run.error)
     elif run.live is not None:
         state = Cell("live", "no record yet", tone="live")
-    return {
-        "user": _user(run),
-        "start": _start(run.changed_t),
-        "state": state,
-        "finding": finding,
-    }
+    cells = {"start": _start(run.changed_t)}
+    if run.glance is not None and run.glance.start_t:
+        cells = {"start": _start(run.glance.start_t)}
+        if run.is_glance_whole:
+            wall = run.glance.now - run.glance.start_t
+            cells |= {
+                "wall": Cell(q.seconds(wall), value=wall),
+                "tasks": _count(run.glance.tasks.total),
+            }
+    return cells | {"user": _user(run), "state": state, "finding": finding}
 
 
 def progress(run: Listed, following: Following) -> dict[str, Any]:

@@ -141,7 +141,7 @@ def main() -> None:
             server = Server(folder, env=environment)
             server.wait_for(lambda rows: len(rows) == runs)
             print(f"list, {state}: complete      {time.perf_counter() - begin:.1f} s")
-            while any(row["state"] == "reading …" for row in server.rows().values()):
+            while any("read" in row["state"] for row in server.rows().values()):
                 time.sleep(1)
             print(f"list, {state}: all runs read {time.perf_counter() - begin:.1f} s")
             if state == "first start":

@@ -255,15 +255,15 @@ class FolderCatalog(Catalog):
         return is_read
 
     def _glance(self) -> bool:
-        """Read the first records of some unknown runs; return whether those were all.
+        """Read the first records of some unknown runs, for names and starts.
 
-        They are enough for a name and a start, and for the number of tasks of a small run.
+        Return whether those were all unknown runs.
         """
         until = time.monotonic() + _READING_SECONDS
         while self._unseen and time.monotonic() < until:
             run, following = self._unseen.popleft()
             with suppress(TraceError, OSError):  # its report has the reason
-                run.is_glance_whole = following.read(_GLANCE_SECONDS)
+                following.read(_GLANCE_SECONDS)
                 run.glance = following.progress
             with self._lock:
                 if self._runs.get(run.id) is run:

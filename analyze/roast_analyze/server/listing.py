@@ -45,7 +45,11 @@ COLUMNS: Final = (
     Column("tasks", "Tasks", "Tasks submitted; of a live run, those that are done.", True),
     Column("failures", "Failures", "Failed, lost or skipped attempts, and lost workers.", True),
     Column("workers", "Workers", "Worker processes.", True),
-    Column("finding", "Top finding", "The finding with the largest possible saving."),
+    Column(
+        "finding",
+        "Top finding",
+        "The finding with the largest possible saving; without one, what is not explained.",
+    ),
 )
 
 
@@ -66,9 +70,8 @@ class Listed:
     facts: Facts | None = None
     error: str = ""
     live: Following | None = None
-    #: Progress after the first records of a run that was not read yet, and whether after all.
+    #: Progress after the first records of a run that was not read yet.
     glance: Progress | None = None
-    is_glance_whole: bool = False
     silent_seconds: float = 0.0
     #: Whether its facts are being read, or will be.
     is_expected: bool = False
@@ -133,13 +136,10 @@ def _read_cells(run: Listed, facts: Facts) -> dict[str, Cell]:
         state = Cell("ended", help=one_line(facts.end_reason, 300))
     if facts.finding is None:
         finding = Cell("", help="It is known when the report has been opened.")
+    elif not facts.finding:
+        finding = Cell(one_line(facts.sentence, 160), tone="quiet", help=facts.sentence)
     else:
-        finding = Cell(
-            facts.finding or "none",
-            below=facts.severity,
-            tone="" if facts.finding else "quiet",
-            help=facts.sentence,
-        )
+        finding = Cell(facts.finding, below=facts.severity, help=facts.sentence)
     start_t = facts.start_t if facts.start_t is not None else run.changed_t
     return {
         "user": _user(run),
@@ -191,16 +191,8 @@ def _unread_cells(run: Listed) -> dict[str, Cell]:
         finding = Cell(one_line(run.error, 300), tone="quiet", help=run.error)
     elif run.live is not None:
         state = Cell("live", "no record yet", tone="live")
-    cells = {"start": _start(run.changed_t)}
-    if run.glance is not None and run.glance.start_t:
-        cells = {"start": _start(run.glance.start_t)}
-        if run.is_glance_whole:
-            wall = run.glance.now - run.glance.start_t
-            cells |= {
-                "wall": Cell(q.seconds(wall), value=wall),
-                "tasks": _count(run.glance.tasks.total),
-            }
-    return cells | {"user": _user(run), "state": state, "finding": finding}
+    start_t = (run.glance.start_t if run.glance else None) or run.changed_t
+    return {"user": _user(run), "start": _start(start_t), "state": state, "finding": finding}
 
 
 def progress(run: Listed, following: Following) -> dict[str, Any]:

@@ -1,0 +1,35 @@
+"""Facts and reports that are kept until a trace changes."""
+
+from roast_analyze.server.facts import Facts
+from roast_analyze.server.kept import Kept
+
+OLD, NEW = "0" * 16, "1" * 16
+
+
+def test_facts_are_kept_until_the_trace_changes(tmp_path):
+    facts = Facts(label="a\ud800", tasks=3, clean_end=True, finding="x")
+    old = Kept.of(tmp_path, "trace", OLD)
+    assert old.read_facts() is None
+    old.write_facts(facts)
+    old.report.touch()
+    assert old.read_facts() == Kept.of(tmp_path, "trace", OLD).read_facts() == facts
+    assert old.at(NEW).read_facts() is None
+    assert Kept.of(tmp_path, "another", OLD).read_facts() is None
+
+    old.at(NEW).write_facts(facts)
+    assert (old.read_facts(), old.report.exists()) == (None, False)
+
+
+def test_damaged_facts_are_read_again(tmp_path):
+    kept = Kept.of(tmp_path, "trace", OLD)
+    kept.write_facts(Facts())
+    [file] = kept.folder.iterdir()
+    for text in ("", "{", "[]", '{"unknown": 1}'):
+        file.write_text(text)
+        assert kept.read_facts() is None
+
+
+def test_only_this_user_can_read_them(tmp_path):
+    kept = Kept.of(tmp_path / "cache", "trace", OLD)
+    kept.write_facts(Facts())
+    assert kept.folder.stat().st_mode & 0o077 == 0

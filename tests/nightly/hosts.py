@@ -7,12 +7,19 @@ def host_samples(recording: Recording) -> list[Row]:
     """Return one row per sample of a host."""
     rows = []
     earlier: dict[tuple, dict] = {}
+    counted: set[tuple] = set()
     for line in recording.of("host_sample"):
         now = line["metrics"]
         affinity = now.get("usable_cores", now.get("cores"))
         process = line["host"], line["server_id"], affinity
-        before = earlier.get(process, {})
+        before = dict(earlier.get(process, {}))
         earlier[process] = now
+        for name in ("threads_busy_seconds", "threads_waiting_seconds"):
+            # Threads for tasks start with the first ones.
+            if before and (process, name) not in counted:
+                before.setdefault(name, 0.0)
+            if name in now:
+                counted.add((process, name))
         seconds = now["clock_seconds"] - before.get("clock_seconds", now["clock_seconds"])
 
         def grown(name: str, now=now, before=before, seconds=seconds) -> float | None:

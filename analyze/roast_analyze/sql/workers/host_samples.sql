@@ -43,7 +43,7 @@ COMMENT ON COLUMN host_samples.cgroup_cpu_percent IS 'CPU use of the control gro
 COMMENT ON COLUMN host_samples.throttled_percent IS 'Share of the periods of the quota in which the control group had used it up. Null without a quota.';
 COMMENT ON COLUMN host_samples.throttled_seconds IS 'Time that the control group was throttled for, summed over cores.';
 COMMENT ON COLUMN host_samples.cpu_pressure_percent IS 'Share of time in which a thread of the host waited for a core.';
-COMMENT ON COLUMN host_samples.waiting_percent IS 'Share of the time in which the threads for tasks of the worker that took the sample could have used a core, and waited for one.';
+COMMENT ON COLUMN host_samples.waiting_percent IS 'Share of the time in which the threads for tasks of the worker that took the sample could have used a core, and waited for one. Their time counts from 0 if the previous samples of the process are from before its first task.';
 COMMENT ON COLUMN host_samples.cgroup_pressure_percent IS 'Share of time in which a thread of the control group waited for a core.';
 COMMENT ON COLUMN host_samples.io_pressure_percent IS 'Share of time in which a thread of the host waited for I/O.';
 COMMENT ON COLUMN host_samples.io_full_pressure_percent IS 'Share of time in which all threads of the host waited for I/O.';

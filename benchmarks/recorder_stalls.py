@@ -25,6 +25,7 @@ from distributed.protocol import Serialized, serialize
 
 from roast_recorder.scheduler import worker_plugins
 from roast_recorder.scheduler.plugin import Recorder, RecorderPlugin
+from roast_recorder.scheduler.tap import Tap
 from roast_recorder.settings import Settings
 from simulated import CLIENT, finish_tasks, nothing, simulated_scheduler
 
@@ -173,7 +174,10 @@ async def flush_of_workers(scheduler: Scheduler, count: int) -> None:
         await server.listen("tcp://0.0.0.0")
         port = server.address.rpartition(":")[2]
         addresses = [f"tcp://127.0.{n // 250}.{n % 250 + 1}:{port}" for n in range(count)]
-        plugins = worker_plugins.WorkerPlugins(scheduler, "stalls", None, lambda _: None)
+        ignore = Tap(lambda *_: None)
+        plugins = worker_plugins.WorkerPlugins(
+            scheduler, "stalls", None, lambda _: None, ignore
+        )
         plugins._scheduler = _Addresses(scheduler, addresses)  # type: ignore[assignment]
         if any(name.startswith("roast") for name in scheduler.plugins):
             await plugins.flush()

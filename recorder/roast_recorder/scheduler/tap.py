@@ -15,7 +15,7 @@ user's program.
 
 Listening wraps the handler of a message, a method of one object or a log. All recorders share
 one wrapper, which is removed with the last listener, in whatever order recorders start and
-stop.
+stop. What is read in intervals is called by a tap as well.
 """
 
 from __future__ import annotations

@@ -78,12 +78,15 @@ class Transitions:
         check_keys = self._core.tasks.check_keys
         has_result = False
 
-        # Everything has a default, so that Dask's call cannot fail before it is recorded.
+        # Everything has a default, so that Dask's call cannot fail before it is recorded, even
+        # if it passes two more by position. Python looks up the default of each argument that
+        # has to be named, which would be 8 % of what the recorder costs.
         def transition(
             key: Any = None,
             start: Any = None,
             finish: Any = None,
-            *_: Any,
+            _1: Any = None,
+            _2: Any = None,
             stimulus_id: Any = None,
             worker: str | None = None,
             thread: int | None = None,

@@ -31,9 +31,10 @@ from roast_analyze.server.sources import StoreSource, TraceSource
 if TYPE_CHECKING:
     from roast_analyze.server.folder import FoundTrace
 
-#: Time between two looks at a folder: at least, and as a multiple of what one takes.
+#: Time between two looks at a folder: at least, as a multiple of what one takes, and at most.
 INTERVAL_SECONDS: Final = 1.0
 _PAUSE_RATIO: Final = 10
+_MOST_PAUSE_SECONDS: Final = 30.0
 
 #: Time between two looks at a store, whose runs do not change.
 _STORE_SECONDS: Final = 10.0
@@ -108,7 +109,7 @@ class Catalog(ABC):
                 run.is_expected, run.glance = False, None
                 if facts is not None:
                     run.facts, run.error = facts, ""
-                elif run.facts is None:
+                elif run.facts is None and run.live is None:
                     run.error = one_line(error, 1_000)
                 self._publish(run)
 
@@ -197,7 +198,8 @@ class FolderCatalog(Catalog):
             live = [run for run in self._runs.values() if run.live is not None]
         for gone in self._stamps.keys() - present:
             del self._stamps[gone], self._changed[gone]
-        pause = max(INTERVAL_SECONDS, _PAUSE_RATIO * (time.monotonic() - begin))
+        took = time.monotonic() - begin
+        pause = min(max(INTERVAL_SECONDS, _PAUSE_RATIO * took), _MOST_PAUSE_SECONDS)
         are_read = [self._follow(run) for run in live]
         self._read_ahead(new + [run for run in live if run.live is None])
         are_read.append(self._glance())
@@ -247,8 +249,10 @@ class FolderCatalog(Catalog):
         except (TraceError, OSError):
             run.live = None  # its report has the reason
         else:
+            # The stamp is that of the whole trace once no more is written.
+            has_ended = following.has_ended and run.silent_seconds > INTERVAL_SECONDS
             is_silent = run.silent_seconds > SILENT_SECONDS
-            if following.has_ended or (is_silent and not following.is_locked()):
+            if has_ended or (is_silent and not following.is_locked()):
                 run.live = None
         with self._lock:
             self._publish(run)

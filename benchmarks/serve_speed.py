@@ -123,6 +123,48 @@ def measure_page(server: Server, runs: int) -> None:
         browser.close()
 
 
+def started(folder: Path, runs: int, cache: Path, name: str) -> Server:
+    """Start a server, and wait until all runs were read."""
+    begin = time.perf_counter()
+    server = Server(folder, env={**os.environ, "ROAST_CACHE_DIR": str(cache)})
+    server.wait_for(lambda rows: len(rows) == runs)
+    print(f"{name}: list complete         {time.perf_counter() - begin:.1f} s", flush=True)
+    while any("read" in row["state"] for row in server.rows().values()):
+        time.sleep(1)
+    print(f"{name}: all runs read         {time.perf_counter() - begin:.1f} s", flush=True)
+    return server
+
+
+def measure(server: Server, runs: int) -> None:
+    """Measure a server that has read all runs."""
+    whole = milliseconds(lambda: server.ask("/runs.json?since=0"))
+    size = len(server.ask("/runs.json?since=0")[2]) / 1000
+    print(f"answer with the list           {whole}, {size:.0f} kB")
+    version = server.json("/runs.json")["version"]
+    changes = milliseconds(lambda: server.ask(f"/runs.json?since={version}"))
+    print(f"answer with changes            {changes}")
+    measure_page(server, runs)
+
+    process = psutil.Process(server.process.pid)
+    before, begin = process.cpu_times(), time.perf_counter()
+    time.sleep(20)
+    after = process.cpu_times()
+    used = after.user + after.system - before.user - before.system
+    share = 100 * used / (time.perf_counter() - begin)
+    print(f"server with a live run         {share:.1f} % of a core")
+
+    pages = [row["page"] for place, row in sorted(server.rows().items()) if "coffea" in place]
+    for page, name in zip(pages, ("first", "next ", "next "), strict=False):
+        begin = time.perf_counter()
+        server.report(page)
+        print(f"report, {name}                  {time.perf_counter() - begin:.2f} s")
+    kept = milliseconds(lambda: server.ask(f"/{pages[0]}"))
+    print(f"report, kept                   {kept}")
+    server.ask(f"/{pages[3]}")
+    meanwhile = milliseconds(lambda: server.ask("/runs.json?since=0"))
+    print(f"list while a report is written {meanwhile}")
+
+
 def main() -> None:
     """Print the measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -135,54 +177,14 @@ def main() -> None:
         ended = threading.Event()
         live = threading.Thread(target=append_live, args=(folder / "live.jsonl", ended))
         live.start()
-        environment = {**os.environ, "ROAST_CACHE_DIR": str(cache)}
-        for state in ("first start", "second start"):
-            begin = time.perf_counter()
-            server = Server(folder, env=environment)
-            server.wait_for(lambda rows: len(rows) == runs)
-            print(f"list, {state}: complete      {time.perf_counter() - begin:.1f} s")
-            while any("read" in row["state"] for row in server.rows().values()):
-                time.sleep(1)
-            print(f"list, {state}: all runs read {time.perf_counter() - begin:.1f} s")
-            if state == "first start":
-                server.end()
-        whole = milliseconds(lambda: server.ask("/runs.json?since=0"))
-        size = len(server.ask("/runs.json?since=0")[2]) / 1000
-        print(f"answer with the list           {whole}, {size:.0f} kB")
-        version = server.json("/runs.json")["version"]
-        print(
-            f"answer with changes            "
-            f"{milliseconds(lambda: server.ask(f'/runs.json?since={version}'))}"
-        )
-        measure_page(server, runs)
-
-        process = psutil.Process(server.process.pid)
-        before, begin = process.cpu_times(), time.perf_counter()
-        time.sleep(20)
-        after = process.cpu_times()
-        used = after.user + after.system - before.user - before.system
-        share = 100 * used / (time.perf_counter() - begin)
-        print(f"server with a live run         {share:.1f} % of a core")
-
-        pages = [
-            row["page"] for place, row in sorted(server.rows().items()) if "coffea" in place
-        ]
-        for page, state in zip(pages, ("first", "next", "next"), strict=False):
-            begin = time.perf_counter()
-            server.report(page)
-            print(f"report, {state}                 {time.perf_counter() - begin:.2f} s")
-        print(
-            f"report, kept                   {milliseconds(lambda: server.ask(f'/{pages[0]}'))}"
-        )
-        server.ask(f"/{pages[3]}")
-        print(
-            f"list while a report is written "
-            f"{milliseconds(lambda: server.ask('/runs.json?since=0'))}"
-        )
-        ended.set()
-        live.join()
-        code, errors = server.end()
-        print(f"exit code {code}{errors and ': ' + errors}")
+        try:
+            started(folder, runs, cache, "first start ").end()
+            server = started(folder, runs, cache, "second start")
+            measure(server, runs)
+            print("exit code {}{}".format(*server.end()))
+        finally:
+            ended.set()
+            live.join()
 
 
 if __name__ == "__main__":

@@ -58,7 +58,8 @@ def record(
     Raises
     ------
     ValueError
-        If the value of a setting is invalid, the client is closed, or the path is empty.
+        If the value of a setting is invalid, the client is closed, or the path is empty or
+        a URL.
     TypeError
         If a setting does not exist, or `client` is not a client.
     """

@@ -241,6 +241,8 @@ def test_an_invalid_client_is_refused_and_the_older_trace_is_kept(cluster, tmp_p
 def test_a_target_that_is_not_a_trace_is_refused_before_the_run(client, tmp_path):
     with pytest.raises(ValueError, match="the path is empty"):
         roast_recorder.record(client, "")
+    with pytest.raises(ValueError, match="cannot be written to s3://…: name a local"):
+        roast_recorder.record(client, "s3://bucket/trace.jsonl")
     with pytest.raises(FileNotFoundError, match="nowhere' does not exist"):
         roast_recorder.record(client, tmp_path / "nowhere" / "trace.jsonl").start()
     for name in ("trace.json", "trace"):

@@ -277,6 +277,14 @@ INVALID_CALLS = [
     ("run -o t.jsonl --set kinds=[task] -- true", 'a list of kinds, such as \'["task", '),
     ("run -o '' -- true", "invalid --output '': name a file or a folder, or leave it out"),
     ("attach tcp://127.0.0.1:1 -o ''", "invalid --output '': name a file or a folder"),
+    (
+        "run -o s3://me:secret@b/t -- true",
+        "a trace cannot be written to s3://…: name a local file",
+    ),
+    (
+        "attach tcp://127.0.0.1:1 -o root://h//t",
+        "a trace cannot be written to root://…: name a",
+    ),
     ("run -o t.jsonl --set packages=no -- true", "invalid packages='no'"),
     ("run -o t.jsonl --set redact -- true", "invalid --set 'redact': use NAME=VALUE"),
     ("attach tls://127.0.0.1:1 --tls-cert no.pem", "cannot read --tls-cert 'no.pem'"),

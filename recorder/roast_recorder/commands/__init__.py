@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import dask
 
 from roast_recorder.settings import Settings
-from roast_recorder.writer.client import unnamed_trace
+from roast_recorder.writer.client import checked_path, unnamed_trace
 from roast_schemas.documentation import docs
 
 Number = TypeVar("Number", int, float)
@@ -64,7 +64,10 @@ def trace_of(options: argparse.Namespace) -> str:
         return unnamed_trace()
     if not options.output:
         raise CallError("invalid --output '': name a file or a folder, or leave it out")
-    return str(options.output)
+    try:
+        return checked_path(options.output)
+    except ValueError as error:
+        raise CallError(str(error)) from None
 
 
 def unwritable(error: Exception) -> CallError:

@@ -14,6 +14,7 @@ import atexit
 import logging
 import multiprocessing
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -29,6 +30,7 @@ import roast_recorder
 import roast_schemas
 from roast_recorder.scheduler import wire_format
 from roast_recorder.writer.segments import State
+from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -69,6 +71,20 @@ def unnamed_trace() -> str:
     return str(Path.cwd() / f"roast-{datetime.now():%Y%m%d-%H%M%S}-{identity}.jsonl.zst")
 
 
+def checked_path(path: str | os.PathLike[str]) -> str:
+    """Return the path of a trace; raise ValueError if it is empty or a URL."""
+    text = os.fspath(path)
+    if not text:
+        raise ValueError("the path is empty: name a file or a folder, or leave it out")
+    if url := re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text):
+        # The rest can contain credentials.
+        raise ValueError(
+            f"a trace cannot be written to {url[0]}…: name a local file or folder, and upload "
+            f"it afterwards {docs('how-to/remote')}"
+        )
+    return text
+
+
 def how_to_open(path: str) -> str:
     """Return the command that opens a trace, as a part of a message."""
     return f"open the trace with: roast-analyze {shlex.quote(path)} --open"
@@ -89,9 +105,7 @@ class TraceOwner:
     def __init__(self, path: str | os.PathLike[str] | None, settings: Settings) -> None:
         self.trace_id = uuid.uuid4().hex
         self._is_named = path is not None
-        self.path = unnamed_trace() if path is None else os.fspath(path)
-        if not self.path:
-            raise ValueError("the path is empty: name a file or a folder, or leave it out")
+        self.path = unnamed_trace() if path is None else checked_path(path)
         self.settings = settings
         self._writer: Writer | None = None
         #: Why the recording ended, unless the cluster ends first.

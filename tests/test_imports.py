@@ -30,6 +30,7 @@ LIBRARIES = {
 FURTHER = {
     "roast_analyze.dask_cluster": {"distributed"},
     "roast_analyze.batch_query": {"dask", "pandas"},
+    "roast_analyze.open.drivers": {"aiohttp", "XRootD"},
     "roast_analyze.notebook": {"IPython"},
     "roast_analyze.commands.mcp_server": {"mcp", "pydantic"},
     "roast_analyze.commands.serve": {"tornado"},

@@ -13,7 +13,8 @@ import polars as pl
 
 from roast_analyze.dask_cluster import call_each
 from roast_analyze.errors import QueryError, TraceError, first_paragraph
-from roast_analyze.open.discover import TraceFailure, readable_traces
+from roast_analyze.open.readable import TraceFailure, readable_traces
+from roast_analyze.open.remote import shown_name
 from roast_analyze.open.session import Session
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def each(
     query : str
         A query in DuckDB's SQL, such as ``SELECT … FROM task_runs``.
     traces : sequence of path-like
-        Trace files, folders of segments, or patterns for either.
+        Trace files, folders of segments, patterns for either, or URLs.
     client : distributed.Client, optional
         Client of a cluster that runs the queries. Its workers need access to the traces and
         roast-trace[analyze].
@@ -86,7 +87,7 @@ def each_lazily(
     """
     import dask.dataframe
 
-    groups, failures = readable_traces([Path(trace) for trace in traces])
+    groups, failures = readable_traces(traces)
     if failures:
         raise TraceError(f"{failures[0].path}: {failures[0].reason}")
     if not groups:
@@ -107,7 +108,7 @@ def run_each(
     listener: Listener = lambda _stage, _share: None,
 ) -> tuple[pl.DataFrame, list[TraceFailure]]:
     """Run a query as :func:`each`, and list the traces that cannot be read."""
-    groups, failures = readable_traces([Path(trace) for trace in traces])
+    groups, failures = readable_traces(traces)
     frames = {}
     calls = call_each(partial(_run, query=query), groups, client)
     for finished, (paths, result) in enumerate(calls, start=1):
@@ -118,7 +119,7 @@ def run_each(
             frames[paths] = result
         else:
             reason = result if isinstance(result, str) else first_paragraph(result)
-            failures.append(TraceFailure(str(paths[0]), reason))
+            failures.append(TraceFailure(shown_name(paths[0]), reason))
         listener("querying", finished / len(groups))
     ordered = [frames[paths] for paths in groups if paths in frames]
     try:
@@ -137,7 +138,7 @@ def _partition(paths: tuple[Path, ...], query: str) -> pd.DataFrame:
     """Return the rows of a query over one trace."""
     frame = _run(paths, query)
     if isinstance(frame, str):
-        raise TraceError(f"{paths[0]}: {frame}")
+        raise TraceError(f"{shown_name(paths[0])}: {frame}")
     # Types of Arrow do not depend on whether values are missing.
     return frame.to_pandas(use_pyarrow_extension_array=True)
 
@@ -152,7 +153,7 @@ def _run(paths: tuple[Path, ...], query: str) -> pl.DataFrame | str:
         raise
     except (TraceError, duckdb.Error) as error:
         return first_paragraph(error)
-    own = {"trace_id": trace_id, "path": str(paths[0])}
+    own = {"trace_id": trace_id, "path": shown_name(paths[0])}
     # Some views have such columns, of another meaning.
     return frame.with_columns(
         pl.lit(value).alias(name) for name, value in own.items() if name not in frame.columns

@@ -106,10 +106,11 @@ trace_id, the report of that run. For example:
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
     roast-analyze trace.jsonl.zst --markdown
     roast-analyze before.jsonl.zst after.jsonl.zst --open
+    roast-analyze s3://bucket/trace.jsonl.zst
     roast-analyze store/ --html
 
-TRACE is a trace file, a folder of segments, a quoted pattern for either, - for
-stdin, or a store.
+TRACE is a trace file, a folder of segments, a quoted pattern for either, a URL
+(s3://, gs://, https://, root://), - for stdin, or a store.
 
 options:
   -h, --help     print this help and exit
@@ -117,7 +118,7 @@ options:
   --all          print all tables of the summary
   --follow       show the progress of a run while it is recorded; q leaves
   --html [FILE]  write the report, a self-contained page; the default FILE is
-                 next to the trace
+                 next to the trace; for a URL, in the working directory
   --open         write the report and open it in the browser
   --title TITLE  heading of the report
   --markdown     print a digest in Markdown, of at most 40 lines, for an issue, a
@@ -264,9 +265,9 @@ def _run(words: list[str]) -> int:
                 version = "(not installed)"
             print(f"roast-trace {version}")
             return SUCCESS
-        from roast_analyze.commands.trace_args import pipes_copied
+        from roast_analyze.commands.trace_args import traces_at_hand
 
-        with exit_on_interrupt(), warning_lines(), pipes_copied(options):
+        with exit_on_interrupt(), warning_lines(), traces_at_hand(options):
             return NO if options.run(options) is False else SUCCESS
     except ModuleNotFoundError as error:
         # A missing module of roast itself is a bug.
@@ -320,6 +321,11 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
 
     class Parser(argparse.ArgumentParser):
         def error(self, message: str) -> NoReturn:
+            from roast_analyze.open.names import is_url, without_secrets
+
+            message = " ".join(
+                without_secrets(word) if is_url(word) else word for word in message.split(" ")
+            )
             unknown, _, words = message.partition(": ")
             hint = f"see {self.prog} --help"
             if unknown == "unrecognized arguments":

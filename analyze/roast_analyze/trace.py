@@ -33,8 +33,9 @@ class Trace(Session):
     Parameters
     ----------
     *paths : path-like
-        Trace files (``.jsonl``, ``.jsonl.zst``, ``.jsonl.gz``), folders of segments, or
-        patterns for either. The column ``trace_id`` identifies the trace of a row.
+        Trace files (``.jsonl``, ``.jsonl.zst``, ``.jsonl.gz``), folders of segments,
+        patterns for either, or URLs (docs: how-to/remote). The column ``trace_id``
+        identifies the trace of a row.
     cache : bool, optional
         Whether to keep the tables of a large trace for the next time.
     memory_limit : str or int, optional
@@ -66,6 +67,7 @@ class Trace(Session):
     path : Path
         The first of `paths`.
     paths : tuple of Path
+        Those of copies for URLs.
     time_ranges : tuple of TimeRange
         Time range of each trace, in the order of ``trace_id``; empty without `start`, `stop`
         and `session`.

@@ -11,6 +11,7 @@ from typing import Any
 
 from roast_analyze.commands.formats import add_json, print_json, rows
 from roast_analyze.commands.trace_args import add_traces, open_trace
+from roast_analyze.open.remote import shown_name
 from roast_analyze.report.quantities import count, counted
 from roast_schemas.documentation import docs
 
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> bool:
         with open_trace([path], options) as trace:
             losses = rows(trace.sql("SELECT reason, records, detail FROM loss"))
             [counts] = rows(trace.sql(_COUNTS))
-        result = {"path": str(path), "is_complete": not losses, **counts, "loss": losses}
+        result = {"path": shown_name(path), "is_complete": not losses, **counts, "loss": losses}
         checked.append(result)
         if not options.json:
             _print(trace.path.absolute().name, result)

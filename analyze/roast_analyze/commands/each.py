@@ -28,8 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "traces",
         metavar="TRACE",
         nargs="+",
-        help="a trace file, a folder of segments, or a quoted pattern for either",
+        help="a trace file, a folder of segments, a quoted pattern for either, or a URL",
     )
+    parser.set_defaults(reads_many=True)
     # argparse assigns all words to TRACE; QUERY is declared only for the help text.
     parser.add_argument(
         "query", metavar="QUERY", nargs="?", help="a statement that returns rows"
@@ -40,11 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> bool:
     """Run the query and write the rows; return whether all traces were read."""
-    *words, query = options.traces
-    traces = [Path(word) for word in words]
+    *traces, query = options.traces
     if not traces:
         raise QueryError("expected TRACE… QUERY, got one argument: pass the query last")
-    complete_options(options, traces)
+    complete_options(options, [Path(word) for word in traces])
     with (
         progress(f"{len(traces)} traces", "querying") as listener,
         connected(options) as client,

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     if not words:
         raise TraceError(f"no trace given for {name!r}: roast-analyze explain TRACE… [ID]")
     # A word without a suffix is meant as an ID rather than as a file.
-    if len(words) > 1 and not Path(words[-1]).exists() and "." not in words[-1]:
+    if len(words) > 1 and not Path(words[-1]).exists() and "." not in str(words[-1]):
         raise TraceError(f"unknown finding {words[-1]!r}; {suggest(words[-1], ids)}")
     traces = traces_to_compare([Path(word) for word in words])
     if len(traces) > 1 and not name:

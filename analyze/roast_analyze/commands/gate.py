@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from roast_analyze.commands.formats import add_format, complete_options, write_frame
 from roast_analyze.commands.messages import print_note
-from roast_analyze.commands.trace_args import add_reading, open_trace
+from roast_analyze.commands.trace_args import add_reading, open_trace, trace_argument
 from roast_analyze.errors import NotATrace, TraceError
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ DEFAULT_RULES: Final = ("wall_seconds > +10%", "failures > +0", "events < -1%")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.usage = "roast-analyze gate BASE… -- NEW… [--fail-if RULE]… [options]"
-    parser.add_argument("bases", metavar="BASE", nargs="+", type=Path, help="base runs")
+    parser.add_argument(
+        "bases", metavar="BASE", nargs="+", type=trace_argument, help="base runs"
+    )
     parser.add_argument(
         "--fail-if",
         metavar="RULE",

@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Final
 
 from roast_analyze.commands.messages import print_note, print_result
+from roast_analyze.commands.trace_args import trace_argument
 from roast_analyze.errors import TraceError
+from roast_analyze.open.names import without_secrets
 from roast_analyze.report.quantities import counted
 
 TOOLS: Final = ("darshan", "yappi", "dump")
@@ -39,10 +41,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files", metavar="FILE", nargs="+", type=Path, help="output of the tool"
     )
     parser.add_argument(
-        "--into", metavar="TRACE", type=Path, help="trace file, or folder of segments"
+        "--into", metavar="TRACE", type=trace_argument, help="trace file, or folder of segments"
     )
     parser.add_argument(
-        "-o", "--output", metavar="TRACE", type=Path, help="trace to write from a dump"
+        "-o",
+        "--output",
+        metavar="TRACE",
+        type=trace_argument,
+        help="trace to write from a dump",
     )
     parser.add_argument("--worker", help="worker profiled by Yappi: its address or name")
     parser.add_argument(
@@ -112,7 +118,12 @@ def _check_options(options: argparse.Namespace) -> None:
         if name not in allowed and getattr(options, name) is not None:
             raise TraceError(f"--{name} is not an option of {tool}: use --{required}")
     # A trace is replaced as a whole when the import is complete, which a stream cannot be.
-    if str(getattr(options, required)) == "-":
+    target = getattr(options, required)
+    if str(target) == "-":
         raise TraceError(f"--{required} cannot be stdout: name a file")
+    if isinstance(target, str):
+        raise TraceError(
+            f"cannot write {without_secrets(target)!r}: name a file, and upload it afterwards"
+        )
     if tool == "dump" and len(options.files) > 1:
         raise TraceError(f"expected one dump, got {len(options.files)}")

@@ -5,9 +5,10 @@ assistant, which is configured with this command. Its tools list the runs, their
 findings, describe the views, run read-only queries, explain the difference between two runs and
 predict the wall time under other conditions.
 
-NAME is a trace, a folder with several traces, or a store. Queries can only read the traces, as
-those of `roast-analyze sql`; results and their time are limited. All text from traces is marked
-as data: it can contain instructions of others, which an assistant must not follow.
+NAME is a trace, a folder with several traces, a URL of either, or a store. Queries can only
+read the traces, as those of `roast-analyze sql`; results and their time are limited. All text
+from traces is marked as data: it can contain instructions of others, which an assistant must
+not follow.
 
 For example:
 
@@ -27,7 +28,7 @@ from roast_analyze.output_paths import STDIN
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "name", metavar="NAME", help="a trace, a folder with several traces, or a store"
+        "name", metavar="NAME", help="a trace, a folder with several traces, a URL, or a store"
     )
     add_reading(parser)
 

@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 from roast_analyze.commands.trace_args import (
     TRACE_HELP,
     add_reading,
     add_time_range,
     open_trace,
+    trace_argument,
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("trace", metavar="TRACE", type=Path, help=TRACE_HELP.partition("; ")[0])
+    parser.add_argument(
+        "trace", metavar="TRACE", type=trace_argument, help=TRACE_HELP.partition("; ")[0]
+    )
     add_time_range(parser)
     add_reading(parser)
 

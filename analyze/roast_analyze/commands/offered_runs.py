@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from roast_analyze.commands.trace_args import open_trace
-from roast_analyze.errors import UnknownTrace
-from roast_analyze.open.discover import readable_traces, segment_paths
+from roast_analyze.errors import NotATrace, UnknownTrace
+from roast_analyze.open.discover import segment_paths
+from roast_analyze.open.readable import readable_traces
+from roast_analyze.open.remote import shown_name
 from roast_analyze.open.views import nearest
 from roast_analyze.report.comparison.labels import distinct_labels
 from roast_analyze.safe_text import visible
@@ -39,14 +41,14 @@ class OfferedRuns(Protocol):
 
 
 class TraceRuns:
-    """The traces of a file, a folder or a pattern.
+    """The traces of a file, a folder, a pattern or a URL.
 
     A folder is read again when the runs are listed, and a trace that has grown when it is
     opened.
     """
 
     def __init__(self, name: str, options: argparse.Namespace) -> None:
-        self._name = Path(name)
+        self._name = name
         self._options = options
         self._failures: dict[str, str] = {}
         self._traces: dict[str, tuple[Path, ...]] = {}
@@ -64,7 +66,7 @@ class TraceRuns:
             found.append(
                 {
                     "run": run,
-                    "paths": [visible(str(path)) for path in paths],
+                    "paths": [visible(shown_name(path)) for path in paths],
                     "bytes": sum(it.st_size for it in states),
                     "last_change": f"{changed:%F %T} UTC",
                 }
@@ -105,8 +107,7 @@ class TraceRuns:
         traces, failures = readable_traces([self._name])
         if not traces:
             # A single file that is no trace is an error of the call.
-            traces = [(self._name,)]
-            open_trace(traces[0], self._options).close()
+            raise NotATrace(failures[0].reason)
         labels, _ = distinct_labels(traces)
         self._traces = dict(zip(map(visible, labels), traces, strict=True))
         self._failures = {visible(it.path): visible(it.reason) for it in failures}

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from roast_analyze.errors import TraceError
-from roast_analyze.open.discover import SUFFIXES, read_segment, segment_paths
+from roast_analyze.open.discover import read_segment, segment_paths
+from roast_analyze.open.names import SUFFIXES
 from roast_analyze.report.quantities import byte_size
 
 #: Number of traces that are listed.

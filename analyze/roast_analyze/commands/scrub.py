@@ -30,6 +30,7 @@ from pathlib import Path
 
 from roast_analyze.commands.messages import print_result
 from roast_analyze.commands.progress import progress
+from roast_analyze.commands.trace_args import trace_argument
 from roast_analyze.report.quantities import counted
 from roast_schemas.units import Content
 
@@ -37,7 +38,10 @@ from roast_schemas.units import Content
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "trace", metavar="TRACE", type=Path, help="a trace file, or a folder of segments"
+        "trace",
+        metavar="TRACE",
+        type=trace_argument,
+        help="a trace file, a folder of segments, or a URL of either",
     )
     parser.add_argument(
         "-o",

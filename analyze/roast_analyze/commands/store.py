@@ -49,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names", metavar="NAME", nargs="+", help="traces to add, or the store and trace_ids"
     )
+    parser.set_defaults(reads_many=True)
     parser.add_argument("--to", metavar="STORE", help="store to add to; created if missing")
     parser.add_argument(
         "--before",

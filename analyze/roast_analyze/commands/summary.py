@@ -11,6 +11,7 @@ trace_id, the report of that run. For example:
     roast-analyze trace.jsonl.zst --html --from 5m --to -90s
     roast-analyze trace.jsonl.zst --markdown
     roast-analyze before.jsonl.zst after.jsonl.zst --open
+    roast-analyze s3://bucket/trace.jsonl.zst
     roast-analyze store/ --html
 """
 
@@ -34,7 +35,9 @@ from roast_analyze.commands.trace_args import (
     traces_to_compare,
 )
 from roast_analyze.errors import NotWritable, TraceError
-from roast_analyze.open.discover import SUFFIXES, segment_paths, trace_name
+from roast_analyze.open.discover import segment_paths, trace_name
+from roast_analyze.open.names import SUFFIXES
+from roast_analyze.open.remote import is_of_url
 from roast_analyze.output_paths import STDIN, STDOUT, check_place, refuse_to_overwrite
 
 #: Views whose rows are the summary as JSON.
@@ -47,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "traces",
         metavar="TRACE",
         nargs="*",
-        help="a trace file, a folder of segments, a quoted pattern for either, - for stdin, or "
-        "a store",
+        help="a trace file, a folder of segments, a quoted pattern for either, a URL (s3://, "
+        "gs://, https://, root://), - for stdin, or a store",
     )
     add_time_range(parser)
     add_reading(parser)
@@ -58,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Path,
         const=True,
-        help="write the report, a self-contained page; the default FILE is next to the trace",
+        help="write the report, a self-contained page; the default FILE is next to the trace; "
+        "for a URL, in the working directory",
     )
     parser.add_argument(
         "--open", action="store_true", help="write the report and open it in the browser"
@@ -173,7 +177,8 @@ def _write_report(traces: list[tuple[Path, ...]], options: argparse.Namespace) -
         if others:
             rest = trace_name(others[0]) if len(others) == 1 else f"{len(others)}-more"
             name = f"{name}-and-{rest}"
-        target = first.absolute().parent / f"{name}.html"
+        folder = Path.cwd() if is_of_url(first) else first.absolute().parent
+        target = folder / f"{name}.html"
     # Checked before the traces are read, which can take minutes.
     check_place(target)
     if target.name.endswith(SUFFIXES) and target.exists():

@@ -7,7 +7,7 @@ import atexit
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,21 +15,31 @@ from typing import IO, TYPE_CHECKING, Final
 
 from roast_analyze.commands.progress import progress
 from roast_analyze.errors import TraceError
+from roast_analyze.open import remote
 from roast_analyze.open.discover import group_by_trace, trace_name
+from roast_analyze.open.names import file_name, is_url, names_replaced, without_secrets
 from roast_analyze.output_paths import STDIN
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session
 
 TRACE_HELP: Final = (
-    "a trace file, a folder of segments, a quoted pattern for either, or - for stdin; the "
-    "column trace_id identifies the rows of several traces"
+    "a trace file, a folder of segments, a quoted pattern for either, a URL (s3://, gs://, "
+    "https://, root://), or - for stdin; the column trace_id identifies the rows of several "
+    "traces"
 )
+
+
+def trace_argument(word: str) -> str | Path:
+    """Return the path of a trace; a URL stays as it is, which would be another as a path."""
+    return word if is_url(word) else Path(word)
 
 
 def add_traces(parser: argparse.ArgumentParser) -> None:
     """Declare TRACE… and the options of reading."""
-    parser.add_argument("traces", metavar="TRACE", nargs="+", type=Path, help=TRACE_HELP)
+    parser.add_argument(
+        "traces", metavar="TRACE", nargs="+", type=trace_argument, help=TRACE_HELP
+    )
     add_reading(parser)
 
 
@@ -92,9 +102,11 @@ def add_views(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def is_store(name: str) -> bool:
-    """Return whether a name is that of a store of runs: a URL, or a folder with its table."""
-    return "://" in name or (Path(name) / "runs" / "_delta_log").is_dir()
+def is_store(name: str | Path) -> bool:
+    """Return whether a name is that of a store of runs: a folder or a URL with its table."""
+    if isinstance(name, str) and is_url(name):
+        return remote.is_store(name)
+    return (Path(name) / "runs" / "_delta_log").is_dir()
 
 
 #: Copies of pipes, by the name that the user gave.
@@ -102,33 +114,51 @@ _copies: dict[str, Path] = {}
 
 
 @contextmanager
-def pipes_copied(options: argparse.Namespace) -> Iterator[None]:
-    """Replace traces that are pipes by copies: a trace is read more than once.
+def traces_at_hand(options: argparse.Namespace) -> Iterator[None]:
+    """Replace traces that are pipes or at URLs by copies: a trace is read more than once.
 
-    Examples are ``/dev/stdin``, a FIFO, and ``<(zstdcat …)`` of a shell. Errors name the pipes.
+    Examples of pipes are ``/dev/stdin``, a FIFO, and ``<(zstdcat …)`` of a shell. Errors name
+    the pipes and URLs. Commands that read many traces copy those at URLs themselves, because
+    they go on after one that cannot be read.
     """
-    for name in ("traces", "trace", "bases", "new", "names"):
-        given = getattr(options, name, None)
-        if isinstance(given, list):
-            setattr(options, name, [_copied(word) for word in given])
-        elif isinstance(given, Path):
-            setattr(options, name, _copied(given))
-    if _copies and hasattr(options, "cache"):
-        options.cache = False  # the copies are removed at exit
-    try:
-        yield
-    except TraceError as error:
-        message = str(error)
-        for pipe, copy in _copies.items():
-            message = message.replace(str(copy), pipe)
-        raise type(error)(message) from None
-    finally:
-        _copies.clear()
+    with ExitStack() as copies:
+        for name in ("traces", "trace", "bases", "new", "names"):
+            given = getattr(options, name, None)
+            if given is None:
+                continue
+            words = given if isinstance(given, list) else [given]
+            words = [_copied(word) for word in words]
+            if not getattr(options, "reads_many", False):
+                words = [_downloaded(word, options, copies) for word in words]
+            setattr(options, name, words if isinstance(given, list) else words[0])
+        if _copies and hasattr(options, "cache"):
+            options.cache = False  # the copies are removed at exit
+        try:
+            with names_replaced({str(copy): pipe for pipe, copy in _copies.items()}):
+                yield
+        finally:
+            _copies.clear()
 
 
 def is_copy(path: Path) -> bool:
     """Return whether a path is the copy of a pipe, of which nothing remains."""
     return path in _copies.values()
+
+
+def _downloaded(word: str | Path, options: argparse.Namespace, copies: ExitStack) -> str | Path:
+    """Return the path of the copy of a trace at a URL; other words are returned unchanged."""
+    if not (isinstance(word, str) and is_url(word)) or is_store(word):
+        return word
+    if getattr(options, "follow", False):
+        raise TraceError(
+            f"--follow cannot read {without_secrets(word)!r} as it grows: leave it out for the "
+            "run so far"
+        )
+    with progress(file_name(word), "downloading") as listener:
+        [path] = copies.enter_context(
+            remote.at_hand([word], cache=getattr(options, "cache", True), listener=listener)
+        )
+    return path
 
 
 def _copied(word: str | Path) -> str | Path:

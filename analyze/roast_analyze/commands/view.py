@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
     """Write the view, the list of views, or a description."""
     words = list(options.traces)
     # A file that exists is a trace, whatever its name.
-    named = words and _NAME.fullmatch(words[-1]) and not Path(words[-1]).exists()
+    named = words and _NAME.fullmatch(str(words[-1])) and not Path(words[-1]).exists()
     name = words.pop() if named else None
     traces = [Path(word) for word in words]
     complete_options(options, traces)

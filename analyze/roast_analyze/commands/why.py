@@ -16,11 +16,15 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.commands.formats import add_format, complete_options, write_frame
-from roast_analyze.commands.trace_args import add_reading, add_time_range, open_trace
+from roast_analyze.commands.trace_args import (
+    add_reading,
+    add_time_range,
+    open_trace,
+    trace_argument,
+)
 from roast_analyze.errors import TraceError
 from roast_analyze.safe_text import named
 
@@ -38,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "traces",
         metavar="TRACE",
         nargs="+",
-        type=Path,
+        type=trace_argument,
         help="one or more bases, and then the new trace",
     )
     add_time_range(parser)

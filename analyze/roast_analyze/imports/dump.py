@@ -21,7 +21,7 @@ from roast_analyze.imports.append_import import (
     replacing,
 )
 from roast_analyze.imports.subprocess_reader import read_lines
-from roast_analyze.open.discover import SUFFIXES
+from roast_analyze.open.names import SUFFIXES
 from roast_analyze.report.quantities import counted
 from roast_schemas import SCHEMA_VERSION
 

@@ -42,7 +42,8 @@ DEFAULT_BYTES: Final = 20 * 2**30
 #: Unfinished files of a killed process are removed after this time.
 ABANDONED_SECONDS: Final = 24 * 3600.0
 
-_MANIFEST: Final = "manifest.json"
+#: File with the description of an entry.
+MANIFEST: Final = "manifest.json"
 _FINISHED, _UNFINISHED = ".duckdb", ".unfinished"
 #: Suffix of the databases of derived tables. Before it are the name of the database that they
 #: were derived from, a unique name, and the size.
@@ -146,7 +147,7 @@ class Entry:
     def manifest(self) -> Manifest | None:
         """Read the manifest; return None if there is no complete database."""
         try:
-            values = json.loads((self.folder / _MANIFEST).read_bytes())
+            values = json.loads((self.folder / MANIFEST).read_bytes())
             manifest: Manifest = _from_dict(Manifest, values)
             # A full disk or a crash of the machine can cut a database.
             if self.database(manifest).stat().st_size != manifest.database_bytes:
@@ -163,7 +164,7 @@ class Entry:
     def touch(self) -> None:
         """Record that the entry was used."""
         with contextlib.suppress(OSError):
-            os.utime(self.folder / _MANIFEST)
+            os.utime(self.folder / MANIFEST)
 
     def remove(self) -> None:
         """Remove the entry, because it is damaged."""
@@ -185,11 +186,11 @@ class Entry:
         draft = finished.with_suffix(".json")
         try:
             draft.write_text(json.dumps(asdict(manifest)), encoding="utf-8")
-            draft.replace(self.folder / _MANIFEST)
+            draft.replace(self.folder / MANIFEST)
         finally:
             draft.unlink(missing_ok=True)
         # Readers of older databases have them open. Those that others are building stay.
-        _remove_abandoned(self.folder)
+        remove_abandoned(self.folder)
         for path in self.folder.iterdir():
             if path != finished and path.suffix in {_FINISHED, _TABLES}:
                 with contextlib.suppress(OSError):
@@ -237,7 +238,7 @@ def keep_tables(draft: Path, database: Path) -> Path:
 
 def kept_tables(database: Path) -> set[Path]:
     """Return the complete files of derived tables of a database; remove others."""
-    _remove_abandoned(database.parent)
+    remove_abandoned(database.parent)
     complete = set()
     for path in database.parent.glob(f"{database.stem}-*{_TABLES}"):
         with contextlib.suppress(OSError):
@@ -249,11 +250,12 @@ def kept_tables(database: Path) -> set[Path]:
     return complete
 
 
-def _remove_abandoned(folder: Path) -> None:
+def remove_abandoned(folder: Path) -> None:
     """Remove the drafts of killed processes."""
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            is_used = path.name == _MANIFEST or path.suffix in {_FINISHED, _TABLES}
+            is_used = path.name == MANIFEST or path.suffix in {_FINISHED, _TABLES}
+            is_used |= path.is_dir()
             if not is_used and time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
                 path.unlink()
 
@@ -298,7 +300,7 @@ def evict(keep: Path) -> None:
     # The folder may also contain other files of the user.
     for folder in (_templates(), *cache_folder().glob("[0-9a-f]" * 32)):
         with contextlib.suppress(OSError):
-            stats = [file.stat() for file in folder.iterdir()]
+            stats = [file.stat() for file in folder.rglob("*")]
             # `touch` renews the manifest at each use, because many file systems do not record
             # reads.
             used = max((stat.st_mtime for stat in stats), default=0.0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import re
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,7 +16,6 @@ from roast_analyze.errors import (
     INSTALL_COMMAND,
     NotATrace,
     SchemaTooNew,
-    TraceError,
     TraceNotFound,
 )
 from roast_analyze.open.damage import Damage
@@ -30,15 +28,13 @@ from roast_analyze.open.decompress import (
 )
 from roast_analyze.open.foreign import describe
 from roast_analyze.open.lines import OPENINGS, parse_record
+from roast_analyze.open.names import SUFFIXES
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import kinds
 from roast_schemas.documentation import docs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-#: File names that a folder is searched for.
-SUFFIXES: Final = (".jsonl", ".jsonl.zst", ".jsonl.gz")
+    from collections.abc import Iterable, Iterator
 
 #: First bytes of a segment: compressed, or a header.
 _BEGINNINGS: Final = (*MAGIC.values(), *(opening + b'header",' for opening in OPENINGS))
@@ -179,49 +175,16 @@ def group_by_trace(names: Iterable[Path]) -> list[tuple[Path, ...]]:
     return [tuple(paths) for paths in traces.values()]
 
 
-class TraceFailure(NamedTuple):
-    """A name or a file that is not a trace, or cannot be read, and the reason."""
-
-    path: str
-    reason: str
-
-
-def readable_traces(
-    names: Sequence[Path],
-) -> tuple[list[tuple[Path, ...]], list[TraceFailure]]:
-    """Return the paths to open each trace with, and the names and files that are not traces."""
-    failures: list[TraceFailure] = []
-    try:
-        return group_by_trace(names), failures
-    except TraceError:
-        pass  # a name, or a file that it refers to, is the reason
-    readable = [path for name in names for path in _readable_parts(name, failures)]
-    return group_by_trace(readable), failures
-
-
-def _readable_parts(name: Path, failures: list[TraceFailure]) -> list[Path]:
-    """Return a name if it can be read, or else those of its parts that can."""
-    try:
-        group_by_trace([name])
-    except TraceError as error:
-        with suppress(TraceError):  # the same error
-            if (parts := _parts(name)) != [name]:
-                return [path for part in parts for path in _readable_parts(part, failures)]
-        failures.append(TraceFailure(str(name), str(error)))
-        return []
-    return [name]
-
-
 def segment_paths(name: Path) -> list[Path]:
     """Return the files of a trace, in the order of their names.
 
     The name is that of a file or of a folder of segments, or, if no such path exists, a pattern
     (``*``, ``?``, ``[…]``, ``**``) for files with the suffixes of traces, or else for others.
     """
-    return [path for part in _parts(name) for path in _parts(part)]
+    return [path for part in parts_of(name) for path in parts_of(part)]
 
 
-def _parts(name: Path) -> list[Path]:
+def parts_of(name: Path) -> list[Path]:
     """Return the matches of a pattern, the segments of a folder, or a file itself."""
     try:
         if name.is_file():
@@ -247,6 +210,8 @@ def _parts(name: Path) -> list[Path]:
 
 def _not_found(name: Path) -> str:
     """Return the error about a path that does not exist, with a similar one beside it."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)", str(name)):
+        return f"{str(name)!r} does not exist: pass a URL as a text, not as a path"
     if glob.has_magic(str(name)) and not name.is_symlink():
         return f"no file matches {str(name)!r}: name a trace file or a folder of segments"
     try:

@@ -26,6 +26,7 @@ from roast_analyze.open.database import as_trace_error, open_database
 from roast_analyze.open.derived_tables import DerivedTables
 from roast_analyze.open.memory_limit import limit_bytes
 from roast_analyze.open.queries import check_query, explain_error
+from roast_analyze.open.remote import at_hand, shown_name
 from roast_analyze.open.tables import quoted
 from roast_analyze.open.time_range import limit_to_time_range
 from roast_analyze.open.views import NAME, check_view_name, describe_views
@@ -91,21 +92,24 @@ class Session:
     ) -> None:
         if not paths:
             raise TraceNotFound("no trace given: name a trace file or a folder of segments")
-        self.paths = tuple(Path(path) for path in paths)
-        self.path = self.paths[0]
         memory_bytes = limit_bytes(memory_limit)
         try:
-            with progress("reading") as listener:
+            with (
+                progress("reading") as listener,
+                at_hand(paths, cache=cache, listener=listener) as self.paths,
+            ):
+                self.path = self.paths[0]
+                self._shown_names = [shown_name(path) for path in self.paths]
                 self._connection = self._open(self.paths, cache, memory_bytes, listener)
         except duckdb.OutOfMemoryException as error:
             raise NoRoom(
-                f"cannot read {str(self.path)!r} in {memory_bytes / 2**20:.0f} MiB of memory "
-                f"({first_paragraph(error)}): allow more with --memory-limit "
+                f"cannot read {self._shown_names[0]!r} in {memory_bytes / 2**20:.0f} MiB of "
+                f"memory ({first_paragraph(error)}): allow more with --memory-limit "
                 f"{docs('reference/cache')}"
             ) from None
         except duckdb.Error as error:
             raise NotATrace(
-                f"cannot read {str(self.path)!r}: {first_paragraph(error)} "
+                f"cannot read {self._shown_names[0]!r}: {first_paragraph(error)} "
                 f"{docs('reference/trace-format')}"
             ) from None
         self._safe = not unsafe
@@ -321,7 +325,7 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Trace({', '.join(repr(str(path)) for path in self.paths)})"
+        return f"Trace({', '.join(map(repr, self._shown_names))})"
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         """Return a new connection to the database; raise QueryError if it is closed."""

@@ -28,8 +28,9 @@ from roast_analyze.imports.append_import import compressing, compression_of
 from roast_analyze.open.block_reader import group_lines, read_blocks
 from roast_analyze.open.checksum import Checksum
 from roast_analyze.open.decompress import SUFFIX, Content, open_for_content
-from roast_analyze.open.discover import SUFFIXES, Segment, read_segment, segment_paths
+from roast_analyze.open.discover import Segment, read_segment, segment_paths
 from roast_analyze.open.lines import MAX_LINE_BYTES, parse_record
+from roast_analyze.open.names import SUFFIXES
 from roast_analyze.output_paths import refuse_to_overwrite, refuse_to_replace, writing
 from roast_analyze.scrub.pseudonyms import Dictionary, open_dictionary
 from roast_analyze.scrub.records import (

@@ -26,8 +26,10 @@ import xxhash
 
 from roast_analyze.errors import TraceError, first_paragraph
 from roast_analyze.open.database import open_database, open_empty_database
-from roast_analyze.open.discover import TraceFailure, segment_paths
+from roast_analyze.open.discover import segment_paths
 from roast_analyze.open.memory_limit import limit_bytes
+from roast_analyze.open.readable import TraceFailure
+from roast_analyze.open.remote import is_of_url, shown_name
 from roast_analyze.open.session import Session
 from roast_analyze.open.tables import quoted
 from roast_analyze.store.delta import DataFile, Location
@@ -117,7 +119,7 @@ def convert(
             done += _failed(source, error)
             continue
         if digest in source.known:
-            done += Converted(unchanged=(str(source.paths[0]),))
+            done += Converted(unchanged=(shown_name(source.paths[0]),))
         else:
             changed[source] = digest
     if not changed:
@@ -135,7 +137,7 @@ def convert(
 
 
 def _failed(source: Source, error: Exception) -> Converted:
-    failure = TraceFailure(str(source.paths[0]), first_paragraph(error))
+    failure = TraceFailure(shown_name(source.paths[0]), first_paragraph(error))
     return Converted(failures=(failure,))
 
 
@@ -287,14 +289,15 @@ def _runs(
         own = [file for file in files if source.addition in file.rows]
         paths = source.files()
         try:
-            owner = paths[0].owner()
+            # The copy of a trace at a URL belongs to the user who adds it.
+            owner = None if is_of_url(source.paths[0]) else paths[0].owner()
         except (KeyError, OSError, NotImplementedError):  # a user without a name
             owner = None
         entries.append(
             {
                 ADDITION: source.addition,
                 "added_t": time.time(),
-                "paths": [str(name.absolute()) for name in source.paths],
+                "paths": [shown_name(name.absolute()) for name in source.paths],
                 "owner": owner,
                 "trace_bytes": sum(path.stat().st_size for path in paths),
                 "fingerprint": digests[source],

@@ -99,7 +99,8 @@ class StoreSession(Session):
         # Queries can come from several threads; filling tables runs queries, too.
         self._attaching = threading.RLock()
         self._attached: set[str] = set()
-        super().__init__(place.uri, memory_limit=memory_limit, cache=cache)
+        # As a path, because nothing is downloaded.
+        super().__init__(Path(place.uri), memory_limit=memory_limit, cache=cache)
         # Empty, because an output cannot overwrite a trace file.
         self.paths = ()
 

@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from roast_analyze.dask_cluster import call_each
 from roast_analyze.errors import UnknownTrace, first_paragraph
-from roast_analyze.open.discover import TraceFailure, readable_traces, segment_paths
+from roast_analyze.open.discover import segment_paths
+from roast_analyze.open.readable import TraceFailure, readable_traces
+from roast_analyze.open.remote import shown_name
 from roast_analyze.store.conversion import Converted, Source, convert, runs_schema
 from roast_analyze.store.delta import Location
 from roast_analyze.store.maintenance import Problem, check_tables, compact_tables
@@ -96,7 +98,7 @@ class Store:
         Parameters
         ----------
         traces : sequence of path-like
-            Trace files, folders of segments, or patterns for either.
+            Trace files, folders of segments, patterns for either, or URLs.
         client : distributed.Client, optional
             Client of a cluster that converts the traces. Its workers need access to the
             traces and to the store, and roast-trace[analyze,store].
@@ -108,7 +110,7 @@ class Store:
         Added
             Traces that cannot be read are listed; all others are added.
         """
-        groups, failures = readable_traces([Path(trace) for trace in traces])
+        groups, failures = readable_traces(traces)
         result = Added()
         if not groups:
             result.failures = tuple(failures)
@@ -137,7 +139,7 @@ class Store:
                     continue
                 else:
                     failures.append(
-                        TraceFailure(str(batch[0].paths[0]), first_paragraph(converted))
+                        TraceFailure(shown_name(batch[0].paths[0]), first_paragraph(converted))
                     )
                 finished += len(batch)
                 listener("converting", finished / len(groups))

@@ -11,10 +11,10 @@ from roast_analyze.errors import NotATrace, TraceNotFound
 from roast_analyze.open.discover import (
     find_inputs,
     group_by_trace,
-    readable_traces,
     segment_paths,
     trace_name,
 )
+from roast_analyze.open.readable import readable_traces
 from roast_schemas import SCHEMA_VERSION
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from itertools import product, takewhile
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.open.discover import trace_name
+from roast_analyze.open.remote import shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 #: Maximum number of characters of names that are not abbreviated.
 _SHORT: Final = 24
@@ -30,14 +31,16 @@ def distinct_labels(
     list of tuple of str
         Paths of each trace with as many parent folders.
     """
-    firsts = [paths[0].absolute() for paths in traces]
+    firsts = [_shown_path(paths[0]) for paths in traces]
     longest = max(len(path.parts) for path in firsts)
     for suffix, depth in product((False, True), range(1, longest + 1)):
         labels = [_tail(first, depth, suffix) for first in firsts]
         if len(set(labels)) == len(firsts):
             break
+    else:  # URLs that differ only in their queries
+        labels = [f"{label} ({number})" for number, label in enumerate(labels, start=1)]
     return labels, [
-        tuple(_tail(path.absolute(), depth, True) for path in paths) for paths in traces
+        tuple(_tail(_shown_path(path), depth, True) for path in paths) for paths in traces
     ]
 
 
@@ -78,6 +81,11 @@ def _common_words(lists: Sequence[Sequence[str]]) -> int:
     """Count the words with which all lists begin."""
     columns = zip(*lists, strict=False)
     return sum(1 for _ in takewhile(lambda words: len(set(words)) == 1, columns))
+
+
+def _shown_path(path: Path) -> Path:
+    """Return the absolute path of a trace, or one with the parts of its URL."""
+    return Path(shown_name(path.absolute()).removesuffix("?…"))
 
 
 def _tail(path: Path, depth: int, suffix: bool) -> str:

@@ -1,0 +1,99 @@
+"""Names of traces: suffixes of their files, and URLs.
+
+A URL can contain credentials: a user and password, or a signature or token in its query. None
+of them may be shown or kept, so everything but the driver uses :func:`without_secrets`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from roast_analyze.errors import NotATrace, TraceError
+
+#: Suffixes of the files of traces, which a folder is searched for.
+SUFFIXES: Final = (".jsonl", ".jsonl.zst", ".jsonl.gz")
+
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://\S")
+
+#: User and password of a URL after ``://``: all up to the last ``@`` of the host. A password
+#: that is not quoted can contain any character: text before the first ``:`` that is not
+#: followed by a port is a user.
+_USER: Final = re.compile(r"[^/?#]*@|[^/?#:\[]*:(?!\d+(?:[/?#]|$)).*@", re.DOTALL)
+
+#: Characters of a file name that are replaced: those of patterns, shells and other places.
+_UNSAFE: Final = re.compile(r"[^\w.+=@-]")
+
+#: Longest name of a file of a copy, in bytes. File systems allow 255.
+_NAME_BYTES: Final = 120
+
+
+def is_url(name: object) -> bool:
+    """Return whether the name of a trace is a URL rather than a path."""
+    return isinstance(name, str) and _URL.match(name) is not None
+
+
+def scheme_of(url: str) -> str:
+    """Return what precedes ``://``, in lower case."""
+    return url.partition("://")[0].lower()
+
+
+def local_path(url: str) -> Path:
+    """Return the path of a ``file://`` URL; raise NotATrace if it names another host."""
+    host, _, path = url.partition("://")[2].partition("/")
+    if host not in ("", "localhost"):
+        raise NotATrace(f"{url!r} is on the host {host!r}: use file:///PATH")
+    return Path(unquote(f"/{path}"))
+
+
+def without_secrets(url: str) -> str:
+    """Return a URL without user and password, and without the text of its query.
+
+    Examples
+    --------
+    >>> without_secrets("https://me:secret@example.org/t.jsonl?token=abc#x")
+    'https://example.org/t.jsonl?…'
+    """
+    scheme, _, rest = url.partition("://")
+    user = _USER.match(rest)
+    place, *query = re.split("[?#]", rest[user.end() :] if user else rest, maxsplit=1)
+    return f"{scheme}://{place}{'?…' if query else ''}"
+
+
+def file_name(url: str) -> str:
+    """Return the last part of the path of a URL as a name that is safe for a local file.
+
+    Different parts have different names. A URL without a path is named after its host.
+    """
+    place = without_secrets(url).removesuffix("?…").rstrip("/")
+    return safe_name(unquote(place.rpartition("/")[2]))
+
+
+def safe_name(name: str) -> str:
+    """Return a name that is safe for a local file, and differs if the names differ."""
+    suffix = next((suffix for suffix in reversed(SUFFIXES) if name.endswith(suffix)), "")
+    stem = name.removesuffix(suffix)
+    safe = _UNSAFE.sub("_", stem).lstrip(".-")
+    safe = safe.encode()[:_NAME_BYTES].decode(errors="ignore")
+    if safe != stem or not stem:
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
+        safe = f"{safe or 'trace'}-{digest}"
+    return f"{safe}{suffix}"
+
+
+@contextmanager
+def names_replaced(names: Mapping[str, str]) -> Iterator[None]:
+    """Replace names in the messages of errors of the block, as those of temporary files."""
+    try:
+        yield
+    except TraceError as error:
+        message = str(error)
+        for name, shown in names.items():
+            message = message.replace(name, shown)
+        error.args = (message,)
+        raise

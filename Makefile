@@ -20,7 +20,7 @@ unexport VIRTUAL_ENV
 # Without byte code, pytest rewrites all tests again, and each process compiles its modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate gold docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-busy-time benchmark-why benchmark-gate benchmark-store benchmark-serve campaign campaign-damage campaign-hostile campaign-store campaign-instrumented illnesses reports dask-suite wheel-matrix clean
+.PHONY: help demo test test-all test-newest test-oldest test-versions lint generate gold docs samples experiment plotly screenshots benchmark-recorder benchmark-chunks benchmark-worker benchmark-analyze benchmark-report benchmark-performance-report benchmark-busy-time benchmark-why benchmark-gate benchmark-store benchmark-serve benchmark-remote campaign campaign-damage campaign-hostile campaign-store campaign-instrumented illnesses reports dask-suite wheel-matrix clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-28s %s\n", $$1, $$2}'
@@ -130,6 +130,9 @@ benchmark-store: $(VENV)/installed-benchmark  ## compare a store with single tra
 benchmark-serve: $(VENV)/installed-test  ## measure roast-analyze serve with many runs, one of them live (10 minutes) [RUNS=200]
 	browser=$$($(BIN)/python tests/browser/ensure_chromium.py) && \
 	ROAST_CHROMIUM="$$browser" $(BIN)/python benchmarks/serve_speed.py $(if $(RUNS),--runs $(RUNS))
+
+benchmark-remote: $(VENV)/installed-benchmark  ## compare traces at URLs with local ones (5 minutes) [TASKS=100000]
+	$(BIN)/python benchmarks/remote_speed.py $(if $(TASKS),--tasks $(TASKS))
 
 campaign: $(VENV)/installed-test  ## kill processes, fill disks and slow down writes at random (30 minutes)
 	$(BIN)/python benchmarks/campaign.py

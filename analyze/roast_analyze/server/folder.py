@@ -13,7 +13,8 @@ from typing import Final
 import xxhash
 
 from roast_analyze.errors import TraceError
-from roast_analyze.open.discover import SUFFIXES, read_segment, trace_name
+from roast_analyze.open.discover import read_segment, trace_name
+from roast_analyze.open.names import SUFFIXES
 from roast_analyze.safe_text import visible
 
 #: Files and folders that are looked at, so that the home folder of a user can be served.

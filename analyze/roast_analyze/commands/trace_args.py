@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import logging
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -154,6 +155,8 @@ def _downloaded(word: str | Path, options: argparse.Namespace, copies: ExitStack
             f"--follow cannot read {without_secrets(word)!r} as it grows: leave it out for the "
             "run so far"
         )
+    # After Ctrl-C, the driver's event loop would print that a task is pending.
+    logging.getLogger("asyncio").addHandler(logging.NullHandler())
     with progress(file_name(word), "downloading") as listener:
         [path] = copies.enter_context(
             remote.at_hand([word], cache=getattr(options, "cache", True), listener=listener)

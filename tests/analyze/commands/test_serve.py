@@ -261,6 +261,7 @@ def test_it_ends_with_its_processes(tmp_path, write_trace, task):
     assert not psutil.wait_procs(children, timeout=10)[1]
 
 
+@pytest.mark.exhaustive
 def test_a_store(tmp_path, write_traces, task, run, worker):
     paths = write_traces([worker("w1"), task("a-1"), *run("a-1", 1.0, 2.0)], [task("b-1")])
     store = tmp_path / "store"

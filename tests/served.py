@@ -14,7 +14,8 @@ from pathlib import Path
 #: The printed address: port and token.
 ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)")
 
-SECONDS = 60.0
+#: Traces are read with low priority, so that other tests come first.
+SECONDS = 150.0
 
 
 class Server:

@@ -45,7 +45,7 @@ _HOST: Final = "127.0.0.1"
 _MOST_PORT: Final = 65_535
 
 #: Priority of the process that reads traces before they are opened: lower than that of others.
-_NICENESS: Final = 10
+_NICENESS: Final = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

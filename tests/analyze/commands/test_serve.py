@@ -34,8 +34,7 @@ def folder(tmp_path_factory, lines, task, run, worker):
         os.utime(path, (time.time() - 3600,) * 2)
 
     write("good.jsonl", *good, {**program, "value": "fit.py"})
-    write("deep/er/failed.jsonl", *failed)
-    write("killed.jsonl", *good, stop=-1)  # without its trailer
+    write("deep/er/killed.jsonl", *failed, stop=-1)  # without its trailer
     write(f"{HOSTILE.replace('/', '')}.jsonl", *good, {**program, "value": HOSTILE})
     for segment in (1, 2):
         write(f"segments/00000{segment}.jsonl", *good, segment=segment, trace_id="segments")
@@ -66,17 +65,16 @@ def test_the_list(server):
     hostile = next(place for place in rows if place.startswith("<img"))
     assert {place: row["state"] for place, row in rows.items()} == {
         "good.jsonl": "ended",
-        "deep/er/failed.jsonl": "ended",
-        "killed.jsonl": "cut off",
+        "deep/er/killed.jsonl": "cut off",
         "segments": "ended",
         "damaged.jsonl.zst": "unreadable",
         hostile: "ended",
     }
-    good, failed = rows["good.jsonl"], rows["deep/er/failed.jsonl"]
+    good, killed = rows["good.jsonl"], rows["deep/er/killed.jsonl"]
     assert (good["run"], good["tasks"], good["failures"]) == ("fit.py", "1", "0")
     assert (good["workers"], good["start"]) == ("1", "1970-01-01 00:00")
     assert good["wall"].replace("\N{NO-BREAK SPACE}", " ") == "1 min 40 s"
-    assert (failed["run"], failed["failures"]) == ("failed", "1")
+    assert (killed["run"], killed["failures"]) == ("killed", "1")
     assert rows["damaged.jsonl.zst"]["page"] is None
     # Names of others are visible text. The page makes no markup of it.
     assert rows[hostile]["run"] == HOSTILE.replace("\u202e", "⟨U+202E⟩")
@@ -88,7 +86,7 @@ def test_only_changes_are_sent(server):
     assert server.json(f"/runs.json?since={version}")["rows"] == []
     assert len(server.json(f"/runs.json?since={version - 1}")["rows"]) == 1
     for odd in ("-1", "x", "%D9%A3", "1e9", ""):
-        assert len(server.json(f"/runs.json?since={odd}")["rows"]) == 6
+        assert len(server.json(f"/runs.json?since={odd}")["rows"]) == 5
 
 
 FOREIGN = "http://evil.example"

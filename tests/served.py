@@ -101,7 +101,7 @@ def serving(folder: Path | str, *words: object, **options):
     try:
         yield server
         code, errors = server.end()
-        assert (code, errors) == (0, "")
+        assert (code, errors) == (0, ""), f"exit code {code}: {errors}"
     finally:
         server.process.kill()
         server.process.communicate()

@@ -113,7 +113,7 @@ def test_the_place_is_found_in_a_derived_query(trace):
     [
         # Suggestions.
         ("SELECT medain(t) FROM events", None, 'Did you mean "median"?'),
-        ("FROM memory", None, "choose from environment, events, findings, imports, "),
+        ("FROM zzz", None, "choose from environment, events, findings, imports, "),
         ("FROM task", None, "does not exist; did you mean 'tasks'?"),
         ("SELECT compute_seconds FROM tasks", None, "is a column of run, prefixes, "),
         ("SELECT w.nthread FROM workers AS w", None, "did you mean 'nthreads'?"),

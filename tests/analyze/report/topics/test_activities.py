@@ -62,8 +62,8 @@ def test_the_section(section, worker):
         ["sub", "4.00", "4.00", "", ""],
     ]
     assert by_worker == [
-        ["w1", "21.00", "12.00", "6.00", "3.00", "2.00"],
-        ["w2", "5.00", "4.00", "", "1.00", ""],
+        ["worker 0", "21.00", "12.00", "6.00", "3.00", "2.00"],
+        ["worker 1", "5.00", "4.00", "", "1.00", ""],
     ]
     prefixes, workers = (bars(plot.figure) for plot in built.plots)
     assert prefixes == {"thread-cpu": (12.0, 4.0), "thread-noncpu": (6.0, 0.0)}

@@ -137,7 +137,7 @@ def test_a_slow_worker_on_a_loaded_host(apply_each, loops, task, run):
         [(confidence, change.split()[0]) for confidence, change in row] for row in rows
     ] == [
         [("low", "Check")],
-        [("high", "Exclude")],
+        [("high", "Look")],
     ]
 
 

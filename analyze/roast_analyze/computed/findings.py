@@ -47,10 +47,11 @@ _NARROWED_RATIO: Final = 6.0
 _INCOMPLETE_RESULT: Final = ("retries", "skipped-files", "unplaceable-tasks")
 
 #: Rules whose cost is idle time, or time of results that were not kept: a change leaves the
-#: time of those that were kept as it is.
+#: time of those that were kept as it is. Workers that replace killed ones begin anew, such as
+#: with imports, in tasks whose results are kept: killed-workers is not one of these rules.
 _NO_KEPT_WORK: Final = (
-    "client-gaps", "killed-workers", "late-start", "late-workers", "long-tail",
-    "low-parallelism", "no-workers", "restricted-tasks", "retries", "scarce-resources",
+    "client-gaps", "late-start", "late-workers", "long-tail", "low-parallelism", "no-workers",
+    "restricted-tasks", "retries", "scarce-resources",
 )  # fmt: skip
 
 #: Rules whose largest saving is measured wall time, which nothing exceeds.

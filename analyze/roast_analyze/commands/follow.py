@@ -44,7 +44,9 @@ def follow(path: Path) -> None:
     console = Console(highlight=False)
     if not (console.is_terminal and sys.stdin.isatty()):
         raise TraceError("--follow needs a terminal: leave it out for a summary")
-    trace, progress, read_at = GrowingTrace(path), Progress(), time.monotonic()
+    trace, progress = GrowingTrace(path), Progress()
+    # What is there already was written before.
+    changed_at, is_first = time.monotonic() - _age_seconds(path), True
     with _keys(), Live(console=console, auto_refresh=False, screen=False) as live:
         while True:
             for record in trace.records():
@@ -52,10 +54,21 @@ def follow(path: Path) -> None:
                     progress = Progress()
                     continue
                 progress.add(record)
-                read_at = time.monotonic()
-            live.update(page(path, progress, time.monotonic() - read_at), refresh=True)
+                if not is_first:
+                    changed_at = time.monotonic()
+            is_first = False
+            live.update(page(path, progress, time.monotonic() - changed_at), refresh=True)
             if progress.end_reason is not None or _is_pressed(b"q", _INTERVAL_SECONDS):
                 return
+
+
+def _age_seconds(path: Path) -> float:
+    """Return the time since the last change of a file, or of the files in a folder."""
+    try:
+        files = [*path.iterdir()] if path.is_dir() else [path]
+        return max(time.time() - max(file.stat().st_mtime for file in files), 0.0)
+    except (OSError, ValueError):  # not there yet, or an empty folder
+        return 0.0
 
 
 @contextlib.contextmanager

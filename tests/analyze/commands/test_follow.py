@@ -77,6 +77,19 @@ def test_a_run_from_before_its_begin_to_its_end(follow, tmp_path, lines, task, r
     assert process.wait(10) == 0
 
 
+def test_a_trace_that_nobody_writes_any_more(follow, tmp_path, lines, task, run):
+    start, wait_for, press = follow
+    path = tmp_path / "run.jsonl"
+    records = [task("a-1"), *run("a-1", 1.0, 5.0)]
+    path.write_bytes(b"".join(lines(*records).splitlines(keepends=True)[:-1]))
+    os.utime(path, (time.time() - 3600, time.time() - 3600))
+
+    process = start(path)
+    wait_for("nothing was written for 1 h")
+    press(b"q")
+    assert process.wait(10) == 0
+
+
 def test_q_leaves(follow, tmp_path):
     start, wait_for, press = follow
     process = start(tmp_path / "none.jsonl")

@@ -145,7 +145,10 @@ def query_costs(trace: Session) -> Costs:
 
 def _entity(text: str) -> str:
     # A worker is often a number, which would read as a count.
-    return f"worker {text}" if text.isdecimal() else text
+    names = text.split(", ")
+    if not all(map(str.isdecimal, names)):
+        return text
+    return f"worker{'s' if len(names) > 1 else ''} {text}"
 
 
 def changes(bases: Sequence[Costs], after: Costs) -> list[Change]:

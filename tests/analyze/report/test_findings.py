@@ -3,7 +3,7 @@
 import pytest
 
 from analyze.report.reading import plain
-from roast_analyze.report.findings import Change, Cost, Finding, changes
+from roast_analyze.report.findings import Change, Cost, Finding, _entity, changes
 
 TEXTS = dict.fromkeys(
     ("id", "title", "severity", "confidence", "entity", "sentence", "change", "evidence",
@@ -73,3 +73,10 @@ def test_a_cost_of_which_a_part_is_known_is_a_lower_bound():
 
     assert shown == ["24 core-seconds", *["at least 24 core-seconds"] * 2]
     assert str(Cost(24.0, is_bound=True)) == f"at least {Cost(24.0)}"
+
+
+@pytest.mark.parametrize(
+    ("entity", "shown"), [("7", "worker 7"), ("0, 12", "workers 0, 12"), ("a, 1", "a, 1")]
+)
+def test_numbers_of_workers_are_named(entity, shown):
+    assert _entity(entity) == shown

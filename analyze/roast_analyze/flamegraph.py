@@ -86,11 +86,16 @@ class Flamegraph:
         return counted(self.stacks)
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, Any]:
+        from roast_analyze.figures.picture import icicle_to_svg
         from roast_analyze.notebook import figure_bundle
 
         seconds = float(self.stacks["seconds"].sum())
         text = f"Flamegraph of {len(self.stacks)} stacks, {seconds:.1f} s"
-        return figure_bundle(self.figure, text)
+        bundle = figure_bundle(self.figure, text)
+        # A figure without samples has only a note.
+        for icicle in self.figure.data:
+            bundle["image/svg+xml"] = icicle_to_svg(icicle)
+        return bundle
 
     @property
     def _folded(self) -> pl.DataFrame:

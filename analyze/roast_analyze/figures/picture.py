@@ -1,4 +1,4 @@
-"""A figure of horizontal bars as SVG, for renderers without plotly, such as nbconvert."""
+"""Figures as SVG, for renderers without plotly, such as nbconvert: bars, and flame graphs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import math
 from html import escape, unescape
 from typing import TYPE_CHECKING, Any, Final
 
+from plotly.colors import sample_colorscale
+
 from roast_analyze.figures import palette
 from roast_analyze.safe_text import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Figure, Icicle
 
     #: Converts a coordinate of the figure to pixels.
     _Place = Callable[[float], float]
@@ -23,6 +25,9 @@ _NAMES_PX: Final = 150
 _CHARACTER_PX: Final = 7
 #: Height of a line of the legend and the axis.
 _LINE_PX: Final = 18
+#: Width of the narrowest node that is drawn, and length of the shortest name in one.
+_LEAST_PX: Final = 0.5
+_LEAST_CHARACTERS: Final = 3
 #: Length limit of a name on the left.
 _NAME_CHARACTERS: Final = 22
 
@@ -66,7 +71,49 @@ def bars_to_svg(figure: Figure) -> str:
         parts.append(_text(x_px(number * step), last_px + 14, f"{number * step:g}"))
     parts.append(_text(_NAMES_PX, last_px + 14 + _LINE_PX, axes.xaxis.title.text or ""))
     parts.append(_text(0, last_px + 14 + 2 * _LINE_PX, _shown(axes.title.text or "")))
-    height_px = last_px + 3 * _LINE_PX + 4
+    return _svg(parts, last_px + 3 * _LINE_PX + 4)
+
+
+def icicle_to_svg(icicle: Icicle) -> str:
+    """Draw the nodes of a flame graph that are wide enough to be seen, from the top.
+
+    A parent comes before its children. Texts are escaped.
+    """
+    colors = _colors(icicle)
+    whole = max(float(icicle.values[0]), 1e-9)
+    #: Left end of the next child, and depth, of each node.
+    places: dict[str, tuple[float, int]] = {"": (0.0, 0)}
+    parts, depths = [], 0
+    for node, parent, name, value, color in zip(
+        icicle.ids, icicle.parents, icicle.labels, icicle.values, colors, strict=True
+    ):
+        left, depth = places[parent]
+        width = value / whole * _WIDTH_PX
+        places[parent], places[node] = (left + width, depth), (left, depth + 1)
+        if width < _LEAST_PX:
+            continue
+        depths = max(depths, depth + 1)
+        y = depth * _LINE_PX
+        parts.append(
+            f'<rect x="{left:.1f}" y="{y}" width="{width:.1f}" height="{_LINE_PX}" '
+            f'fill="{escape(color)}" fill-opacity="0.4" stroke="#FFFFFF"/>'
+        )
+        if (characters := int((width - 6) / _CHARACTER_PX)) >= _LEAST_CHARACTERS:
+            parts.append(_text(left + 3, y + 13, shortened(_shown(name), characters)))
+    return _svg(parts, depths * _LINE_PX + 4)
+
+
+def _colors(icicle: Icicle) -> Sequence[str]:
+    """Return the colors of nodes, which can be numbers on a scale."""
+    marker = icicle.marker
+    if marker.colorscale is None:
+        return list(marker.colors)
+    span = marker.cmax - marker.cmin
+    shares = [min(max((n - marker.cmin) / span, 0.0), 1.0) for n in marker.colors]
+    return list(sample_colorscale([list(stop) for stop in marker.colorscale], shares))
+
+
+def _svg(parts: Iterable[str], height_px: float) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH_PX} {height_px:.0f}" '
         f'width="{_WIDTH_PX}" height="{height_px:.0f}" font-family="sans-serif" '

@@ -1,11 +1,11 @@
-"""Which requests are answered.
+"""Access to the server: the token, and the origin of requests.
 
-Everybody on this machine can connect to a port of it, and so can every page that is open in the
-browser of its user. So a request must have the token that was printed when the server was
+Every user of this machine can connect to a port of it, and so can every page that is open in
+a browser there. So a request must have the token that was printed when the server was
 started: in the address, in the cookie that the first answer sets, or in the header
 ``Authorization: token …``, which a proxy adds. Without that header, the request must be
-addressed to this machine: another name that resolves to it belongs to somebody else, and pages
-of that name could read the answers (DNS rebinding). Requests of other pages are refused in any
+addressed to this machine: another name that resolves to it can be that of another site, whose
+pages could read the answers (DNS rebinding). Requests of other pages are refused in any
 case.
 """
 

@@ -124,7 +124,7 @@ class Catalog(ABC):
             self._ended.wait(pause)
 
     def _publish(self, run: Listed) -> None:
-        """Let a changed run be part of the next answer."""
+        """Add a changed run to the next answer."""
         self._version += 1
         run.version = self._version
         run.row = row(run)
@@ -140,7 +140,7 @@ class Catalog(ABC):
             self._removed[run_id] = self._version
 
     def _read_ahead(self, new: list[Listed]) -> None:
-        """Have the facts of new runs read, the newest run first."""
+        """Request the facts of new runs, the newest run first."""
         unknown = [run for run in new if not run.error and _is_unknown(run.facts)]
         unknown = [run for run in unknown if run.nbytes <= _READ_AHEAD_BYTES]
         unknown.sort(key=lambda run: run.changed_t or 0.0, reverse=True)

@@ -1,4 +1,4 @@
-"""What the list shows of a run that was read."""
+"""Facts of a run in the list, once the run was read."""
 
 from __future__ import annotations
 

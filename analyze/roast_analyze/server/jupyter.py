@@ -1,7 +1,7 @@
 """The entry of the server in Jupyter: ``jupyter-server-proxy`` starts it and forwards requests.
 
-Jupyter checks who asks. The header that the proxy adds to each request has the token, so that
-other users of the machine cannot ask the server itself.
+Jupyter authenticates its users. The proxy adds a header with the token to each request, so that
+other users of the machine cannot send requests to the server directly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a run lies, and how it is opened: in a process that reads traces."""
+"""Places of runs, which are opened in a process that reads traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes that read traces and write reports, so that the server answers meanwhile.
+"""Processes that read traces and write reports, while the server answers requests.
 
 A :class:`Worker` does one job at a time in a process of its own, which is started when it is
 needed. If the process dies, for example because a trace needs more memory than there is, the

@@ -174,10 +174,8 @@ SELECT
         END,
         CASE
             WHEN lost = 0 THEN NULL
-            WHEN lost = early THEN format('{} lost, which also has costs of its own (killed-workers).', if(early = 1, 'It was', 'They were'))
-            ELSE format(
-                '{} of them {} lost, which also has costs of its own (killed-workers).', lost, if(lost = 1, 'was', 'were')
-            )
+            WHEN lost < early THEN format('{} of them {} lost.', lost, if(lost = 1, 'was', 'were'))
+            ELSE if(early = 1, 'It was lost.', 'They were lost.')
         END,
         CASE WHEN has_workless AND workless_seconds >= $named_seconds
             THEN format('The {:.1f} s without any worker (no-workers) are not counted here.', workless_seconds)

@@ -1,6 +1,7 @@
 -- Needs: _task_runs, _worker_memory
--- Heartbeats contain the memory of a process, which Dask measures every 0.5 s: an attempt that computes for all
--- of this time is one of those that used it. Memory that several of them use at the same time cannot be divided.
+-- Heartbeats contain the memory of a process, which Dask measures every 0.5 s by default: an attempt that
+-- computes for all of this time is one of those that used it. Memory that several of them use at the same time
+-- cannot be divided.
 CREATE VIEW task_memory AS
 WITH samples AS (
     -- A sample repeats the last heartbeat.
@@ -84,7 +85,7 @@ LEFT JOIN (SELECT trace_id, any_value(idle_bytes) AS idle_bytes FROM _worker_mem
     USING (trace_id)
 ORDER BY trace_id, peak_bytes DESC, prefix;
 
-COMMENT ON VIEW task_memory IS 'Process memory of workers while tasks computed, from heartbeats. One row per prefix with an attempt that computed for at least 0.5 s before a heartbeat. Dask measures memory every 0.5 s: shorter peaks are not known, and memory that several tasks of a process use at the same time cannot be divided.';
+COMMENT ON VIEW task_memory IS 'Process memory of workers while tasks computed, from heartbeats. One row per prefix with an attempt that computed for at least 0.5 s before a heartbeat. Dask measures memory every 0.5 s by default: shorter peaks are not known, and memory that several tasks of a process use at the same time cannot be divided.';
 COMMENT ON COLUMN task_memory.prefix IS 'Key prefix of the tasks.';
 COMMENT ON COLUMN task_memory.attempts IS 'Attempts with a heartbeat.';
 COMMENT ON COLUMN task_memory.samples IS 'Heartbeats while attempts computed, one for each attempt.';

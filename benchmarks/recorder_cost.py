@@ -154,9 +154,7 @@ async def _extra_seconds(
                 await stack.enter_async_context(simulated_scheduler(workers=20))
                 for _ in range(2)
             ]
-        keys: Iterator[Any] = fresh_keys()
-        if tuples:  # as those of collections
-            keys = ((key, 0, 1) for key in keys)
+        keys = fresh_keys(tuples=tuples)
         with_recorder = pairs["the recorder"][1]
         with_recorder.add_plugin(counting := Counting())
         await run_tasks(with_recorder, list(itertools.islice(keys, tasks)))
@@ -245,9 +243,7 @@ async def cost_of_wanted_keys(tuples: bool) -> dict[str, float]:
     for at_once in (1, 100, number):
         extra = []
         async with simulated_scheduler(workers=1) as scheduler:
-            keys: list[Any] = list(itertools.islice(fresh_keys(), number))
-            if tuples:
-                keys = [(key, 0, 1) for key in keys]
+            keys = list(itertools.islice(fresh_keys(tuples=tuples), number))
             for key in keys:
                 scheduler.new_task(key, None, "released")
             # Otherwise the scheduler would forget them.

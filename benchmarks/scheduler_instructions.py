@@ -71,9 +71,7 @@ async def _called_here(function: Callable[..., Any], *arguments: Any, **others: 
 
 
 async def _measure(kind: str, control: Callable[[str], Any]) -> list[float]:
-    keys: Iterator[Any] = fresh_keys()
-    if kind == "tuple":  # as those of collections
-        keys = ((key, 0, 1) for key in keys)
+    keys = fresh_keys(tuples=kind == "tuple")
     # The same scheduler, because two of them can differ by a percent.
     async with simulated_scheduler(workers=20) as scheduler:
         for callback in scheduler.periodic_callbacks.values():

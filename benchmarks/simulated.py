@@ -154,6 +154,11 @@ def finish_tasks(scheduler: Scheduler) -> None:
             )
 
 
-def fresh_keys(prefix: str = "work") -> Iterator[str]:
-    """Return an endless iterator of keys as long as Dask's."""
-    return (f"{prefix}-{number:032x}" for number in itertools.count())
+def fresh_keys(*, tuples: bool = False) -> Iterator[Any]:
+    """Return an endless iterator of keys as long as Dask's.
+
+    Tuples are keys as those of one collection, which share its name.
+    """
+    if tuples:
+        return ((f"work-{0:032x}", *divmod(number, 100)) for number in itertools.count())
+    return (f"work-{number:032x}" for number in itertools.count())

@@ -11,7 +11,7 @@ import errno
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,8 +29,16 @@ if TYPE_CHECKING:
 _CONNECT_SECONDS: Final = 10
 _SILENT_SECONDS: Final = 60
 
-#: Bytes that XRootD reads at once. The driver's default waits for the server too often.
-_XROOTD_BYTES: Final = 2**22
+#: Bytes that are read at once of the end of a file, and by XRootD, whose driver waits for the
+#: server too often by default.
+_BLOCK_BYTES: Final = 2**22
+
+#: Bytes before the end of a copy that are compared with the file, to tell one that was appended
+#: to from one that was replaced. A smaller file is downloaded whole.
+_COMPARED_BYTES: Final = 2**16
+
+#: Bytes that end a zstd frame: the next append overwrites them.
+_FRAME_END_BYTES: Final = 3
 
 #: Fields with which drivers name the state of a file: its ETag or checksum, and the time of its
 #: last change.
@@ -111,7 +119,7 @@ DRIVERS: Final = {
         "root",
         "X509_USER_PROXY, or BEARER_TOKEN_FILE",
         _xrootd_options,
-        {"chunk_size": _XROOTD_BYTES},
+        {"chunk_size": _BLOCK_BYTES},
     ),
 }
 
@@ -171,6 +179,32 @@ class Place:
             nbytes = target.stat().st_size
             if file.nbytes is not None and nbytes < file.nbytes:
                 raise ConnectionResetError(errno.ECONNRESET, "cut")
+
+    def append(self, file: RemoteFile, copy: Path, report: Callable[[int], None]) -> bool:
+        """Read what has been appended to a file since it was copied; return whether it could.
+
+        If not, as from a server without range requests, the copy is to be downloaded.
+        """
+        start = copy.stat().st_size - _COMPARED_BYTES
+        if start < 0 or file.nbytes is None or file.nbytes <= copy.stat().st_size:
+            return False
+        options = {"block_size": _BLOCK_BYTES, "cache_type": "readahead"}
+        # What fails here fails again in the download, which raises it.
+        with suppress(Exception), self._system.open(file.address, "rb", **options) as source:
+            source.seek(start)
+            data = source.read(_BLOCK_BYTES)
+            with copy.open("r+b") as target:
+                target.seek(start)
+                before = target.read()[:-_FRAME_END_BYTES]
+                if not data.startswith(before):
+                    return False
+                target.seek(start)
+                while data:
+                    target.write(data)
+                    report(target.tell())
+                    data = source.read(_BLOCK_BYTES)
+                return target.tell() >= file.nbytes
+        return False
 
     @cached_property
     def _opened(self) -> tuple[fsspec.AbstractFileSystem, str]:

@@ -168,7 +168,10 @@ def _renew(url: str, folder: Path, listener: Callable[[str, float], None]) -> Pa
                 listener("downloading", min(1.0, (finished + nbytes) / total))
 
             with unfinished(folder) as draft:
-                place.download(file, draft, report)
+                if target.exists():
+                    shutil.copyfile(target, draft)
+                if not (draft.exists() and place.append(file, draft, report)):
+                    place.download(file, draft, report)
                 draft.replace(target)
             evict(keep=folder)
         states[target.name] = _state(target, file)

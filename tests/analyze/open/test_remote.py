@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import hashlib
 import http.server
 import json
 import os
@@ -22,6 +23,7 @@ from roast_analyze import Store, Trace, each
 from roast_analyze.commands.offered_runs import TraceRuns
 from roast_analyze.errors import CacheNotUsed, TraceError
 from roast_analyze.open.remote import at_hand, path_of, shown_name
+from roast_recorder.writer.trace_file import TraceFile
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -65,6 +67,17 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         elif name == "stuck":
             self.server.released.wait(30)
             self.close_connection = True
+            return True
+        elif name == "ranges" and "Range" in self.headers:
+            first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+            whole = (self.server.folder / name / rest).read_bytes()
+            data = whole[first : last + 1]
+            self.server.requests[-1] += f" {first}-"
+            self.send_response(206)
+            self.send_header("Content-Length", str(len(data)))
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(whole)}")
+            self.end_headers()
+            self.wfile.write(data)
             return True
         elif name == "links":
             page = self.server.page.encode()
@@ -146,6 +159,48 @@ def test_a_trace_that_grows_is_read_to_its_new_end(web, lines, task):
     with Trace(url) as trace:
         assert trace.rows(COUNT) == [(3,)]
         assert trace.rows("SELECT reason FROM loss") == []
+
+
+@pytest.fixture
+def large(lines, task):
+    """Return the content of a trace with tasks whose keys cannot be compressed well."""
+
+    def large(tasks, **header):
+        keys = (hashlib.sha256(bytes(n)).hexdigest() for n in range(tasks))
+        return lines(*map(task, keys), **header)
+
+    return large
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.zst"])
+def test_only_what_was_appended_is_downloaded(web, suffix, large):
+    (web.folder / "ranges").mkdir()
+    path, url = web.folder / "ranges" / f"t{suffix}", f"{web.url}/ranges/t{suffix}"
+    records = large(5_000).splitlines(keepends=True)
+
+    with contextlib.closing(TraceFile(path)) as trace:
+        trace.append(b"".join(records[:4_500]))
+        early = path_of(url).read_bytes()
+        assert early == path.read_bytes()
+        trace.append(b"".join(records[4_500:]))  # overwrites the end of the zstd frame
+    web.requests.clear()
+
+    assert path_of(url).read_bytes() == path.read_bytes()
+    assert [request for request in web.requests if request.startswith("GET")] == [
+        f"GET /ranges/t{suffix} {len(early) - 2**16}-"
+    ]
+
+
+@pytest.mark.parametrize("folder", ["ranges", "plain"])
+def test_what_was_replaced_by_more_is_downloaded_whole(web, folder, large):
+    (web.folder / folder).mkdir()
+    path, url = web.folder / folder / "t.jsonl", f"{web.url}/{folder}/t.jsonl"
+
+    path.write_bytes(large(1_000))
+    path_of(url)
+    path.write_bytes(whole := large(1_500, trace_id="another"))
+
+    assert path_of(url).read_bytes() == whole
 
 
 def test_a_folder_at_a_web_server(web, segment):
@@ -448,6 +503,16 @@ def test_a_trace_on_s3(s3, analyze, segment):
         assert trace.rows(COUNT) == [(2,)]
 
 
+def test_only_the_new_end_of_an_object_is_read(s3, large, monkeypatch):
+    whole, url = large(5_000), "s3://bucket/t.jsonl"
+    s3.put_object(Bucket="bucket", Key="t.jsonl", Body=whole[:-20_000])
+    path_of(url)
+    s3.put_object(Bucket="bucket", Key="t.jsonl", Body=whole)
+    monkeypatch.delattr("roast_analyze.open.drivers.Place.download")
+
+    assert path_of(url).read_bytes() == whole
+
+
 def test_a_signed_url_of_s3(s3, segment):
     """At a web server with range requests."""
     s3.put_object(Bucket="bucket", Key="t.jsonl", Body=segment(1))
@@ -607,6 +672,17 @@ def test_traces_at_xrootd(xrootd, analyze, segment):
     with Trace(f"{address}/run/1.jsonl?authz=SECRET") as trace:
         assert trace.rows(COUNT) == [(2,)]
         assert repr(trace) == f"Trace('{address}/run/1.jsonl?…')"
+
+
+def test_only_what_was_appended_is_read_at_xrootd(xrootd, large, monkeypatch):
+    data, address = xrootd
+    whole, url = large(5_000), f"{address}/t.jsonl"
+    (data / "t.jsonl").write_bytes(whole[:-20_000])
+    path_of(url)
+    (data / "t.jsonl").write_bytes(whole)
+    monkeypatch.delattr("roast_analyze.open.drivers.Place.download")
+
+    assert path_of(url).read_bytes() == whole
 
 
 def test_errors_of_xrootd(xrootd, analyze, segment):

@@ -13,7 +13,6 @@ from packaging.version import Version
 
 import roast_recorder
 from roast_recorder.probes import graphs
-from roast_recorder.probes.graphs import LINES_AROUND, MAX_CODE_CHARACTERS, describe_code
 from roast_recorder.scheduler.tap import Tap
 
 pytestmark = pytest.mark.cluster
@@ -206,14 +205,3 @@ def test_steps_of_an_expression(client, monkeypatch):
     steps = [(step["type"], step["tasks"]) for step in value["layers"]]
     assert steps == [("TreeReduce", 1), ("Chunk", 2), ("Add", 2)]
     assert value["more_layers"] == 2
-
-
-def test_long_code_is_cut_around_the_line_that_submits():
-    text = "".join(f"line {n} " + "x" * 50 + "\n" for n in range(1, 2_001))
-
-    code = describe_code(text, "/somewhere/a.py", 1_000, 1)
-
-    assert len(code["text"]) <= MAX_CODE_CHARACTERS
-    assert code["text"].startswith(f"line {1_000 - LINES_AROUND} ")
-    assert code["text"].splitlines()[1_000 - code["first_line"]].startswith("line 1000 ")
-    assert code["filename"] == "a.py"

@@ -15,7 +15,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Final
 
 from roast_recorder.probes import SchedulerProbe
-from roast_recorder.scheduler.wire_format import Record, Row, needs_text, text
+from roast_recorder.scheduler.wire_format import Record, Row, need_text, text
 
 if TYPE_CHECKING:
     from distributed.scheduler import TaskState
@@ -78,12 +78,14 @@ class OnScheduler(SchedulerProbe):
             return
         is_wanted = action == "releases"
         changed = [
-            # Encoding a tuple is faster than its text, which the writing process makes.
-            key if key.__class__ is str or not needs_text(key) else str(key)
+            key
             for key, task in zip(message["keys"], map(tasks.get, message["keys"]), strict=True)
             # Faster than `task in state.wants_what`: most desired tasks have no client yet.
             if task is not None and (state in (task.who_wants or ())) is is_wanted
         ]
+        # Encoding a tuple is faster than its text, which the writing process makes.
+        if need_text(changed):
+            changed = list(map(str, changed))
         self._add(client, action, changed)
 
     def _on_called(self, action: str, message: dict[str, Any]) -> None:

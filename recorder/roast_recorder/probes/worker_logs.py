@@ -21,7 +21,7 @@ from roast_recorder.scheduler.wire_format import (
     Record,
     Row,
     loss,
-    needs_text,
+    need_text,
     present,
     text,
 )
@@ -206,9 +206,8 @@ class Pending:
         if self._layout[0] == "key":
             # Keys that marshal cannot encode are replaced by their text.
             keys = values[:: self._width]
-            odd = {key: str(key) for key in {*keys} if type(key) is not str and needs_text(key)}
-            if odd:
-                values[:: self._width] = [odd.get(key, key) for key in keys]
+            if need_text(keys):
+                values[:: self._width] = map(str, keys)
         return records, dropped, values
 
 

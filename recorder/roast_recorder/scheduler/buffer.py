@@ -102,8 +102,11 @@ class Buffer:
         #: by a whole transition, and calls :meth:`seal` when it has grown beyond
         #: :data:`TRANSITION_VALUES_PER_BATCH`.
         self.transitions: list[Any] = []
-        #: As :func:`~roast_recorder.scheduler.wire_format.encode` takes it.
+        #: Keys that no earlier batch contains. Only those that are not texts are examined.
+        self.new_keys: list[Any] = []
+        #: True while there are keys that have not been in :attr:`new_keys`.
         self.keys_as_text = False
+        self._has_odd_keys = False
         self.last_pull = monotonic()
         self._lanes: list[list[wire_format.Row]] = [[], [], []]
         self._unsealed = 0
@@ -178,15 +181,17 @@ class Buffer:
     def seal(self) -> None:
         """Encode what has been appended."""
         self._unsealed = self._unsealed_bytes = 0
+        # Here rather than by the hooks: a whole batch at once, in C.
+        self._has_odd_keys = self._has_odd_keys or wire_format.need_text(self.new_keys)
+        self.new_keys.clear()  # in place, as the transitions
+        keys_as_text = self.keys_as_text or self._has_odd_keys
         transitions = self.transitions[:]
         self.transitions.clear()  # in place, because the hook has a reference to this list
         for lane in (FACTS, EVENTS, SAMPLES):
             rows, self._lanes[lane] = self._lanes[lane], []
             if rows or transitions:
                 lose = functools.partial(self.lose, UNENCODABLE)
-                content = wire_format.encode(
-                    transitions, rows, lose, keys_as_text=self.keys_as_text
-                )
+                content = wire_format.encode(transitions, rows, lose, keys_as_text=keys_as_text)
                 much_waits = self._waiting_bytes > self._limit_bytes * COMPRESS_BEYOND
                 if much_waits or self._waiting_bytes + len(content) > self._limit_bytes:
                     content = wire_format.compress(content)

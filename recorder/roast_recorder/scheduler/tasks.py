@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from roast_recorder.scheduler.wire_format import Row, needs_text, plain
+from roast_recorder.scheduler.wire_format import Row, plain
 
 if TYPE_CHECKING:
     from distributed.scheduler import TaskState
@@ -36,16 +36,15 @@ class Tasks:
         #: Called with the identity of a span when its first task enters.
         self.on_span: list[Callable[[str | None], None]] = []
         self._spans: set[str | None] = set()
-        self._odd_keys_entered = False
 
     async def append_existing(self, tasks: list[TaskState]) -> None:
         """Append the tasks that entered before the recorder."""
-        # Until all keys have been checked, any of them may need text.
+        # Until all have been appended, transitions can have keys that need text.
         self._buffer.keys_as_text = True
         for first in range(0, len(tasks), TASKS_PER_STEP):
             self.append(tasks[first : first + TASKS_PER_STEP], time())
             await asyncio.sleep(0)  # yield to the scheduler
-        self._buffer.keys_as_text = self._odd_keys_entered
+        self._buffer.keys_as_text = False
 
     def append_graph(
         self, keys: list[Any], t: float, client: str, stimulus_id: str | None
@@ -77,7 +76,7 @@ class Tasks:
     ) -> None:
         """Append a row of tasks submitted by a client or, if it is None, of existing tasks."""
         exist = client is None
-        check_keys, spans = self.check_keys, self._spans
+        new_keys, spans = self._buffer.new_keys, self._spans
         values_by_key = {} if exist else self.values
         with_tasks = "task" in self._core.kinds
         plain_annotations: dict[tuple[int, ...], Any] = {}
@@ -95,9 +94,8 @@ class Tasks:
                 key = task.key
                 others = [other.key for other in task.dependencies] if task.dependencies else ()
                 if others or key.__class__ is not str:
-                    check_keys(
-                        (key, *others)
-                    )  # data that a client has scattered are in no graph
+                    # With the dependencies: data that a client has scattered are in no graph.
+                    new_keys += (key, *others)
                 if not with_tasks:
                     continue
                 annotations, priority, existing = task.annotations or None, task.priority, None
@@ -129,7 +127,7 @@ class Tasks:
         read = partial(self._core.tap.read, "task")
         key, span_id = read(task, "key"), read(task, "group.span_id")
         dependencies = [read(other, "key") for other in read(task, "dependencies") or ()]
-        self.check_keys((key, *dependencies))
+        self._buffer.new_keys += (key, *dependencies)
         self._enter_span(self._core.tap.read("span", task, "group.span_id"))
         existing = None
         if exist:
@@ -141,12 +139,6 @@ class Tasks:
             plain(read(task, "priority")), plain(read(task, "annotations")) or None, span_id,
             values_by_key.get(key), existing,
         )  # fmt: skip
-
-    def check_keys(self, keys: Iterable[Any]) -> None:
-        """Encode keys as text from now on, if one of these needs it."""
-        for key in keys:
-            if key.__class__ is not str and needs_text(key):
-                self._odd_keys_entered = self._buffer.keys_as_text = True
 
     def _enter_span(self, span_id: str | None) -> None:
         self._spans.add(span_id)

@@ -75,7 +75,7 @@ class Transitions:
         unreported = self._unreported_end
         begun_at = self._begun_at
         workers = self._core.workers
-        check_keys = self._core.tasks.check_keys
+        new_keys = self._buffer.new_keys
         has_result = False
 
         # Everything has a default, so that Dask's call cannot fail before it is recorded, even
@@ -131,7 +131,7 @@ class Transitions:
                     )  # fmt: skip
                 else:
                     if start == "memory" and key.__class__ is not str:
-                        check_keys((key,))  # data scattered by a client enter here
+                        new_keys.append(key)  # data scattered by a client enter here
                     extend((now(), key, start, finish, stimulus_id))
             except Exception as error:  # noqa: BLE001 - Dask's state is not as expected
                 end = worker, thread, nbytes, typename, startstops, others
@@ -179,8 +179,7 @@ class Transitions:
                         start_t = self._begun_at(task)
             row += [worker, run_id, thread, nbytes, typename, startstops, failure, start_t]
         self._buffer.transitions.extend(row)
-        if type(key) is not str:
-            self._core.tasks.check_keys((key,))
+        self._buffer.new_keys.append(key)
 
     def _unreported_end(self, key: Any, run_id: int | None, stimulus_id: str) -> Row | None:
         """Return worker, thread, startstops and failure that Dask does not pass to plugins."""

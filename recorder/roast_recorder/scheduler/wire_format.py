@@ -58,7 +58,7 @@ def encode(
 ) -> bytes:
     """Encode a batch; call `lose` for each row that cannot be encoded and is left out.
 
-    `keys_as_text` means that some keys :func:`need text <needs_text>`. Dicts of fields may
+    `keys_as_text` means that some keys :func:`need text <need_text>`. Dicts of fields may
     contain anything: :func:`plain` replaces what JSON lacks.
     """
     if keys_as_text:
@@ -289,13 +289,18 @@ def _transition(kind: str, values: Row) -> Record:
     return record
 
 
-_PLAIN_PARTS = frozenset({str, int})
+_TUPLE: Final = frozenset({tuple})
+_PLAIN_PARTS: Final = frozenset({str, int})
 
 
-def needs_text(key: Any) -> bool:
-    """Return whether a key that is not a `str` must be encoded as its text."""
+def need_text(keys: Iterable[Any]) -> bool:
+    """Return whether any of some keys must be encoded as its text."""
     # marshal encodes the memory of a numpy number, which is a buffer, as bytes.
-    return type(key) is not tuple or not _PLAIN_PARTS.issuperset(map(type, key))
+    others = [key for key in keys if key.__class__ is not str]
+    return not (
+        _TUPLE.issuperset(map(type, others))
+        and _PLAIN_PARTS.issuperset(map(type, itertools.chain.from_iterable(others)))
+    )
 
 
 def text(value: Any) -> str:

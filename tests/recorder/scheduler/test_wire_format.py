@@ -380,8 +380,10 @@ def test_keys_with_numpy_numbers_become_texts():
 
     assert [record["key"] for record in found] == [str(ODD_KEY), "('y', 1)"]
     assert (found[0]["run_id"], lost) == (7, [])
-    odd_or_not = [wire_format.needs_text(key) for key in (ODD_KEY, 17, ("x", 1.5), ("x", 1))]
-    assert odd_or_not == [True, True, True, False]
+    odd_or_not = [
+        wire_format.need_text(["x", key]) for key in (ODD_KEY, 17, ("x", 1.5), ("x", 1), "y")
+    ]
+    assert odd_or_not == [True, True, True, False, False]
 
 
 def test_an_odd_value_leaves_the_rest_of_the_batch_unchanged():

@@ -94,7 +94,7 @@ class Flamegraph:
         bundle = figure_bundle(self.figure, text)
         # A figure without samples has only a note.
         for icicle in self.figure.data:
-            bundle["image/svg+xml"] = icicle_to_svg(icicle)
+            bundle["image/svg+xml"] = icicle_to_svg(icicle, text)
         return bundle
 
     @property

@@ -202,9 +202,10 @@ def publish(trace: Trace) -> None:
 
     publish_display_data({"text/html": to_html(trace), "text/plain": repr(trace)})
     figure = trace.timeline()
-    bundle = figure_bundle(figure, f"Timeline of {trace.path}")
+    text = f"Timeline of {trace.path}"
     # Pages of nbconvert have no renderer of plotly.
-    publish_display_data(bundle | {"image/svg+xml": bars_to_svg(figure)})
+    picture = {"image/svg+xml": bars_to_svg(figure, text)}
+    publish_display_data(figure_bundle(figure, text) | picture)
 
 
 class InlineReport:

@@ -32,10 +32,11 @@ _LEAST_CHARACTERS: Final = 3
 _NAME_CHARACTERS: Final = 22
 
 
-def bars_to_svg(figure: Figure) -> str:
+def bars_to_svg(figure: Figure, label: str) -> str:
     """Draw the bars and markers of a figure with lanes, its axes, legend and note.
 
-    Texts are escaped: they can be names of a trace.
+    `label` describes it to readers who cannot see it. Texts are escaped: they can be names of
+    a trace.
     """
     axes = figure.layout
     left, right = map(float, axes.xaxis.range)
@@ -71,13 +72,14 @@ def bars_to_svg(figure: Figure) -> str:
         parts.append(_text(x_px(number * step), last_px + 14, f"{number * step:g}"))
     parts.append(_text(_NAMES_PX, last_px + 14 + _LINE_PX, axes.xaxis.title.text or ""))
     parts.append(_text(0, last_px + 14 + 2 * _LINE_PX, _shown(axes.title.text or "")))
-    return _svg(parts, last_px + 3 * _LINE_PX + 4)
+    return _svg(parts, last_px + 3 * _LINE_PX + 4, label)
 
 
-def icicle_to_svg(icicle: Icicle) -> str:
+def icicle_to_svg(icicle: Icicle, label: str) -> str:
     """Draw the nodes of a flame graph that are wide enough to be seen, from the top.
 
-    A parent comes before its children. Texts are escaped.
+    A parent comes before its children. `label` describes the graph to readers who cannot see
+    it. Texts are escaped.
     """
     colors = _colors(icicle)
     whole = max(float(icicle.values[0]), 1e-9)
@@ -100,7 +102,7 @@ def icicle_to_svg(icicle: Icicle) -> str:
         )
         if (characters := int((width - 6) / _CHARACTER_PX)) >= _LEAST_CHARACTERS:
             parts.append(_text(left + 3, y + 13, shortened(_shown(name), characters)))
-    return _svg(parts, depths * _LINE_PX + 4)
+    return _svg(parts, depths * _LINE_PX + 4, label)
 
 
 def _colors(icicle: Icicle) -> Sequence[str]:
@@ -113,10 +115,11 @@ def _colors(icicle: Icicle) -> Sequence[str]:
     return list(sample_colorscale([list(stop) for stop in marker.colorscale], shares))
 
 
-def _svg(parts: Iterable[str], height_px: float) -> str:
+def _svg(parts: Iterable[str], height_px: float, label: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH_PX} {height_px:.0f}" '
-        f'width="{_WIDTH_PX}" height="{height_px:.0f}" font-family="sans-serif" '
+        f'width="{_WIDTH_PX}" height="{height_px:.0f}" style="max-width: 100%; height: auto" '
+        f'role="img" aria-label="{escape(label)}" font-family="sans-serif" '
         f'font-size="12" fill="{palette.OTHER}">{"".join(parts)}</svg>'
     )
 

@@ -20,7 +20,7 @@ def icicle(**marker) -> Icicle:
 
 
 def test_children_are_below_their_parent_from_left_to_right():
-    svg = icicle_to_svg(icicle(colors=["#111", "#222", "#333", "#444"]))
+    svg = icicle_to_svg(icicle(colors=["#111", "#222", "#333", "#444"]), 'of "a"')
 
     places = re.findall(r'x="([\d.]+)" y="(\d+)" width="([\d.]+)"[^>]*fill="(#\d+)"', svg)
     assert places == [
@@ -31,6 +31,7 @@ def test_children_are_below_their_parent_from_left_to_right():
     ]
     assert re.findall(">([^<]+)</text>", svg) == ["all", "main", "read", "&lt;b&gt;"]
     assert 'height="58"' in svg
+    assert 'aria-label="of &quot;a&quot;"' in svg
 
 
 @pytest.mark.parametrize(("change", "color"), [(-1.0, "0, 0, 0"), (1.0, "255, 255, 255")])
@@ -38,4 +39,4 @@ def test_a_difference_is_a_color_of_the_scale(change, color):
     scale = [[0.0, "rgb(0,0,0)"], [1.0, "rgb(255,255,255)"]]
     marker = {"colors": [0, 0, 0, change], "cmin": -1, "cmax": 1, "colorscale": scale}
 
-    assert f"rgb({color})" in icicle_to_svg(icicle(**marker))
+    assert f"rgb({color})" in icicle_to_svg(icicle(**marker), "")

@@ -91,7 +91,7 @@ class Recording(TraceOwner):
         # Losses by kind and reason; 0 records if their number is unknown.
         self._losses: Counter[tuple[str, str]] = Counter()
         self.tap = Tap(self._lose)
-        self._probes: list[tuple[str, ClientProbe]] = []
+        self._probes: list[tuple[tuple[str, ...], ClientProbe]] = []
         self._beside: list[asyncio.Task[None]] = []
 
     @property
@@ -227,7 +227,7 @@ class Recording(TraceOwner):
         kinds = frozenset(self.settings.kinds)
         for recorded, create in load("OnClient", kinds, self.settings.as_dict()):
             with tap.source(*recorded):
-                self._probes.append((recorded[0], create(self)))
+                self._probes.append((recorded, create(self)))
         # A client tears down its preloads before it closes. Appended, because another preload
         # may be starting this recording.
         with tap.source("trailer"):
@@ -351,15 +351,15 @@ class Recording(TraceOwner):
             self._disconnected = answer is None
             if answer is None:
                 raise ConnectionError("it has left the scheduler")
-            for kind, probe in self._probes:
-                with self.tap.guard(kind):
+            for kinds, probe in self._probes:
+                with self.tap.guard(kinds):
                     probe.before_write()
             await self._write_pending()
             return answer
 
     # -- for probes ----------------------------------------------------------------------
 
-    def append(self, kind: str, fields: dict[str, Any]) -> None:
+    def record(self, kind: str, **fields: Any) -> None:
         """Append a record of now, from any thread."""
         if len(self._pending) < MAX_PENDING:
             about = {"kind": kind, "t": self._scheduler_time(), "client": self.client.id}

@@ -8,7 +8,8 @@ process in which it records:
 * ``OnClient``, a :class:`ClientProbe`.
 
 Its methods may raise, which is reported as a loss of its kinds of records: all other probes
-continue.
+continue. ``core`` has what they need in the section *for probes* of its class: the settings,
+the tap, and what appends records, which also ``_install`` may call.
 
 The classes of the probes that record a chosen kind travel to the cluster in the pickles of the
 plugins. All state is therefore in the instances, and no probe imports another one.
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from roast_recorder.scheduler.wire_format import Record, Row
     from roast_recorder.worker.plugin import WorkerRecorder
 
-#: The kinds of records to which each probe contributes, by the name of its module. An event is
-#: passed to the probes in this order, until one has recorded it.
+#: The kinds of records to which each probe contributes, by the name of its module. The order
+#: matters for events only, which are passed to the probes until one has recorded them.
 PROBES: Final = {
     "samples": ("worker_sample", "scheduler_sample"),
     "host": ("host_sample",),
@@ -68,7 +69,11 @@ class Probe:
         self._install()
 
     def _install(self) -> None:
-        """Install the hooks. If it raises, the probe ends, and its hooks are removed."""
+        """Install the hooks, through ``core.tap``.
+
+        If it raises, as for a name that this version of Dask lacks, the probe ends, its hooks
+        are removed, and the loss of its kinds is reported.
+        """
 
 
 class SchedulerProbe(Probe):

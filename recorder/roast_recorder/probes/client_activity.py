@@ -49,7 +49,7 @@ class OnClient(ClientProbe):
     def _append(self, fields: Fields) -> None:
         offset = self.core.clock_offset_seconds
         times = {name: fields[name] - offset for name in ("start_t", "stop_t")}
-        self.core.append("client_activity", {**fields, **times})
+        self.core.record("client_activity", **{**fields, **times})
 
 
 async def sample_activity(callback: Callable[[Fields], None]) -> None:

@@ -19,4 +19,4 @@ class OnClient(ClientProbe):
             size = {"planned": len(cluster.plan), "requested": len(cluster.requested)}
             if size != self._size:
                 self._size = size
-                self.core.append("cluster_size", {"value": size})
+                self.core.record("cluster_size", value=size)

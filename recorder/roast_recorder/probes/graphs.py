@@ -60,7 +60,7 @@ class OnClient(ClientProbe):
         submitting = self._codes.submitting(sys._getframe()) if self._codes else None
         if value := describe_graph(graph, message, submitting):
             key = next(iter(keys), None)
-            self.core.append("graph", {"key": str(key)[:MAX_LENGTH], "value": value})
+            self.core.record("graph", key=str(key)[:MAX_LENGTH], value=value)
 
 
 class OnScheduler(SchedulerProbe):

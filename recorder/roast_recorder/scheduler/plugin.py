@@ -149,7 +149,7 @@ class Recorder(SchedulerPlugin):
         self._start_t = time()
         self._client_id = order.client_id
         self._sources = order.sources
-        self._probes: list[tuple[str, SchedulerProbe]] = []
+        self._probes: list[tuple[tuple[str, ...], SchedulerProbe]] = []
         self._on_graph: list[Callable[..., None]] = []
         self._on_event: list[Callable[..., bool]] = []
         self._before_pull: list[Callable[[], None]] = []
@@ -235,7 +235,7 @@ class Recorder(SchedulerPlugin):
             self.transition = self._transitions.hook()  # type: ignore[method-assign]
         for kinds, create in self._sources:
             with tap.source(*kinds):
-                self._probes.append((kinds[0], create(self)))
+                self._probes.append((kinds, create(self)))
         self.tasks.on_span = self._overridden("on_span")
         self._on_graph = self._overridden("on_graph")
         self._on_event = self._overridden("on_event")
@@ -262,8 +262,8 @@ class Recorder(SchedulerPlugin):
     def _overridden(self, name: str) -> list[Callable[..., Any]]:
         """Return a method of all probes that have one, guarded."""
         return [
-            self.tap.guarded(kind, getattr(probe, name))
-            for kind, probe in self._probes
+            self.tap.guarded(kinds, getattr(probe, name))
+            for kinds, probe in self._probes
             if getattr(type(probe), name) is not getattr(SchedulerProbe, name)
         ]
 

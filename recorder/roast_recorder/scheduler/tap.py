@@ -38,6 +38,9 @@ Listener = Callable[[dict[str, Any]], None]
 #: Called with an exception that a listener has raised.
 OnError = Callable[[Exception], None]
 
+#: Of lost records: one kind, or those of a probe.
+Kinds = str | tuple[str, ...]
+
 #: Called with the kind of the lost records, the reason, and their number or 0 if unknown.
 Lose = Callable[[str, str, int], None]
 
@@ -100,8 +103,9 @@ class Tap:
     ) -> None:
         """Call functions for every message of an operation.
 
-        `handlers` are the ``handlers`` or ``stream_handlers`` of a scheduler or worker.
-        `positional` names the arguments that the message also has if they are passed by
+        `before` is called before the message is handled, `after` when that has ended, also by
+        an error. `handlers` are the ``handlers`` or ``stream_handlers`` of a scheduler or
+        worker. `positional` names the arguments that the message also has if they are passed by
         position.
         """
         handler, listener = handlers[operation], (before, after, partial(self.failed, kind))
@@ -187,7 +191,7 @@ class Tap:
     ) -> None:
         """Call a function in intervals on this event loop, the first time after `first` s.
 
-        If it returns a coroutine, that is awaited.
+        That is never within this call. If the function returns a coroutine, that is awaited.
         """
 
         async def repeat() -> None:
@@ -231,28 +235,31 @@ class Tap:
                 logger.debug("roast: the error", exc_info=error)
         self._lose(kind, reason, records)
 
-    def failed(self, kind: str, error: Exception, records: int = 1) -> None:
-        """Count records that an error in a hook has lost."""
-        self.lose(kind, f"{FAILED}: {describe(error)}", records, error)
+    def failed(self, kinds: Kinds, error: Exception, records: int = 1) -> None:
+        """Count records that an error in a hook has lost, of several kinds without a number."""
+        kinds = (kinds,) if isinstance(kinds, str) else kinds
+        for kind in kinds:
+            reason = f"{FAILED}: {describe(error)}"
+            self.lose(kind, reason, records if len(kinds) == 1 else 0, error)
 
-    def guarded(self, kind: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def guarded(self, kinds: Kinds, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function whose errors count as a lost record; it then returns None."""
 
         def call(*arguments: Any, **others: Any) -> Any:
             try:
                 return function(*arguments, **others)
             except Exception as error:  # noqa: BLE001 - it must not reach Dask
-                self.failed(kind, error)
+                self.failed(kinds, error)
 
         return call
 
     @contextlib.contextmanager
-    def guard(self, kind: str, records: int = 1) -> Iterator[None]:
+    def guard(self, kinds: Kinds, records: int = 1) -> Iterator[None]:
         """Count an error in a ``with`` block as lost records, and continue after it."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - it must not reach Dask
-            self.failed(kind, error, records)
+            self.failed(kinds, error, records)
 
     def read(self, kind: str, owner: Any, path: str, default: Any = None) -> Any:
         """Return an attribute, by its path such as ``group.name``; the default without it.

@@ -54,7 +54,7 @@ class WorkerRecorder(WorkerPlugin):
         #: Kinds and class of each probe.
         self.sources = load("OnWorker", self.kinds, settings)
         self._topic = TOPIC.format(trace_id=trace_id)
-        self._probes: list[tuple[str, WorkerProbe]] = []
+        self._probes: list[tuple[tuple[str, ...], WorkerProbe]] = []
         self._delays: deque[float] = deque(maxlen=120)
         # Records by kind and reason, 0 if their number is unknown.
         self._losses: Counter[tuple[str, str]] = Counter()
@@ -69,7 +69,7 @@ class WorkerRecorder(WorkerPlugin):
         self.name_here = f"{self.name}-{id(worker)}"
         for kinds, create in self.sources:
             with self.tap.source(*kinds):
-                self._probes.append((kinds[0], create(self)))
+                self._probes.append((kinds, create(self)))
         self.tap.every("stall", SEND_INTERVAL_SECONDS, self._send_pending)
 
     def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - Dask's signature
@@ -94,8 +94,8 @@ class WorkerRecorder(WorkerPlugin):
 
     def _take(self, method: str) -> list[Row]:
         rows: list[Row] = []
-        for kind, probe in self._probes:
-            with self.tap.guard(kind):
+        for kinds, probe in self._probes:
+            with self.tap.guard(kinds):
                 rows += getattr(probe, method)()
         return rows
 

@@ -169,7 +169,7 @@ def listen(tap, client, found, *, code=False):
             tap=tap,
             client=client,
             settings=SimpleNamespace(code=code),
-            append=lambda _, fields: found.append(fields["value"]),
+            record=lambda _, **fields: found.append(fields["value"]),
         )
     )
 

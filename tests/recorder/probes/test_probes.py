@@ -14,6 +14,7 @@ import pytest
 from distributed import span
 
 import roast_recorder
+import roast_schemas.records
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
 from roast_recorder.probes import (
     DECODING,
@@ -99,7 +100,7 @@ def test_a_probe_is_one_entry_and_one_module(client, trace, by_kind, monkeypatch
     mine = ModuleType("roast_recorder.probes.mine")
     vars(mine).update(OnScheduler=OnScheduler, OnWorker=OnWorker, OnClient=OnClient)
     monkeypatch.setitem(sys.modules, mine.__name__, mine)
-    monkeypatch.setitem(PROBES, "mine", ("event",))
+    monkeypatch.setitem(PROBES, "mine", ("event", "stall"))
 
     with roast_recorder.record(client, trace, label="a run"):
         work(client)
@@ -112,11 +113,17 @@ def test_a_probe_is_one_entry_and_one_module(client, trace, by_kind, monkeypatch
     assert payloads["end"] == ["a run"]
     assert sorted(payloads["worker"]) == [0, 1]
     assert payloads["mine"] == ["an event"]
-    assert {loss["record_kind"]: loss["reason"] for loss in records["loss"]}.keys() == {"event"}
-    reasons = sorted(loss["reason"] for loss in records["loss"])
+    assert {loss["record_kind"] for loss in records["loss"]} == {"event", "stall"}
+    reasons = sorted({loss["reason"] for loss in records["loss"]})
     assert "RuntimeError: no more" in reasons[0]
     assert "'what Dask once had' is missing" in reasons[1]
     assert all(reason in caplog.text for reason in reasons)
+
+
+def test_the_kinds_of_probes_are_declared():
+    declared = roast_schemas.records.KINDS
+
+    assert {kind for kinds in PROBES.values() for kind in kinds} <= {*declared}
 
 
 def test_rows_that_need_a_decoder_have_one():

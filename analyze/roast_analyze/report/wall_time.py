@@ -22,7 +22,7 @@ WORDS: Final = {
         "in which the client was in functions of Dask, such as those that make graphs"
     ),
     "client computes": "of the client's own work",
-    "client waits": "in which the client waited for Dask and no task was left",
+    "client waits": "in which the client waited for Dask and there was no task",
     "no client": "without a client",
     "starting": "before the first task, in which it is not known what the client did",
     "ending": "after the last task, in which it is not known what the client did",

@@ -29,6 +29,7 @@ ROWS: Final = 15
 OWN_KINDS: Final = (
     "own code", "Python loops", "lock", "another task", "an actor", "subprocess",
     "queue or event", "sleeping", "JIT compilation", "imports", "sending events",
+    "garbage collection",
 )  # fmt: skip
 #: Samples from which kinds are named in sentences. If they are independent, the standard error
 #: of a share is then at most 5 percentage points.

@@ -67,6 +67,11 @@ WITH meanings AS (
             'A thread that waits computes nothing else: make what the tasks wait for a task on which they depend.'
         ),
         (
+            'garbage collection', 'were interrupted by Python''s garbage collector', true,
+            'Keep fewer Python objects alive in workers, such as lists of dicts: arrays and tables of Arrow have none for'
+            ' each element. Call gc.collect() less often, and gc.freeze() after objects were made that stay.'
+        ),
+        (
             'pickling', 'pickled or unpickled objects', false,
             'Pass and return smaller objects, or arrays, whose memory is copied without pickling.'
         )

@@ -49,6 +49,14 @@ states AS (
         AND state IN ('client makes graphs', 'client computes', 'client waits')
     GROUP BY ALL
 ),
+-- Dask logs each call.
+sent AS (
+    SELECT trace_id, count(*) AS calls
+    FROM events
+    INNER JOIN beginnings USING (trace_id)
+    WHERE topic = 'all' AND payload ->> '$.action' = 'scatter' AND t <= first_t
+    GROUP BY trace_id
+),
 found AS (
     SELECT
         trace_id,
@@ -69,11 +77,15 @@ SELECT
     found.seconds * mean_nthreads AS core_seconds,
     $least_saved * found.seconds AS wall_seconds_min,
     found.seconds AS wall_seconds_max,
-    CASE state
-        WHEN 'client makes graphs'
+    CASE
+        WHEN state = 'client makes graphs'
             THEN 'Make smaller graphs: fewer partitions, columns and tasks, or submit a first part while the rest is made.'
-        WHEN 'client computes'
+        WHEN state = 'client computes'
             THEN 'Move this work into tasks, do it before the workers start, or submit what does not need it first.'
+        WHEN calls = 1 THEN 'Let tasks load the data that the client sent to workers (client.scatter).'
+        WHEN calls > 1
+            THEN 'Let tasks load the data that the client sent to workers, or send it in one call (client.scatter with a'
+            ' list).'
         ELSE 'If the client sends data, let tasks load it instead, or send it in one call (client.scatter with a list). If'
             ' it waits for workers, submit tasks before all of them have joined.'
     END AS change,
@@ -81,4 +93,5 @@ SELECT
     trace_id
 FROM found
 INNER JOIN _run_size USING (trace_id)
+LEFT JOIN sent USING (trace_id)
 WHERE found.seconds >= greatest($min_seconds, $min_share * run_seconds);

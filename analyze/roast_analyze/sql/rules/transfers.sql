@@ -5,7 +5,7 @@
 -- with local inputs: received data is deserialized, and transfers compete with computing for memory and
 -- the interpreter. The compute times compared are medians of tasks of a prefix with the same number of
 -- inputs. The client counts as waiting for its results if they are large and it is still waiting after
--- the last one was computed. The upper end also includes the time in which the last merges waited for
+-- the last one was computed, and no task is left. The upper end also includes the time in which the last merges waited for
 -- these results.
 -- Applies: EXISTS (FROM _core_time WHERE use = 'transfer')
 -- Applies: (SELECT sum(nbytes) FROM _task_runs WHERE outcome = 'memory') >= $min_result_bytes
@@ -75,6 +75,14 @@ slowed AS (
 inputs AS (
     SELECT trace_id, prefix, worker, unnest(dependencies) AS dependency FROM attempts
 ),
+-- Inputs that no task of the trace makes.
+sent AS (
+    SELECT trace_id, prefix, count(DISTINCT dependency) AS inputs
+    FROM inputs
+    ANTI JOIN raw.task AS task ON inputs.trace_id = task.trace_id AND inputs.dependency = task.key
+    GROUP BY trace_id, prefix
+    HAVING count(*) >= $min_attempts
+),
 moved AS (
     SELECT
         trace_id,
@@ -111,7 +119,9 @@ last_results AS (
 fetched AS (
     SELECT
         waiting.trace_id,
-        sum(later.stop_t - greatest(later.start_t, waiting.last_t)) AS seconds
+        sum(
+            least(later.stop_t, state.stop_t) - greatest(later.start_t, waiting.last_t, state.start_t)
+        ) AS seconds
     FROM (
         SELECT last.trace_id, last.last_t, activity.client, activity."function"
         FROM last_results AS last
@@ -127,6 +137,11 @@ fetched AS (
         AND waiting."function" = later."function"
         AND later.activity = 'wait'
         AND later.stop_t > waiting.last_t
+    INNER JOIN _wall_time AS state
+        ON waiting.trace_id = state.trace_id
+        AND state.state = 'client waits'
+        AND state.start_t < later.stop_t
+        AND state.stop_t > greatest(later.start_t, waiting.last_t)
     GROUP BY waiting.trace_id
 ),
 results AS (
@@ -156,6 +171,10 @@ SELECT
             ': {}, {} results of {}', _byte_size(moved.nbytes),
             CASE WHEN moved.is_most THEN 'mostly' ELSE 'such as' END, moved.source
         ),
+        CASE WHEN moved.source IS NULL THEN format(
+            ': {}, as data that a client has sent',
+            if(sent.inputs = 1, 'one input that no task made', sent.inputs || ' inputs that no task made')
+        ) END,
         '.',
         format(
             ' With them, {} tasks computed {:.1f} s longer in all than on local inputs.', slowed.attempts,
@@ -176,6 +195,10 @@ SELECT
         WHEN _is_shuffle(found.prefix) OR _is_shuffle(moved.source)
             THEN 'Move less data: select rows and columns before the shuffle, join or rechunking, use partitions or'
             ' chunks that later steps need, or avoid it.'
+        WHEN moved.source IS NULL AND sent.inputs IS NOT NULL
+            THEN 'If many tasks need the same data of the client, send it to all workers'
+            ' (client.scatter(data, broadcast=True)), or load it once in each worker; or use fewer workers with more'
+            ' threads each.'
         ELSE concat(
             'Move less data: reduce the results', ' of ' || moved.source,
             ' before ', found.prefix, ' combines them, or use fewer workers with more threads each.'
@@ -188,6 +211,7 @@ SELECT
     trace_id
 FROM found
 LEFT JOIN moved USING (trace_id, prefix)
+LEFT JOIN sent USING (trace_id, prefix)
 LEFT JOIN slowed USING (trace_id, prefix)
 LEFT JOIN idle USING (trace_id)
 UNION ALL BY NAME

@@ -348,6 +348,24 @@ def test_transfers(apply_each, combined):
     assert short == []
 
 
+def test_transfers_of_data_that_a_client_sent(apply, worker, task, run):
+    """Five tasks one after another fetch the same input, which no task made."""
+    records = [worker("w1")]
+    for n in range(5):
+        begin = 10.0 * n
+        phases = [("transfer", begin, begin + 4, "w2"), ("compute", begin + 4, begin + 10)]
+        records += [task(f"use-{n}", dependencies=["ndarray-1"])]
+        records += run(f"use-{n}", begin, begin + 10, phases=phases)
+
+    [(sentence, change)] = apply("transfers", *records, columns="sentence, change", stop_t=50.0)
+
+    assert sentence == (
+        "Threads waited 20.0 core-seconds for inputs of use from other workers: one input that "
+        "no task made, as data that a client has sent."
+    )
+    assert change.startswith("If many tasks need the same data of the client, send it to all")
+
+
 @pytest.mark.exhaustive
 def test_inputs_that_were_computed_again_count_once(apply, worker, task, move, run, gone):
     """w1 is lost with three results of 5 MB; w2 computes them again."""
@@ -410,3 +428,18 @@ def test_large_results_of_the_client(apply_each, worker, task, run):
     columns = "entity, core_seconds, sentence"
     rows = apply_each("transfers", *starmap(trace, expected), columns=columns)
     assert rows == [*expected.values()]
+
+
+def test_a_client_that_waits_for_tasks_does_not_fetch_results(apply, worker, task, move, run):
+    """The worker begins no further task, and the client still wants its result."""
+    keys = ["merge-1", "left-1"]
+    wants = {"t": 1.0, "action": "desires", "keys": keys}
+    records = [
+        worker("w1"), *(task(key, t=1.0, client="c") for key in keys),
+        {"kind": "wanted_keys", "t": 1.0, "client": "c", "changes": [wants]},
+        *run("merge-1", 1.0, 50.0, nbytes=64 * 2**20),
+        move(1.0, "left-1", "released>waiting"), move(1.0, "left-1", "waiting>queued"),
+        activity("wait", "wait", 1.0, 70.0),
+    ]  # fmt: skip
+
+    assert apply("transfers", *records, stop_t=100.0) == []

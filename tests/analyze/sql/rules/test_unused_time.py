@@ -42,6 +42,24 @@ def test_workers_without_tasks_before_the_first_one(
     assert advice.startswith(change)
 
 
+def test_data_that_the_client_sends_before_the_first_task(apply_each, worker, task, run):
+    payload = {"action": "scatter"}
+
+    def trace(calls):
+        sent = [
+            {"kind": "event", "t": 20.0 + n, "topic": topic, "payload": payload}
+            for n in range(calls)
+            for topic in ("all", "c")
+        ]
+        work = [task("a-1", t=40.0, client="c"), *run("a-1", 40.0, 90.0)]
+        return [worker("w1", t=10.0), did("wait", 5.0, 40.0), *sent, *work]
+
+    [[(once,)], [(often,)]] = apply_each("late-start", trace(1), trace(2), columns="change")
+
+    assert once == "Let tasks load the data that the client sent to workers (client.scatter)."
+    assert often.endswith("or send it in one call (client.scatter with a list).")
+
+
 def test_an_early_first_task_and_late_workers(apply_each, worker, task, run):
     early = [worker("w1"), did("own", 0.0, 9.0), task("a-1", t=9.0), *run("a-1", 9.0, 90.0)]
     # The workers joined just before the first task.
@@ -74,3 +92,24 @@ def test_a_cluster_that_nobody_used(apply_each, worker, gone, task, run):
     )
     assert unused == [(sentence, None)]
     assert left == shared == []
+
+
+def test_a_client_that_works_on_results(apply_each, worker, task, run):
+    """The last task ends at 40 s of 100 s."""
+    work = [worker("w1"), task("a-1", client="c"), *run("a-1", 0.0, 40.0)]
+
+    found, waits = apply_each(
+        "unused-cluster",
+        [*work, did("wait", 0.0, 30.0), did("own", 30.0, 90.0)],
+        [*work, did("wait", 0.0, 90.0)],
+        columns="sentence, core_seconds, change",
+    )
+
+    [(sentence, core_seconds, change)] = found
+    assert sentence == (
+        "Workers were there and unused for 60.0 of 100.0 s: 50.0 s in which the client worked "
+        "after the last task, 50.0 s of them in f; 10.0 s more after the last task."
+    )
+    assert core_seconds is None
+    assert change.startswith("If the client works on results, let tasks do this work")
+    assert waits == []

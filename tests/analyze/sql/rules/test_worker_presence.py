@@ -376,3 +376,38 @@ def test_a_paused_worker(apply_each, worker, naps):
         [*records, status(70.0, "running")],
         [*records, status(40.4, "running")],
     ) == [[("w1", pytest.approx(20.0, rel=0.01))], []]
+
+
+def test_a_worker_that_may_not_spill_more(
+    apply_each, worker, task, naps, process_facts, sample
+):
+    """It is paused, and has spilled 96 MB of at most 100 MB, 190 MiB, or any number."""
+    waits = {"kind": "transition", "t": 1.0, "key": "left-1"}
+    waits |= {"start": "released", "finish": "waiting"}
+
+    def trace(most_spilled, *records):
+        config = {"distributed.worker.memory.max-spill": most_spilled}
+        return [
+            worker("w1"), worker("w2"), *naps("w2", 0, 60), status(40.0, "paused"),
+            task("left-1"), waits, *process_facts("worker", config, worker="w1"),
+            sample(39.0, "w1", spilled_disk=96_000_000), *records,
+        ]  # fmt: skip
+
+    paused = "Worker w1 was paused because of memory: {:.1f} core-seconds while there was work."
+    lasting = " It was paused until the recording ended, when 1 task was without a result."
+    limit = " A worker may spill 100MB (distributed.worker.memory.max-spill), and had spilled "
+    found = apply_each(
+        "paused-workers",
+        trace("100MB"),
+        trace("190.5 MiB"),
+        trace("false", status(70.0, "running")),
+        columns="sentence, change",
+    )
+
+    [[(full, raise_it)], [(without_limit, _)], [(ended, usual)]] = found
+    assert full == paused.format(60.0) + lasting + limit + "up to 96 MB."
+    assert (
+        raise_it == f"Raise distributed.worker.memory.max-spill if the disk has room. {usual}"
+    )
+    assert without_limit == paused.format(60.0) + lasting
+    assert ended == paused.format(30.0)

@@ -7,6 +7,7 @@ import time
 import dask.array
 import numpy as np
 from dask import delayed
+from distributed import as_completed
 from situation import Run, clocked, reported
 
 
@@ -187,3 +188,51 @@ def array_in_graph(run: Run) -> None:
             delayed(row_sum)(row, dask_key_name=("row_sum", n)) for n, row in enumerate(values)
         ]
         client.compute(delayed(sum)(parts), sync=True)
+
+
+def fill(number: int) -> np.ndarray:
+    time.sleep(0.2)
+    return np.full(200_000, float(number))
+
+
+@reported(
+    "https://github.com/scikit-hep/coffea/issues/434",
+    "unused-cluster",
+    words="add tasks.do|combine",
+)
+def slow_consumer(run: Run) -> None:
+    """The client adds up results more slowly than the workers make them."""
+
+    def add(total: np.ndarray, part: np.ndarray) -> np.ndarray:
+        until = time.perf_counter() + 0.4
+        while time.perf_counter() < until:
+            sum(range(10_000))
+        return total + part
+
+    with run.recorded() as client:
+        total, added_seconds = np.zeros(200_000), 0.0
+        futures = client.map(fill, range(50))
+        for future in as_completed(futures):
+            total = add(total, future.result())
+            is_last = all(one.done() for one in futures)
+            added_seconds += 0.4 if is_last else 0.0
+        run.true_seconds = added_seconds
+
+
+def score(model: np.ndarray, number: int) -> float:
+    time.sleep(0.2)
+    return float(model[number])
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/6573",
+    "transfers late-start",
+    words="broadcast|load client",
+    wrong="reduce.the.results in.one.call",
+    also="low-parallelism long-tail idle-threads",
+)
+def data_sent_once(run: Run) -> None:
+    """The client sends a model of 200 MB to one worker, and 60 tasks need it."""
+    with run.recorded(workers=4, memory="2GB") as client:
+        model = client.scatter(np.random.default_rng(0).random(25_000_000))
+        client.gather([client.submit(score, model, number) for number in range(60)])

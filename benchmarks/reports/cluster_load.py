@@ -228,3 +228,22 @@ def strings_in_threads(run: Run) -> None:
     """Four threads of one worker parse text, which holds the GIL."""
     with run.recorded(workers=1, threads=4) as client:
         client.gather(client.map(parse_rows, range(300)))
+
+
+def keep_part(number: int) -> np.ndarray:
+    time.sleep(0.2)
+    return np.random.default_rng(number).random(4_000_000)
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/8863",
+    "paused-workers",
+    words="until.the.recording.ended max-spill more.memory",
+    wrong="results.to.files",
+    also="spilling unfinished-tasks unmanaged-memory",
+)
+def full_spill(run: Run) -> None:
+    """Workers may spill 100 MB each: they pause, and the run cannot end."""
+    limit = {"distributed.worker.memory.max-spill": "100MB"}
+    with run.recorded(memory="500MB", config=limit) as client:
+        wait_in_vain(client.map(keep_part, range(60)), 20)

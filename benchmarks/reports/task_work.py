@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.server
 import importlib
 import io
@@ -270,3 +271,31 @@ def slow_network(run: Run) -> None:
     """Tasks read blocks of 64 kB from a server that takes 80 ms for each request."""
     with slow_server(0.08) as address, run.recorded() as client:
         client.gather(client.map(read_csv, range(40), address=address))
+
+
+KEPT: list[dict] = []
+
+
+def parse_events(number: int) -> int:
+    if not KEPT:
+        KEPT.extend({"id": n, "tags": [n, str(n)]} for n in range(600_000))
+    rows = []
+    for n in range(60_000):
+        rows.append({"n": n, "parts": [n, (number,)]})
+        if n % 20_000 == 0:
+            with clocked():
+                gc.collect()  # as libraries do to keep memory low
+    return len(rows)
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/2801",
+    "inside-tasks",
+    entities="parse_events",
+    words="garbage fewer.Python.objects|gc.freeze",
+    also="blocked-event-loop gil",
+)
+def collected_garbage(run: Run) -> None:
+    """Workers keep many Python objects, and tasks call the garbage collector."""
+    with run.recorded() as client:
+        client.gather(client.map(parse_events, range(20)))

@@ -6,7 +6,8 @@
 -- punctual and threads hardly use the CPU, they are a sign, with a low confidence. If the stalls of
 -- the loop explain all missing samples, code that blocks the loop is an equally likely cause (rule
 -- blocked-event-loop). Threads that libraries start themselves compete for cores with those of other
--- workers: the process uses more CPU time than its tasks, whose own threads wait. The time to open and
+-- workers: the process uses more CPU time than its tasks, whose own threads wait, and than it can have used for
+-- transfers, which is at most their duration. The time to open and
 -- read chunks, and time in which stacks show that a lock is acquired (rule lock-waits), is left out. A
 -- saving of wall time is limited by the cores of the host, unless calls hold the GIL without using the
 -- CPU: with only one core per process, more processes save nothing, so the finding is a remark.
@@ -91,6 +92,12 @@ loops AS (
     LEFT JOIN _host_load AS load ON loop.trace_id = load.trace_id AND loop.host = load.host
     WHERE loop.worker IS NOT NULL
 ),
+transfers AS (
+    SELECT trace_id, worker, sum(delta) AS seconds
+    FROM _activity_deltas
+    WHERE unit = 'seconds' AND context IN ('gather-dep', 'get-data')
+    GROUP BY trace_id, worker
+),
 profiles AS (
     SELECT trace_id, worker, sum(interval_seconds * slice.counts[list_position(slice.nodes, 0)]) AS seconds
     FROM slices
@@ -142,7 +149,9 @@ by_worker AS (
         samples.nthreads,
         profiles.seconds AS sampled_seconds,
         coalesce(stalls.seconds, 0) / presence.seconds AS stall_share,
-        greatest(samples.mean_cores - $own_cores, 0) * presence.seconds AS process_cpu_seconds,
+        greatest(
+            (samples.mean_cores - $own_cores) * presence.seconds - coalesce(transfers.seconds, 0), 0
+        ) AS process_cpu_seconds,
         by_host.worker_cores,
         loops.interval_seconds,
         loops.host_seconds,
@@ -186,6 +195,7 @@ by_worker AS (
     LEFT JOIN locks USING (trace_id, worker)
     LEFT JOIN stalls USING (trace_id, worker)
     LEFT JOIN profiles USING (trace_id, worker)
+    LEFT JOIN transfers USING (trace_id, worker)
     LEFT JOIN by_host USING (trace_id, worker)
     LEFT JOIN loops USING (trace_id, worker)
 ),

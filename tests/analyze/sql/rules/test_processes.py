@@ -281,13 +281,15 @@ def test_missing_samples_of_the_profiler(apply_each, worker, process_facts, samp
 def test_libraries_with_threads_of_their_own(apply_each, worker, process_facts, sample):
     """Processes use more CPU time than their task threads."""
 
-    def trace(cpu_percent, usable_cores, task_seconds=20.0):
+    def trace(cpu_percent, usable_cores, task_seconds=20.0, transfer_seconds=0.0):
         machine = {**MACHINE, "usable_cores": usable_cores}
         facts = process_facts("worker", worker="w1", machine=machine) if usable_cores else []
+        transfer = {"context": "get-data", "activity": "network", "delta": transfer_seconds}
         return [
             worker("w1"),
             *facts,
             *metrics(task_seconds, task_seconds),
+            {**metrics(0.0, 0.0)[0], **transfer},
             *(sample(t, cpu=cpu_percent, executing=1, nthreads=1) for t in range(0, 50, 10)),
         ]
 
@@ -296,8 +298,9 @@ def test_libraries_with_threads_of_their_own(apply_each, worker, process_facts, 
         (60.0, 2): [],
         # With four cores, threads do not wait for a core.
         (200.0, 4): [],
-        # Dask itself uses the CPU, for short tasks.
+        # Dask itself uses the CPU, for short tasks, or can use it for transfers.
         (200.0, None, 10.0): [],
+        (200.0, 2, 20.0, 65.0): [],
     }
     traces = starmap(trace, expected)
     rows = apply_each("gil", *traces, columns="confidence, core_seconds", stop_t=50.0)

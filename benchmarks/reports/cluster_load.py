@@ -13,7 +13,7 @@ import dask
 import dask.dataframe
 import numpy as np
 import pandas as pd
-from distributed import wait
+from distributed import as_completed, wait
 from situation import Run, clocked, reported, wait_in_vain
 
 
@@ -247,3 +247,17 @@ def full_spill(run: Run) -> None:
     limit = {"distributed.worker.memory.max-spill": "100MB"}
     with run.recorded(memory="500MB", config=limit) as client:
         wait_in_vain(client.map(keep_part, range(60)), 20)
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/3092",
+    "spilling",
+    words="clients.kept delete.futures|as_completed",
+    also="paused-workers unmanaged-memory blocked-event-loop transfers client-gaps",
+)
+def futures_in_list(run: Run) -> None:
+    """The client keeps the futures of all results, each of which one task uses."""
+    with run.recorded(memory="600MB") as client:
+        futures = client.map(keep_part, range(60))
+        for future in as_completed(futures):
+            client.submit(np.sum, future).result()

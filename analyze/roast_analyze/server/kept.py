@@ -28,7 +28,10 @@ STAMP: Final = re.compile("[0-9a-f]{16}")
 def _code_digest() -> str:
     """Return a digest of what determines facts and reports, apart from the trace."""
     package = Path(roast_analyze.__file__).parent
-    files = sorted(path for path in package.rglob("*") if path.suffix != ".pyc")
+    # Not what Python compiles when a module is imported for the first time.
+    files = sorted(
+        path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"
+    )
     states = [(str(it.relative_to(package)), it.stat().st_mtime_ns) for it in files]
     return xxhash.xxh3_128_hexdigest(f"{definitions_digest()}{states}".encode())
 

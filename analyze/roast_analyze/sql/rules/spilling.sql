@@ -4,7 +4,9 @@
 -- end of the saving also includes threads that waited meanwhile (the event loop of a worker that
 -- writes is blocked), threads that waited for the last tasks, and the time in which the client waited
 -- for the workers to store its data before the first task. In a large cluster, some worker
--- spills at almost any time, so waits count only up to a multiple of the spilling time.
+-- spills at almost any time, so waits count only up to a multiple of the spilling time. Results that clients want
+-- stay in memory, or on disk, also if all tasks that depend on them have ended: those are counted at the time
+-- at which a worker had most on disk.
 -- Applies: EXISTS (FROM _core_time WHERE use = 'disk')
 -- Explains: disk, dispatch, dependencies, tail
 -- Source: core time of use disk; sizes of spilled results in samples of workers
@@ -13,6 +15,7 @@
 -- $max_unmanaged_share = 0.4: unmanaged memory relative to the limit, both minus the memory of an idle worker
 -- $max_wait_ratio = 4: waits, relative to the thread time and the stalls of spilling
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
+-- $min_held_share = 0.2: results that only clients want, relative to the results on disk
 -- $least_saved = 0.6: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 -- $most_saved = 1.3: ratio of the largest saving to the cost; calibrated as well
 WITH spilled AS (
@@ -88,6 +91,37 @@ scattered AS (
         )
     GROUP BY activity.trace_id
 ),
+peaks AS (
+    SELECT trace_id, max_by(t, spilled_bytes) AS t
+    FROM worker_samples
+    SEMI JOIN disk USING (trace_id)
+    WHERE spilled_bytes > 0
+    GROUP BY trace_id
+),
+uses AS (
+    SELECT trace_id, dependency AS key, max(coalesce(attempt.end_t, 'infinity')) AS last_t
+    FROM (SELECT trace_id, key, unnest(dependencies) AS dependency FROM raw.task SEMI JOIN disk USING (trace_id)) AS task
+    LEFT JOIN _task_runs AS attempt USING (trace_id, key)
+    GROUP BY trace_id, dependency
+),
+held AS (
+    SELECT trace_id, count(*) AS results, sum(nbytes) AS nbytes, mode(prefix) AS prefix
+    FROM (
+        SELECT attempt.trace_id, attempt.key, any_value(attempt.prefix) AS prefix, max(attempt.nbytes) AS nbytes
+        FROM peaks
+        INNER JOIN _task_runs AS attempt
+            ON peaks.trace_id = attempt.trace_id AND attempt.outcome = 'memory' AND attempt.end_t <= peaks.t
+        INNER JOIN uses
+            ON attempt.trace_id = uses.trace_id AND attempt.key = uses.key AND uses.last_t <= peaks.t
+        INNER JOIN wanted_keys AS wanted
+            ON attempt.trace_id = wanted.trace_id
+            AND attempt.key = wanted.key
+            AND wanted.start_t <= peaks.t
+            AND coalesce(wanted.stop_t > peaks.t, true)
+        GROUP BY attempt.trace_id, attempt.key
+    )
+    GROUP BY trace_id
+),
 memory AS (
     SELECT
         trace_id,
@@ -109,7 +143,14 @@ SELECT
         WHEN spilled_bytes >= 5e5 THEN format('; results of up to {} were on disk', _byte_size(spilled_bytes))
         ELSE ''
     END
-    || '.' AS sentence,
+    || '.'
+    || coalesce(
+        format(
+            ' When most was there, clients kept {} ({}, such as of {}) on which no task depended any longer.',
+            if(held.results = 1, '1 result', format('{:,} results', held.results)), _byte_size(held.nbytes), held.prefix
+        ),
+        ''
+    ) AS sentence,
     disk.seconds AS core_seconds,
     $least_saved * disk.seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
     greatest(
@@ -124,7 +165,13 @@ SELECT
             )
             / greatest(cluster.peak_nthreads, 1)
     ) + coalesce(scattered.seconds, 0) AS wall_seconds_max,
-    coalesce(
+    CASE
+        WHEN held.results IS NOT NULL
+            THEN 'Delete futures of results that are no longer needed: in a loop over as_completed(), keep no list of'
+            ' them. '
+        ELSE ''
+    END
+    || coalesce(
         format(
             'Give each worker about {} (now {}), release results earlier, or {}. Spill to a fast local disk.',
             -- Workers spill results above 60 % of the limit.
@@ -139,6 +186,7 @@ FROM disk
 INNER JOIN _cluster_size AS cluster USING (trace_id)
 INNER JOIN _run_settings AS settings USING (trace_id)
 LEFT JOIN memory USING (trace_id)
+LEFT JOIN held ON disk.trace_id = held.trace_id AND held.nbytes >= $min_held_share * memory.spilled_bytes
 LEFT JOIN waits USING (trace_id)
 LEFT JOIN stalls USING (trace_id)
 LEFT JOIN scattered USING (trace_id);

@@ -38,6 +38,42 @@ def test_spilling(apply_each, worker, task, run, sample):
     assert without_sample.endswith("took 4.0 core-seconds.")
 
 
+def test_results_that_only_a_client_keeps(apply_each, worker, task, run, sample):
+    """Most is on disk at 6 s, when ``a-1`` has been used, and ``a-2`` has not."""
+    spilled = {"spilled_memory": 300 * MB, "spilled_disk": 300 * MB, "memory_limit": 1000 * MB}
+    phases = [("disk-write", 1.0, 2.0), ("compute", 2.0, 3.0)]
+
+    def records(keys, until=None):
+        changes = [{"t": 1.0, "action": "desires", "keys": keys}]
+        changes += [{"t": until, "action": "releases", "keys": keys}] if until else []
+        return [
+            worker("w1", nthreads=2),
+            *(task(key) for key in ("a-1", "a-2")),
+            task("use-1", dependencies=["a-1"]), task("use-2", dependencies=["a-2"]),
+            *run("a-1", 1.0, 3.0, nbytes=200 * MB, phases=phases),
+            *run("a-2", 1.0, 3.0, nbytes=200 * MB),
+            *run("use-1", 3.0, 4.0), *run("use-2", 5.0, 8.0),
+            {"kind": "wanted_keys", "t": 9.0, "client": "c", "changes": changes},
+            sample(6.0, **spilled),
+        ]  # fmt: skip
+
+    rows = apply_each(
+        "spilling",
+        records(["a-1", "a-2", "use-1", "use-2"]),
+        records(["a-2", "use-1"]),
+        records(["a-1"], until=5.0),
+        columns="sentence, change",
+    )
+
+    [[(held, delete)], *others] = rows
+    assert held.endswith(
+        " When most was there, clients kept 1 result (191 MiB, such as of a) on which no task "
+        "depended any longer."
+    )
+    assert delete.startswith("Delete futures of results that are no longer needed")
+    assert all(sentence.endswith("on disk.") for [(sentence, _)] in others)
+
+
 @pytest.mark.exhaustive
 def test_results_that_are_slow_to_store(apply_each, worker, task, run):
     """Workers report slow accesses as disk time; fine metrics show if the disk was used."""

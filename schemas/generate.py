@@ -313,7 +313,7 @@ def findings_page() -> str:
             sections.append(f"It needs records of kind `{rule.records}`.\n")
         if rule.explains:
             uses = ", ".join(rule.explains)
-            sections.append(f"Uses of core time that it explains: {uses}.\n")
+            sections.append(f"Uses of core time that it explains, in this order: {uses}.\n")
         sections.append(f"Source: [{rule.source}]({rule.documentation})\n")
         if rule.thresholds:
             sections.append(table("threshold value meaning", thresholds))

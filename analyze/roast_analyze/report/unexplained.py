@@ -2,7 +2,7 @@
 
 Thread time counts as explained if it computed a result that was kept, for the first time, or if
 a finding accounts for its use: the cost of a finding is distributed over the uses that its rule
-declares (``-- Explains:``), the largest first.
+declares (``-- Explains:``), in this order. The first ones are those that the rule measured.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _remaining(uses: Mapping[str, float], found: Iterable[Finding]) -> dict[str,
     for finding in found:
         # A finding without a cost, such as of a task that failed for good, explains the use.
         cost = math.inf if finding.core_seconds is None else finding.core_seconds
-        for use in sorted(explains[finding.id], key=lambda use: -rest.get(use, 0.0)):
+        for use in explains[finding.id]:
             used = min(cost, rest.get(use, 0.0))
             cost -= used
             if use in rest:

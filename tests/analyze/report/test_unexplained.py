@@ -77,6 +77,20 @@ def test_a_finding_accounts_for_the_uses_of_its_rule(rest, worker, task, run):
     assert "computing, attempt failed" not in text
 
 
+def test_a_cost_is_charged_to_the_use_that_was_measured(rest, worker, task, run):
+    """The worker reads from disk for 2 s; the second task waits for 3 s before it begins."""
+    text = rest(
+        worker("w1", nthreads=1),
+        *(
+            task("a"),
+            *run("a", 0.0, 4.0, phases=[("disk-read", 0.0, 2.0), ("compute", 2.0, 4.0)]),
+        ),
+        *(task("b"), *run("b", 4.0, 10.0, phases=[("compute", 7.0, 10.0)])),
+    )
+
+    assert "(30 %): waiting for an assigned task to begin 3 s." in text
+
+
 @pytest.mark.parametrize(
     ("times", "seconds", "details"),
     [

@@ -6,7 +6,7 @@
 -- all of its time. The rule therefore applies only to short chunks, if a part of their fixed time is
 -- known or their events take longer than columnar code needs.
 -- Records: chunk
--- Explains: dispatch, scheduler
+-- Explains: dispatch, deserialize, scheduler
 -- Source: cost model of view chunk_costs; Dask's advice against tasks of less than a second
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html#avoid-very-large-graphs
 -- $min_ratio = 1.5: recommended relative to present chunk size

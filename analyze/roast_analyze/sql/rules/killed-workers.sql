@@ -12,7 +12,7 @@
 -- this is recorded and no other client submitted tasks.
 -- Applies: EXISTS (FROM _worker_removals WHERE is_lost OR kill IS NOT NULL)
 -- Missing threads: counted
--- Explains: lost attempt, recomputed result, leaving worker
+-- Explains: lost attempt, recomputed result, failed attempt, leaving worker
 -- Source: departures of workers, and core time of lost and recomputed attempts
 -- Documentation: https://distributed.dask.org/en/stable/killed.html
 -- $max_names = 3: workers that are named

@@ -11,7 +11,7 @@
 -- program also starts up: its modules are imported, and coffea prepares its own graphs. During that time,
 -- only time inside functions counts, and none in runs with coffea chunks.
 -- Records: graph_update
--- Explains: before first graph, between graphs, scheduler
+-- Explains: dispatch, before first graph, between graphs, scheduler
 -- Source: distributed's warning "Sending large graph of size", from 10 MB
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_bytes = 1e7: size of the graph

@@ -6,7 +6,7 @@
 -- task.
 -- Records: transition
 -- Applies: (SELECT count(*) FROM _task_runs WHERE outcome = 'memory') >= $min_tasks
--- Explains: scheduler, dispatch
+-- Explains: dispatch, deserialize, scheduler
 -- Source: Dask best practices, "Avoid very large graphs": each task costs about 1 ms
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $max_seconds = 0.025: mean duration of a task

@@ -9,7 +9,7 @@
 -- these results.
 -- Applies: EXISTS (FROM _core_time WHERE use = 'transfer')
 -- Applies: (SELECT sum(nbytes) FROM _task_runs WHERE outcome = 'memory') >= $min_result_bytes
--- Explains: transfer, dependencies
+-- Explains: transfer, after last result, dependencies
 -- Source: Spark's "shuffle read blocked time"; recorded transfers of attempts
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
 -- $min_share = 0.05: share of the core time

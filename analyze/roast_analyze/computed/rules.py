@@ -6,7 +6,7 @@ rule, and these lines::
     -- Records: kind of record without which the rule finds nothing, if there is one
     -- Applies: condition without which the rule finds nothing; of several lines, any
     -- Missing threads: counted, if the cost contains time of threads that were not there
-    -- Explains: uses of core_time that its findings account for, if any, the measured ones first
+    -- Explains: uses of core_time that its findings account for, if any; measured ones first
     -- Source: where the rule comes from
     -- Documentation: address of a page about the subject
     -- $name = value: meaning of a threshold

@@ -20,6 +20,8 @@ SELECT
     chunk.exception,
     run.attempt,
     run.prefix,
+    run.seq,
+    coalesce(run.compute_seconds, chunk.stop_t - chunk.start_t) AS compute_seconds,
     run.seq IS NOT NULL OR coalesce(chunk.rowid < chunks.last_record, false) AS is_skipped,
     chunk.trace_id
 FROM raw.chunk AS chunk

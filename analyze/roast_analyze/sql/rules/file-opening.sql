@@ -30,6 +30,9 @@ metadata AS (
     SELECT trace_id, count(*) * quantile_cont(compute_seconds, 0.25) AS seconds
     FROM _task_runs
     SEMI JOIN (FROM _coffea_keys WHERE role = 'file metadata') AS keys USING (trace_id, key)
+    -- Of a file that could not be read, the time is that of a failure, such as a timeout.
+    ANTI JOIN _unread_files AS unread USING (trace_id, key)
+    WHERE outcome = 'memory'
     GROUP BY trace_id
 ),
 totals AS (

@@ -7,6 +7,7 @@
 -- otherwise the code can be the cause as well.
 -- A worker or host is named if nearly all failed attempts ran there, more than by chance, while tasks of the same
 -- prefixes ran elsewhere and hardly failed.
+-- If a server did not answer or a connection failed, neither the code nor a file on that server is to blame.
 -- Errors of decompression mean that a file is probably damaged, unless a later attempt succeeds.
 -- Tasks that lost their workers belong to rule killed-workers. Without a cluster there are no tasks:
 -- the rule applies to chunks and files.
@@ -103,6 +104,11 @@ failed AS (
         count(*) FILTER (outcome = 'retried') AS retried,
         count(*) FILTER ((trace_id, key) IN (SELECT (trace_id, key) FROM recovered)) = 0
             AND bool_and(_is_damage(exception_type, error)) AS is_damage,
+        bool_and(coalesce(_read_fault(exception_type, error) IN ('timeout', 'no connection'), false))
+            AS is_unanswered,
+        -- The file is on a server, and not the disk of a worker.
+        bool_and(coalesce(contains(filename, '://'), false)) AS is_remote,
+        median(compute_seconds) AS median_seconds,
         count(DISTINCT filename) AS files,
         min(noun) AS noun,
         CASE WHEN count(DISTINCT prefix) > 1 THEN 'such as ' ELSE '' END || mode(prefix) AS prefix,
@@ -114,6 +120,14 @@ failed AS (
     FROM attempts
     GROUP BY ALL
     HAVING count(*) >= $min_attempts
+),
+-- Attempts at other tasks of the same prefixes.
+usual AS (
+    SELECT prefix.trace_id, prefix.exception_type, median(run.compute_seconds) AS seconds
+    FROM (SELECT DISTINCT trace_id, exception_type, prefix FROM attempts WHERE noun = 'task') AS prefix
+    INNER JOIN _task_runs AS run USING (trace_id, prefix)
+    WHERE run.outcome = 'memory'
+    GROUP BY ALL
 ),
 -- The file that nearly all failed attempts read, or else their dataset.
 places AS (
@@ -251,24 +265,30 @@ described AS (
         sick.failed AS failed_there,
         sick.succeeded_elsewhere,
         sick.failed_elsewhere AS failed_on_others,
+        usual.seconds AS usual_seconds,
+        _read_fault(failed.exception_type, first_error) AS fault,
         CASE
             WHEN regexp_matches(first_error, 'no space left|disk quota', 'i')
                 THEN ' Free the disk to which the workers write.'
             WHEN regexp_matches(first_error, 'MemoryError|unable to allocate|bad_alloc', 'i')
                 THEN ' Use smaller chunks or partitions, or more memory for each worker.'
-            WHEN regexp_matches(first_error, 'no such file|FileNotFound|\[3011\]', 'i')
-                THEN ' Check whether the workers can see the file at this path.'
-            WHEN regexp_matches(
-                first_error, 'permission denied|authentica|authoriz|forbidden|credential|certificate|\[3010\]', 'i'
-            ) THEN ' Check the credentials of the workers, such as a proxy or token that has expired.'
-            WHEN regexp_matches(first_error, 'timed? ?out|operation expired', 'i')
+            WHEN fault = 'absent' THEN ' Check whether the workers can see the file at this path.'
+            WHEN fault = 'denied'
+                THEN ' Check the credentials of the workers, such as a proxy or token that has expired.'
+            WHEN fault = 'timeout' AND is_remote THEN format(
+                ' The server of the {} did not answer in time: allow it more time (xrootdtimeout of coffea''s Runner,'
+                ' timeout of uproot), or read another replica or through another redirector.',
+                if(files = 1, 'file', 'files')
+            )
+            WHEN fault = 'timeout'
                 THEN ' What it waited for did not answer in time: check its load, or allow more time.'
-            WHEN regexp_matches(
-                first_error,
-                'connection (refused|reset)|(network|host) is unreachable|no route to host|name resolution'
-                '|name or service not known',
-                'i'
-            ) THEN ' Check whether the workers can reach the server.'
+            WHEN fault = 'no connection' AND is_remote
+                THEN ' Check whether the workers can reach the server. Otherwise, read another replica or through'
+                ' another redirector.'
+            WHEN fault = 'no connection' THEN ' Check whether the workers can reach the server.'
+            WHEN fault = 'server error'
+                THEN ' A server reported it: repeat the work later, or read another replica or through another'
+                ' redirector.'
             WHEN regexp_matches(first_error, 'KeyInFile|no (branch|field) |FieldNotFound', 'i')
                 THEN ' Check whether all files have this branch.'
             ELSE ''
@@ -318,6 +338,9 @@ described AS (
     LEFT JOIN elsewhere
         ON failed.trace_id = elsewhere.trace_id
         AND failed.exception_type = elsewhere.exception_type
+    LEFT JOIN usual
+        ON failed.trace_id = usual.trace_id
+        AND failed.exception_type = usual.exception_type
     LEFT JOIN other_chunks AS other
         ON failed.trace_id = other.trace_id
         AND failed.exception_type = other.exception_type
@@ -359,6 +382,11 @@ SELECT
                 coalesce(' (' || prefix || ')', ''), exception_type, seconds
             )
         END,
+        CASE WHEN is_unanswered AND is_remote THEN format(
+            ' {} took {} s{}{}.',
+            if(attempts = 1, 'It', 'Each'), _three_digits(median_seconds), if(attempts = 1, '', ' (median)'),
+            coalesce(format(', those that succeeded {} s (median)', _three_digits(usual_seconds)), '')
+        ) END,
         place,
         CASE
             WHEN place IS NULL THEN ''
@@ -406,6 +434,9 @@ SELECT
             WHERE _chunks.trace_id = described.trace_id AND outcome = 'memory'
         )
             THEN 'The files are probably damaged: check them, or copy them again.'
+        -- Neither the code nor a file is to blame.
+        WHEN is_unanswered AND is_remote AND failed_keys > 0
+            THEN format('{} can be intact.{}', coalesce(filename, 'The files'), hint)
         WHEN failed_keys = 0 AND retried > 0 THEN format(
             'Find the cause of {}.{} Repeat only the operation that fails, inside of the task, not the whole task.',
             exception_type, hint

@@ -1,7 +1,8 @@
 -- Files or chunks skipped by coffea.
 -- With skipbadfiles the run succeeds, and the result lacks their events. Processing them makes the
 -- run longer, by about their share of all chunks' compute time: there is no saving.
--- A chunk is skipped if reading or processing it raises an exception: the file can be readable.
+-- A chunk is skipped if reading or processing it raises an exception: the file can be readable. Neither is a
+-- file to blame if a server did not answer, reported an error or refused access.
 -- Applies: EXISTS (FROM _chunks WHERE outcome = 'skipped')
 -- Applies: EXISTS (FROM _unread_files WHERE is_skipped)
 -- Explains: failed attempt
@@ -13,10 +14,16 @@ WITH skipped AS (
     SELECT
         *,
         coalesce(_exception_type(_error_cause(exception)), 'unknown exception') AS exception_type,
-        is_unread OR coalesce(_is_damage(exception_type, _error_cause(exception)), false)
-            AS is_file
+        _read_fault(exception_type, _error_cause(exception)) AS fault,
+        fault IN ('timeout', 'no connection') AS is_unanswered,
+        CASE
+            WHEN fault = 'damage' OR (is_unread AND fault IS NULL) THEN 'file'
+            WHEN is_unanswered THEN 'unanswered'
+            WHEN fault IS NULL THEN 'other'
+            ELSE fault
+        END AS advice
     FROM (
-        SELECT trace_id, dataset, filename, exception, true AS is_unread
+        SELECT trace_id, dataset, filename, exception, compute_seconds, true AS is_unread
         FROM _unread_files
         WHERE is_skipped
         UNION ALL BY NAME
@@ -26,6 +33,7 @@ WITH skipped AS (
             dataset,
             filename,
             min(exception) AS exception,
+            sum(compute_seconds) AS compute_seconds,
             false AS is_unread,
             entry_stop - entry_start AS events
         FROM _chunks
@@ -47,10 +55,23 @@ totals AS (
             AS unread_types,
         string_agg(DISTINCT exception_type, ', ' ORDER BY exception_type) FILTER (NOT is_unread)
             AS chunk_types,
-        string_agg(DISTINCT exception_type, ', ' ORDER BY exception_type) FILTER (is_file)
+        string_agg(DISTINCT exception_type, ', ' ORDER BY exception_type) FILTER (advice = 'file')
             AS file_types,
-        string_agg(DISTINCT exception_type, ', ' ORDER BY exception_type) FILTER (NOT is_file)
-            AS other_types
+        string_agg(DISTINCT exception_type, ', ' ORDER BY exception_type) FILTER (advice = 'unanswered')
+            AS unanswered_types,
+        string_agg(DISTINCT exception_type, ', ' ORDER BY exception_type) FILTER (advice = 'server error')
+            AS server_types,
+        string_agg(DISTINCT exception_type, ', ' ORDER BY exception_type) FILTER (advice IN ('absent', 'denied'))
+            AS refused_types,
+        string_agg(DISTINCT exception_type, ', ' ORDER BY exception_type) FILTER (advice = 'other')
+            AS other_types,
+        bool_or(fault = 'timeout') AS has_timeout,
+        count(*) FILTER (is_unanswered) AS unanswered,
+        bool_and(coalesce(is_unanswered, false)) AS are_unanswered,
+        sum(compute_seconds) FILTER (is_unanswered) AS unanswered_seconds,
+        -- Compared with those of files, or of chunks, that were read.
+        bool_and(is_unread) FILTER (is_unanswered) AS are_unread,
+        bool_or(is_unread) FILTER (is_unanswered) AS any_unread
     FROM skipped
     GROUP BY trace_id
     HAVING files >= $min_files
@@ -61,6 +82,20 @@ recorded AS (
 ),
 processed AS (
     SELECT trace_id, count(DISTINCT filename) AS files, sum(compute_seconds) AS seconds
+    FROM _chunks
+    WHERE outcome = 'memory'
+    GROUP BY trace_id
+),
+-- The first task of each worker also pays for imports.
+usual AS (
+    SELECT trace_id, true AS is_unread, median(compute_seconds) AS seconds
+    FROM _task_runs
+    SEMI JOIN (FROM _coffea_keys WHERE role = 'file metadata') AS keys USING (trace_id, key)
+    ANTI JOIN _unread_files AS unread USING (trace_id, key)
+    WHERE outcome = 'memory'
+    GROUP BY trace_id
+    UNION ALL
+    SELECT trace_id, false, median(compute_seconds)
     FROM _chunks
     WHERE outcome = 'memory'
     GROUP BY trace_id
@@ -88,6 +123,18 @@ SELECT
             || coalesce(format(' with {:,} events', events::BIGINT), ''),
             chunk_types
         ),
+        CASE WHEN unanswered > 0 THEN ' A server did not answer in time, or the connection to it failed' END,
+        CASE WHEN unanswered > 0 AND NOT are_unanswered THEN format(' ({})', unanswered_types) END,
+        format(
+            ': {} took {} s{}',
+            CASE
+                WHEN unanswered = 1 THEN 'this attempt'
+                ELSE format('these {} attempts', unanswered)
+            END,
+            _three_digits(unanswered_seconds),
+            coalesce(format(', others {} s each (median)', _three_digits(usual.seconds)), '')
+        ),
+        CASE WHEN unanswered > 0 THEN '.' END,
         format(
             ' The files that were processed took {:.1f} core-seconds on average.',
             processed.seconds / nullif(processed.files, 0)
@@ -99,15 +146,36 @@ SELECT
     concat(
         'Repair or remove the files with ' || file_types || '. ',
         format(
+            'The files with {} can be intact: {}read another replica or through another redirector. ',
+            unanswered_types,
+            CASE
+                WHEN has_timeout THEN 'allow the server more time (xrootdtimeout of coffea''s Runner), or '
+                ELSE 'check whether the workers can reach the server, or '
+            END
+        ),
+        format(
+            'The server reported {}: the files can be intact. Read another replica or through another redirector. ',
+            server_types
+        ),
+        format('Check the paths and the rights of the workers for the files with {}. ', refused_types),
+        format(
             'Find the cause of {}: the file can be damaged or lack a branch, or the processor can'
             ' have an error. ', other_types
         ),
         'Then run these files' || coalesce(' of ' || array_to_string(datasets, ', '), '') || ' again.',
-        ' Without skipbadfiles the run stops at the first one.'
+        CASE
+            -- coffea leaves retries to Dask, which sees no exception of a file that is skipped.
+            WHEN are_unanswered AND settings.has_scheduler
+                THEN ' Without skipbadfiles, Dask repeats tasks that fail (retries of DaskExecutor), and the run'
+                ' stops if all attempts do.'
+            ELSE ' Without skipbadfiles the run stops at the first one.'
+        END
     ) AS change,
     'SELECT what, worker, cause, detail FROM failures WHERE what IN (''file skipped'', ''chunk skipped'')'
         AS evidence,
     totals.trace_id
 FROM totals
 INNER JOIN recorded USING (trace_id)
-LEFT JOIN processed USING (trace_id);
+INNER JOIN _run_settings AS settings USING (trace_id)
+LEFT JOIN processed USING (trace_id)
+LEFT JOIN usual ON totals.trace_id = usual.trace_id AND usual.is_unread = are_unread AND are_unread = any_unread;

@@ -371,6 +371,130 @@ def test_chunks_that_were_skipped_can_be_in_readable_files(apply, worker, chunk,
     )
 
 
+def test_files_of_a_server_that_did_not_answer(apply, process, worker, chunk, run):
+    """Two of four files are skipped after a timeout of 3 s; others are opened in 0.1 s."""
+    records = [worker("w1")]
+    for number in range(4):
+        key, name, stop_t = (
+            f"metadata-{number}",
+            f"root://far//{number}.root",
+            3.0 * number + 0.1,
+        )
+        skipped = number > 1
+        error = {"exception": "FSTimeoutError()"} if skipped else {}
+        about = {"run_id": 100 + number} if skipped else {}
+        records += [
+            chunk(key, filename=name, dataset="DY"),
+            *(
+                [
+                    chunk(
+                        key,
+                        worker="w1",
+                        until="metadata",
+                        filename=name,
+                        dataset="DY",
+                        **error,
+                        **about,
+                    )
+                ]
+                if skipped
+                else []
+            ),
+            *run(key, 3.0 * number, stop_t + 2.9 * skipped, run_id=100 + number),
+        ]
+    done = [{"seconds": 2.0, "file": f"root://far//{number}.root"} for number in (0, 1)]
+
+    [(sentence, change)] = apply(
+        "skipped-files", *records, *process(*done), columns="sentence, change"
+    )
+
+    assert sentence == (
+        "The result lacks events of 2 of 4 files: root://far//2.root and 1 more. The number of "
+        "entries of 2 files could not be read (FSTimeoutError). A server did not answer in "
+        "time, or the connection to it failed: these 2 attempts took 6 s, others 0.1 s each "
+        "(median). The files that were processed took 2.0 core-seconds on average."
+    )
+    assert change == (
+        "The files with FSTimeoutError can be intact: allow the server more time "
+        "(xrootdtimeout of coffea's Runner), or read another replica or through another "
+        "redirector. Then run these files of DY again. Without skipbadfiles, Dask repeats "
+        "tasks that fail (retries of DaskExecutor), and the run stops if all attempts do."
+    )
+
+
+def test_faults_of_servers_and_paths_beside_damage(apply, worker, chunk, run):
+    errors = (
+        "OSError: not a ROOT file",
+        "ConnectionRefusedError(111)",
+        "OSError: [ERROR] Server responded: [3005] x",
+        "PermissionError(13)",
+    )
+    records = [worker("w1")]
+    for number, error in enumerate(errors):
+        about = {"run_id": number, "filename": f"{number}.root", "exception": error}
+        records += [
+            chunk(f"metadata-{number}", worker="w1", until="metadata", **about),
+            *run(f"metadata-{number}", number, number + 0.5, run_id=number),
+        ]
+
+    [(sentence, change)] = apply("skipped-files", *records, columns="sentence, change")
+
+    assert (
+        " A server did not answer in time, or the connection to it failed "
+        "(ConnectionRefusedError): this attempt took 0.5 s."
+    ) in sentence
+    assert change == (
+        "Repair or remove the files with OSError. The files with ConnectionRefusedError can be "
+        "intact: check whether the workers can reach the server, or read another replica or "
+        "through another redirector. The server reported OSError: the files can be intact. "
+        "Read another replica or through another redirector. Check the paths and the rights of "
+        "the workers for the files with PermissionError. Then run these files again. Without "
+        "skipbadfiles the run stops at the first one."
+    )
+
+
+def test_opening_without_files_that_could_not_be_opened(
+    apply_each, process, worker, chunk, run
+):
+    """Tasks that count entries take 0.2 s; one of them ends after a timeout of 60 s."""
+    done = [
+        {
+            "seconds": 1.0,
+            "open_seconds": 0.5,
+            "read_seconds": 0.1,
+            "branches_read": 1,
+            "file": f"{n}.root",
+        }
+        for n in range(4)
+    ]
+    records = [worker("w1"), *process(*done, *done)]
+    for number in range(2):
+        key = f"metadata-{number}"
+        records += [
+            chunk(key, filename=f"{number}.root"),
+            *run(key, 20.0 + number, 20.2 + number),
+        ]
+    bad = chunk(
+        "metadata-9",
+        run_id=9,
+        worker="w1",
+        until="metadata",
+        filename="9.root",
+        exception="FSTimeoutError()",
+    )
+    skipped = [
+        chunk("metadata-9", filename="9.root"),
+        bad,
+        *run("metadata-9", 30.0, 90.0, run_id=9),
+    ]
+
+    without, with_timeout = apply_each(
+        "file-opening", records, [*records, *skipped], columns="sentence, core_seconds"
+    )
+
+    assert without == with_timeout != []
+
+
 def test_skipped_files_of_a_run_that_stops_early(apply, process, worker, chunk, run):
     """Of 4 files, one is skipped, one processed, one fails, and one is not reached."""
     entries = {"entry_start": 0, "entry_stop": 1000}

@@ -298,3 +298,39 @@ def test_the_kind_of_error(apply, worker, task, run):
 
     for error, change in errors.items():
         assert change in changes[error.partition("(")[0]]
+
+
+def test_a_server_that_does_not_answer(apply_each, worker, task, chunk, run):
+    """Chunks of two files on a server end with timeouts of 3 s, others take 1 s."""
+
+    def records(server):
+        records = [worker("w1")]
+        for number in range(6):
+            key, start, fails = f"Dijet-{number}", 4.0 * number, number < 2
+            error = {"outcome": "erred", "exception": "FSTimeoutError()"} if fails else {}
+            about = {
+                "dataset": "DY",
+                "filename": f"{server}{number}.root",
+                "treename": "Events",
+            }
+            stop = start + (3.0 if fails else 1.0)
+            records += [
+                task(key),
+                chunk(key, **about, entry_start=0, entry_stop=1000),
+                *run(key, start, stop, phases=[("compute", start, stop)], **error),
+            ]
+        return records
+
+    [(sentence, change)], [(_, of_disk)] = apply_each(
+        "retries", records("root://far//"), records("/disk/"), columns="sentence, change"
+    )
+
+    assert (
+        " 2 attempts failed. Each took 3 s (median), those that succeeded 1 s (median). "
+    ) in sentence
+    assert change == (
+        "The files can be intact. The server of the files did not answer in time: allow it "
+        "more time (xrootdtimeout of coffea's Runner, timeout of uproot), or read another "
+        "replica or through another redirector."
+    )
+    assert of_disk.endswith("did not answer in time: check its load, or allow more time.")

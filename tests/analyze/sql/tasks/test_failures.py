@@ -170,3 +170,38 @@ def test_cause_of_an_exception_of_coffea(rows, run):
 def test_type_of_an_exception(rows, run, exception, name):
     erred = run("a", 1.0, 2.0, outcome="erred", exception=exception)
     assert rows("SELECT exception_type FROM failures", *erred) == [(name,)]
+
+
+def test_what_an_error_of_reading_means(rows):
+    """Only a damaged file is to blame itself."""
+    faults = {
+        "zlib.error": ("error('Error -3 while decompressing data: invalid code')", "damage"),
+        "OSError": (
+            "OSError('[ERROR] Server responded with an error: [3011] No file')",
+            "absent",
+        ),
+        "PermissionError": ("PermissionError('VOMS: authentication failed')", "denied"),
+        "FSTimeoutError": ("FSTimeoutError()", "timeout"),
+        "TimeoutError": ("TimeoutError('5 s')", "timeout"),
+        "ReadTimeout": ("ReadTimeout('https://host')", "timeout"),
+        "OSError ": ("OSError('File did not open: [ERROR] Operation expired')", "timeout"),
+        "OSError  ": ("OSError(110, 'Connection timed out')", "timeout"),
+        "ServerDisconnectedError": ("ServerDisconnectedError()", "no connection"),
+        "ConnectionResetError": ("ConnectionResetError(104, 'x')", "no connection"),
+        "ClientConnectorError": ("ClientConnectorError('host:443')", "no connection"),
+        "OSError   ": ("OSError('[FATAL] Connection error')", "no connection"),
+        "OSError    ": ("OSError('[ERROR] Server responded: [3005] I/O')", "server error"),
+        "ClientResponseError": (
+            "ClientResponseError(503, 'Service Unavailable')",
+            "server error",
+        ),
+        "KeyError": ("KeyError('pt')", None),
+        "TypeError": ("TypeError(\"unexpected keyword argument 'timeout'\")", None),
+        "IndexError": ("IndexError('index [3005] is out of bounds')", None),
+    }
+    values = ", ".join(
+        f"('{name.strip()}', '{error.replace(chr(39), 2 * chr(39))}')"
+        for name, (error, _) in faults.items()
+    )
+    found = rows(f"SELECT _read_fault(type, error) FROM (VALUES {values}) AS t (type, error)")
+    assert [fault for (fault,) in found] == [fault for _, fault in faults.values()]

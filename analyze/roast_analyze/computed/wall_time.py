@@ -14,9 +14,20 @@ if TYPE_CHECKING:
     Periods = dict[str, tuple[np.ndarray, np.ndarray]]
 
 #: Periods of each kind that do not overlap. An attempt that was assigned before the recording,
-#: or that had not ended, has no limit there.
+#: or that had not ended, has no limit there. Clients count that submitted tasks, if these are
+#: known: what another program does, such as one that only records, keeps no task waiting.
 _PERIODS: Final = """
-WITH periods AS (
+WITH submitters AS (FROM _client_sessions WHERE client IS NOT NULL),
+programs AS (
+    SELECT trace_id, client FROM submitters
+    UNION
+    -- A program can have several clients.
+    SELECT program.trace_id, program.client
+    FROM _client_programs AS program
+    INNER JOIN _client_programs AS other USING (trace_id, host, pid)
+    SEMI JOIN submitters ON submitters.trace_id = trace_id AND submitters.client = other.client
+),
+periods AS (
     SELECT 'assigned' AS what, trace_id, coalesce(processing_t, '-infinity') AS start_t,
         coalesce(end_t, 'infinity') AS stop_t
     FROM _task_runs
@@ -41,9 +52,14 @@ WITH periods AS (
     UNION ALL
     SELECT 'present', trace_id, from_t, to_t FROM _worker_presence
     UNION ALL
-    SELECT 'connected', trace_id, start_t, stop_t FROM _client_presence
+    SELECT 'connected', trace_id, start_t, stop_t
+    FROM _client_presence
+    WHERE first_submitted_t IS NOT NULL OR trace_id NOT IN (SELECT trace_id FROM submitters)
     UNION ALL
-    SELECT activity, trace_id, start_t, stop_t FROM client_activity
+    SELECT activity, trace_id, start_t, stop_t
+    FROM client_activity
+    WHERE (trace_id, client) IN (SELECT (trace_id, client) FROM programs)
+        OR trace_id NOT IN (SELECT trace_id FROM submitters)
 ),
 numbered AS (
     SELECT
@@ -95,8 +111,8 @@ def states(periods: Periods, start_t: float, stop_t: float) -> pl.DataFrame:
     ----------
     periods : dict
         Starts and ends, in order, of periods that do not overlap, in which: an attempt was
-        assigned, a task was submitted and had not ended, a worker was present, a client was
-        connected, and the recording client was in an activity (wait, dask, own).
+        assigned, a task was submitted and had not ended, a worker was present, a client that
+        submitted tasks was connected, and its program was in an activity (wait, dask, own).
     start_t, stop_t : float
         Start and end of the recording.
 

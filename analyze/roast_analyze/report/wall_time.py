@@ -23,7 +23,7 @@ WORDS: Final = {
     ),
     "client computes": "of the client's own work",
     "client waits": "in which the client waited for Dask and there was no task",
-    "no client": "without a client",
+    "no client": "in which no client that submitted tasks was connected",
     "starting": "before the first task, in which it is not known what the client did",
     "ending": "after the last task, in which it is not known what the client did",
     "client not known": "between tasks, in which it is not known what the client did",

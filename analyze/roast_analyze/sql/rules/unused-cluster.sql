@@ -1,6 +1,7 @@
 -- Unused cluster.
--- Workers were present, and no client was connected, or the last task had ended; the client may have worked on
--- results meanwhile. This can be intended, so the duration is stated without a saving. The time between two programs of a shared scheduler is nobody's.
+-- Workers were present, and no client that submitted tasks was connected, or the last task had ended; the client may
+-- have worked on results meanwhile. This can be intended, so the duration is stated without a saving. The time between
+-- two programs of a shared scheduler is nobody's.
 -- Records: task
 -- Applies: EXISTS (FROM _wall_time WHERE state IN ('no client', 'ending', 'client computes'))
 -- Explains: after last result, between graphs
@@ -62,7 +63,8 @@ SELECT
         found.seconds, run_seconds,
         concat_ws(
             '; ',
-            CASE WHEN clientless_seconds >= $named_seconds THEN format('{:.1f} s without a client', clientless_seconds) END,
+            CASE WHEN clientless_seconds >= $named_seconds
+                THEN format('{:.1f} s without a client that submitted tasks', clientless_seconds) END,
             CASE WHEN client_seconds >= $named_seconds
                 THEN concat(
                     format('{:.1f} s in which the client worked after the last task', client_seconds),

@@ -87,8 +87,8 @@ def test_a_cluster_that_nobody_used(apply_each, worker, gone, task, run):
     )
 
     sentence = (
-        "Workers were there and unused for 60.0 of 100.0 s: 45.0 s without a client; "
-        "15.0 s after the last task."
+        "Workers were there and unused for 60.0 of 100.0 s: 45.0 s without a client that "
+        "submitted tasks; 15.0 s after the last task."
     )
     assert unused == [(sentence, None)]
     assert left == shared == []

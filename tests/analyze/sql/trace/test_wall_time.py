@@ -60,6 +60,48 @@ def test_each_state(rows, worker, gone, task, run):
     ]
 
 
+def test_a_client_that_only_records(rows, worker, task, run, process_facts):
+    """It is connected and sleeps while those that submit tasks come and go."""
+
+    def of(client, kind, t):
+        return {"kind": kind, "t": t, "client": client}
+
+    records = [
+        *(of("c", "client_added", 0.0), worker("w1"), did("own", 0.0, 100.0)),
+        of("first", "client_added", 10.0),
+        *(task("a-1", t=20.0, client="first"), *run("a-1", 20.0, 30.0)),
+        of("first", "client_removed", 30.0),
+        of("second", "client_added", 40.0),
+        *(task("b-1", t=50.0, client="second"), *run("b-1", 50.0, 60.0)),
+    ]
+    expected = [
+        ("no client", 10.0),
+        ("starting", 20.0),
+        ("working", 30.0),
+        ("no client", 40.0),
+        ("client not known", 50.0),
+        ("working", 60.0),
+        ("ending", 100.0),
+    ]
+    assert rows(STATES, *records) == expected
+
+    # The second client is another one of the program that records.
+    place = {"host": "h", "pid": 7}
+    fact = {"kind": "environment", "t": 1.0, "section": "client", "name": "id", "value": "c"}
+    same_program = [
+        fact,
+        *process_facts("client", pid=7, machine={"host": "h"}),
+        {"kind": "client_program", "t": 40.0, "client": "second", "name": "p.py", **place},
+    ]
+    assert rows(STATES, *records, *same_program) == [
+        ("client computes", 20.0),
+        ("working", 30.0),
+        ("client computes", 50.0),
+        ("working", 60.0),
+        ("client computes", 100.0),
+    ]
+
+
 def test_work_without_an_end_lasts_until_the_end(rows, worker, task, run):
     assert rows(STATES, worker("w1"), task("a-1"), *run("a-1", 10.0), task("b-1", t=20.0)) == [
         ("tasks not assigned", 10.0),

@@ -7,6 +7,8 @@
 -- otherwise the code can be the cause as well.
 -- A worker or host is named if nearly all failed attempts ran there, more than by chance, while tasks of the same
 -- prefixes ran elsewhere and hardly failed.
+-- Retries are stated if none of them succeeded: repeating an error that occurs each time costs time and ends
+-- the same way.
 -- If a server did not answer or a connection failed, neither the code nor a file on that server is to blame.
 -- Errors of decompression mean that a file is probably damaged, unless a later attempt succeeds.
 -- Tasks that lost their workers belong to rule killed-workers. Without a cluster there are no tasks:
@@ -25,6 +27,9 @@
 -- $max_chance = 0.01: largest probability that so many attempts ran on one of the workers by chance
 -- $max_words = 16: words of the first error that are quoted
 -- $max_characters = 300: their length
+-- $min_message_words = 3: words of a message that is quoted beside the type of the error
+-- $max_message_characters = 80: its length
+-- $min_retries = 3: retries of which none succeeded, from which fewer are advised
 WITH chunks_of_attempts AS (
     SELECT
         seq,
@@ -120,6 +125,27 @@ failed AS (
     FROM attempts
     GROUP BY ALL
     HAVING count(*) >= $min_attempts
+),
+-- Attempts that follow a failed one, by the type of its error. Numbers in an error, such as addresses, can differ.
+retries AS (
+    SELECT
+        failed.trace_id,
+        failed.exception_type,
+        count(*) AS retries,
+        count(again.seq) AS failed_again,
+        sum(retry.compute_seconds) AS seconds,
+        bool_and(
+            regexp_replace(again.error, '(0x)?[0-9]\w*', '#', 'g')
+            = regexp_replace(failed.error, '(0x)?[0-9]\w*', '#', 'g')
+        ) AS is_same
+    FROM attempts AS failed
+    INNER JOIN _task_runs AS retry
+        ON failed.trace_id = retry.trace_id
+        AND failed.key = retry.key
+        AND failed.attempt + 1 = retry.attempt
+    LEFT JOIN attempts AS again ON retry.seq = again.seq
+    WHERE failed.outcome = 'retried' AND failed.noun = 'task'
+    GROUP BY ALL
 ),
 -- Attempts at other tasks of the same prefixes.
 usual AS (
@@ -266,6 +292,15 @@ described AS (
         sick.succeeded_elsewhere,
         sick.failed_elsewhere AS failed_on_others,
         usual.seconds AS usual_seconds,
+        retries.retries AS vain_retries,
+        retries.seconds AS retry_seconds,
+        coalesce(retries.is_same, false) AS is_same_error,
+        -- Without the type and quotation marks: ValueError('…') and ValueError: ….
+        regexp_replace(
+            trim(regexp_replace(first_error, '^[\w.]+(\(|: ?)', ''), ' ()'), '^[rub]?["'']|["''],?$', '', 'g'
+        ) AS whole_message,
+        CASE WHEN length(whole_message) > $max_message_characters
+            THEN whole_message[:$max_message_characters::BIGINT - 1] || '…' ELSE whole_message END AS message,
         _read_fault(failed.exception_type, first_error) AS fault,
         CASE
             WHEN regexp_matches(first_error, 'no space left|disk quota', 'i')
@@ -293,6 +328,14 @@ described AS (
                 THEN ' Check whether all files have this branch.'
             ELSE ''
         END AS hint,
+        -- A message can say more than the type. A hint has its meaning.
+        concat(
+            failed.exception_type,
+            CASE WHEN hint = '' AND len(regexp_extract_all(message, '[A-Za-z]{2,}')) >= $min_message_words
+                THEN ' (' || message || ')' END
+        ) AS named_error,
+        CASE WHEN failed.failed_keys > 0 AND vain_retries >= $min_retries AND is_same_error AND NOT is_unanswered
+            THEN ' Use fewer retries until it is fixed.' ELSE '' END AS fewer_retries,
         regexp_extract(first_error, 'No module named \W*([\w.]+)', 1) AS missing_module,
         coalesce(
             elsewhere.attempted >= $min_others
@@ -338,6 +381,11 @@ described AS (
     LEFT JOIN elsewhere
         ON failed.trace_id = elsewhere.trace_id
         AND failed.exception_type = elsewhere.exception_type
+    -- Only if none of them succeeded.
+    LEFT JOIN retries
+        ON failed.trace_id = retries.trace_id
+        AND failed.exception_type = retries.exception_type
+        AND retries.failed_again = retries.retries
     LEFT JOIN usual
         ON failed.trace_id = usual.trace_id
         AND failed.exception_type = usual.exception_type
@@ -381,6 +429,19 @@ SELECT
                 -- A trace can lack the tasks.
                 coalesce(' (' || prefix || ')', ''), exception_type, seconds
             )
+        END,
+        -- Old versions of Dask do not report the time of failed attempts.
+        ' ' || CASE
+            WHEN vain_retries = 1
+                THEN concat('A retry ', format('took {:.1f} s and ', retry_seconds), 'did not succeed')
+            ELSE coalesce(
+                format('{} retries took {:.1f} s, and none succeeded', vain_retries, retry_seconds),
+                format('None of {} retries succeeded', vain_retries)
+            )
+        END || CASE
+            WHEN NOT is_same_error THEN '.'
+            WHEN vain_retries = 1 THEN ': it ended with the same error.'
+            ELSE ': each ended with the same error.'
         END,
         CASE WHEN is_unanswered AND is_remote THEN format(
             ' {} took {} s{}{}.',
@@ -437,24 +498,26 @@ SELECT
         -- Neither the code nor a file is to blame.
         WHEN is_unanswered AND is_remote AND failed_keys > 0
             THEN format('{} can be intact.{}', coalesce(filename, 'The files'), hint)
-        WHEN failed_keys = 0 AND retried > 0 THEN format(
+        WHEN failed_keys = 0 AND retried > 0 AND vain_retries IS NULL THEN format(
             'Find the cause of {}.{} Repeat only the operation that fails, inside of the task, not the whole task.',
             exception_type, hint
         )
         WHEN is_compared
-            THEN format('Find the cause of {}{}.{}', exception_type, coalesce(' in ' || filename, ''), hint)
+            THEN format(
+                'Find the cause of {}{}.{}{}', named_error, coalesce(' in ' || filename, ''), hint, fewer_retries
+            )
         WHEN is_everywhere AND files > 1
             THEN format(
-                'Find the cause of {} in the code: it failed in each of the {} files that were attempted.',
-                exception_type, files
+                'Find the cause of {} in the code: it failed in each of the {} files that were attempted.{}',
+                named_error, files, fewer_retries
             )
         WHEN has_place AND attempted_elsewhere < $min_others
             THEN format(
                 'Find the cause of {} in the code that raised it (traceback in view failures): too few chunks of'
-                ' other {} were attempted to blame this one.',
-                exception_type, other_places
+                ' other {} were attempted to blame this one.{}',
+                named_error, other_places, fewer_retries
             )
-        ELSE format('Find the cause of {}.{}', exception_type, hint)
+        ELSE format('Find the cause of {}.{}{}', named_error, hint, fewer_retries)
     END AS change,
     'SELECT filename, entry_start, entry_stop, key, attempt, failures.worker, cause'
     ' FROM failures LEFT JOIN chunks USING (trace_id, key, attempt)'

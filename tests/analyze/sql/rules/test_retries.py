@@ -334,3 +334,75 @@ def test_a_server_that_does_not_answer(apply_each, worker, task, chunk, run):
         "replica or through another redirector."
     )
     assert of_disk.endswith("did not answer in time: check its load, or allow more time.")
+
+
+def test_retries_of_which_none_succeeded(apply_each, worker, task, run):
+    """Each of 3 tasks fails in 2 s, and again in 1 s; in others, with another end."""
+
+    def records(again, seconds_are_known=True):
+        records = [worker("w1")]
+        for number in range(3):
+            key, t = f"fit-{number}", 4.0 * number
+            for attempt, (start, stop) in enumerate(((t, t + 2.0), (t + 2.0, t + 3.0))):
+                error = again if attempt else "AssertionError('process {} has no children')"
+                ended = {
+                    "outcome": "erred" if attempt else "retried",
+                    "exception": error.format(number + 7 * attempt),
+                    "phases": [("compute", start, stop)] if seconds_are_known else [],
+                }
+                records += run(key, start, stop, run_id=2 * number + attempt, **ended)
+            records.append(task(key))
+        return records
+
+    def recovered():
+        start = {"outcome": "retried", "exception": same, "phases": []}
+        return [
+            *(task("fit-9"), *run("fit-9", 50.0, 51.0, run_id=90, **start)),
+            *run("fit-9", 51.0, 52.0, run_id=91),
+        ]
+
+    same = "AssertionError('process {} has no children')"
+    [(sentence, change)], [(unknown, _)], other, [(if_one_recovers, of_one)] = apply_each(
+        "retries",
+        records(same),
+        records(same, seconds_are_known=False),
+        records("RuntimeError('no')"),
+        [*records(same), *recovered()],
+        columns="sentence, change",
+    )
+
+    assert (
+        " 6 attempts failed. 3 retries took 3.0 s, and none succeeded: each ended with the "
+        "same error. The error: "
+    ) in sentence
+    assert change == (
+        "Find the cause of AssertionError (process 0 has no children). Use fewer retries until "
+        "it is fixed."
+    )
+    assert " None of 3 retries succeeded: each ended with the same error. " in unknown
+    of_first, of_second = sorted(other)
+    assert " 3 retries took 3.0 s, and none succeeded. The error: " in of_first[0]
+    assert "failed for good with RuntimeError" in of_second[0]
+    assert "retries" not in of_first[1] + of_second[1]
+    assert "Repeat only" not in of_first[1]
+    assert "retries" not in if_one_recovers + of_one
+
+
+def test_a_message_beside_the_type_of_an_error(apply, worker, task, run):
+    """It is quoted if it is a sentence, up to 80 characters."""
+    causes = {
+        "RuntimeError('no calibration in here')": "RuntimeError (no calibration in here).",
+        "KeyError('pt')": "KeyError.",
+        "Exception: " + "such long text " * 9: "Exception ("
+        + ("such long text " * 9)[:79]
+        + "…).",
+    }
+    records = [worker("w1")]
+    for number, error in enumerate(causes):
+        failed = {"outcome": "erred", "exception": error}
+        records += [task(f"a-{number}"), *run(f"a-{number}", number, number + 1.0, **failed)]
+
+    changes = dict(apply("retries", *records, columns="entity, change"))
+
+    for cause in causes.values():
+        assert changes[cause.split()[0].rstrip(".")].startswith("Find the cause of " + cause)

@@ -26,6 +26,9 @@ USES = {
 #: Statuses of a worker that explain free threads.
 STATUSES = {"paused": "paused", "closing_gracefully": "leaving", "closing": "leaving"}
 
+#: Longest time for which a worker counts as joining.
+JOINING_SECONDS = 5.0
+
 #: Rows of less than a nanosecond are left out.
 NOTHING = 1e-9
 
@@ -430,7 +433,8 @@ def _conditions(recording: Recording) -> Iterator[tuple[int, str, float, float]]
                 and run["processing_t"] is not None
                 and run["processing_t"] >= process.added["t"]
             ]
-            yield number, "joining", process.added["t"], min(sent, default=removed)
+            begin = process.added["t"]
+            yield number, "joining", begin, min([*sent, removed, begin + JOINING_SECONDS])
         stimulus = (process.removed or {}).get("stimulus_id") or ""
         if stimulus.startswith("check-worker-ttl"):
             seen = [

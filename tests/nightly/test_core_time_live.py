@@ -22,6 +22,7 @@ from distributed import Client, LocalCluster, Status, WorkerPlugin, wait
 from tornado.ioloop import PeriodicCallback
 
 import roast_recorder
+from nightly.core_time import JOINING_SECONDS
 from roast_analyze import Trace
 
 INTERVAL_MILLISECONDS = 5
@@ -147,7 +148,11 @@ def joining_times(states: list[tuple], first_t: float) -> dict[str, tuple[float,
         for address, (_, _, processing) in workers.items():
             begin, end = seen.get(address, (t, np.inf))
             seen[address] = begin, min(end, t if processing else np.inf)
-    return {address: times for address, times in seen.items() if times[0] > first_t}
+    return {
+        address: (begin, min(end, begin + JOINING_SECONDS))
+        for address, (begin, end) in seen.items()
+        if begin > first_t
+    }
 
 
 def used_threads(

@@ -1,7 +1,7 @@
 -- Needs: _task_runs, _worker_removals, _worker_statuses, _workers
 -- Times in which a worker process was paused, leaving, silent or joining. A worker that the scheduler
 -- removed after a time without heartbeats was silent since its last heartbeat. A worker that joined
--- during the run counts as joining until its first task is dispatched.
+-- during the run counts as joining until its first task is dispatched, but no longer than it takes to move tasks to it.
 CREATE VIEW _worker_conditions AS
 SELECT
     process.process,
@@ -29,7 +29,7 @@ SELECT
     process.process,
     'joining',
     process.added_t,
-    coalesce(min(run.processing_t), process.removed_t, 'infinity'::DOUBLE),
+    least(coalesce(min(run.processing_t), process.removed_t, 'infinity'::DOUBLE), process.added_t + 5),
     process.trace_id
 FROM _workers AS process
 INNER JOIN (SELECT trace_id, min(t) AS t FROM raw.task GROUP BY trace_id) AS submitted

@@ -327,7 +327,10 @@ def test_threads_without_tasks_are_divided_like_the_work(rows, worker, task, run
 
 
 def test_paused_leaving_joining_and_silent_workers(rows, worker, task, run, move, gone, sample):
-    """A task is queued for the whole run. At the end two free threads could take it."""
+    """A task is queued for the whole run. At the end two free threads could take it.
+
+    The new worker is joining for 5 s.
+    """
     assert rows(
         QUERY.replace("GROUP BY", "WHERE use LIKE '% worker' GROUP BY"),
         worker("busy"),
@@ -347,7 +350,7 @@ def test_paused_leaving_joining_and_silent_workers(rows, worker, task, run, move
         worker("new", t=90.0),
     ) == [
         ("leaving", "idle: leaving worker", "", 10.0),
-        ("new", "idle: joining worker", "", 10.0 / 2),
+        ("new", "idle: joining worker", "", 5.0 / 2),
         ("paused", "assigned: paused worker", "", 10.0),
         ("silent", "unknown: silent worker", "", 60.0 - 24.0),
     ]

@@ -28,7 +28,8 @@
 -- $max_words = 16: words of the first error that are quoted
 -- $max_characters = 300: their length
 -- $min_message_words = 3: words of a message that is quoted beside the type of the error
--- $max_message_characters = 80: its length
+-- $max_message_words = 12: words of it that are quoted
+-- $max_message_characters = 120: their length
 -- $min_retries = 3: retries of which none succeeded, from which fewer are advised
 WITH chunks_of_attempts AS (
     SELECT
@@ -135,8 +136,7 @@ retries AS (
         count(again.seq) AS failed_again,
         sum(retry.compute_seconds) AS seconds,
         bool_and(
-            regexp_replace(again.error, '(0x)?[0-9]\w*', '#', 'g')
-            = regexp_replace(failed.error, '(0x)?[0-9]\w*', '#', 'g')
+            regexp_replace(again.error, '\w*\d\w*', '#', 'g') = regexp_replace(failed.error, '\w*\d\w*', '#', 'g')
         ) AS is_same
     FROM attempts AS failed
     INNER JOIN _task_runs AS retry
@@ -299,8 +299,9 @@ described AS (
         regexp_replace(
             trim(regexp_replace(first_error, '^[\w.]+(\(|: ?)', ''), ' ()'), '^[rub]?["'']|["''],?$', '', 'g'
         ) AS whole_message,
-        CASE WHEN length(whole_message) > $max_message_characters
-            THEN whole_message[:$max_message_characters::BIGINT - 1] || '…' ELSE whole_message END AS message,
+        string_split(whole_message, ' ') AS message_words,
+        array_to_string(message_words[:$max_message_words::BIGINT], ' ')[:$max_message_characters::BIGINT]
+            AS message,
         _read_fault(failed.exception_type, first_error) AS fault,
         CASE
             WHEN regexp_matches(first_error, 'no space left|disk quota', 'i')
@@ -331,8 +332,12 @@ described AS (
         -- A message can say more than the type. A hint has its meaning.
         concat(
             failed.exception_type,
-            CASE WHEN hint = '' AND len(regexp_extract_all(message, '[A-Za-z]{2,}')) >= $min_message_words
-                THEN ' (' || message || ')' END
+            CASE
+                WHEN hint = ''
+                    AND len(list_filter(message_words, lambda word: regexp_matches(word, '[A-Za-z]')))
+                        >= $min_message_words
+                    THEN ' (' || message || if(message = whole_message, '', ' …') || ')'
+            END
         ) AS named_error,
         CASE WHEN failed.failed_keys > 0 AND vain_retries >= $min_retries AND is_same_error AND NOT is_unanswered
             THEN ' Use fewer retries until it is fixed.' ELSE '' END AS fewer_retries,

@@ -3,7 +3,8 @@
 -- spill nor move them. The memory of a worker before its first task is not counted. The cost is that of the
 -- consequences: workers that are paused or killed, or that spill results that would otherwise fit into
 -- their memory. Workers that were killed because of one chunk, or of the tasks that they ran last or
--- first, belong to rule killed-workers.
+-- first, belong to rule killed-workers. Results whose size Dask does not know look the same, unless they are spilled:
+-- they then take more bytes on disk than Dask counts for them in memory.
 -- Records: worker_sample
 -- Applies: EXISTS (FROM _worker_memory WHERE unmanaged_bytes - idle_bytes >= $min_share * (limit_bytes - idle_bytes))
 -- Explains: paused worker
@@ -11,6 +12,8 @@
 -- Documentation: https://distributed.dask.org/en/stable/worker-memory.html#using-the-dashboard-to-monitor-memory-usage
 -- $min_share = 0.4: unmanaged memory relative to the limit, both minus the memory of an idle worker
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
+-- $min_spilled_bytes = 5e7: results of a worker on disk, from which their size is compared
+-- $min_spilled_ratio = 3: their size on disk, relative to what Dask counts for them in memory
 -- $least_saved = 0.4: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 WITH kills AS (
     SELECT trace_id, process, worker, removed_t FROM _worker_removals WHERE kill IS NOT NULL
@@ -68,6 +71,23 @@ recomputed AS (
     WHERE use = 'recomputed result'
     GROUP BY trace_id
 ),
+undercounted AS (
+    SELECT
+        trace_id,
+        max(metrics.spilled_disk) AS spilled_bytes,
+        max_by(metrics.spilled_memory, metrics.spilled_disk) AS counted_bytes
+    FROM raw.worker_sample
+    WHERE metrics.spilled_disk >= greatest($min_spilled_bytes, $min_spilled_ratio * metrics.spilled_memory)
+    GROUP BY trace_id
+),
+-- The type of the largest of these results, by Dask's count.
+types AS (
+    SELECT trace_id, max_by(typename, nbytes) AS typename
+    FROM _task_runs AS attempt
+    INNER JOIN undercounted USING (trace_id)
+    WHERE outcome = 'memory' AND nbytes <= counted_bytes
+    GROUP BY trace_id
+),
 totals AS (
     SELECT
         peaks.trace_id,
@@ -100,14 +120,24 @@ SELECT
     -- Tasks with too much data look the same.
     'medium' AS confidence,
     format(
-        'Up to {} of the {} of memory of a worker is not used by results of tasks{}.',
+        'Up to {} of the {} of memory of a worker is not {} results of tasks{}.{}',
         _byte_size(unmanaged_bytes), _byte_size(limit_bytes),
+        if(spilled_bytes IS NULL, 'used by', 'counted as'),
         coalesce(': ' || nullif(concat_ws(
             ', ',
             CASE WHEN kills = 1 THEN '1 worker was killed' WHEN kills > 1 THEN format('{} workers were killed', kills) END,
             CASE WHEN paused_seconds >= 0.05 THEN format('pauses cost {:,.1f} core-seconds', paused_seconds) END,
             CASE WHEN disk_seconds >= 0.05 THEN format('writing results to disk cost {:,.1f} core-seconds', disk_seconds) END
-        ), ''), '')
+        ), ''), ''),
+        coalesce(
+            format(
+                ' Dask does not know the size of some results: on the disk of a worker, they took {}, and Dask counted {}'
+                ' for them.{}',
+                _byte_size(spilled_bytes), _byte_size(counted_bytes),
+                coalesce(format(' The largest of them, by its count, are of type {}.', types.typename), '')
+            ),
+            ''
+        )
     ) AS sentence,
     seconds AS core_seconds,
     $least_saved * seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
@@ -117,11 +147,18 @@ SELECT
             + seconds - paused_seconds - disk_seconds,
         cluster.stop_t - cluster.start_t
     ) AS wall_seconds_max,
-    'Look for caches and leaks in tasks and libraries, set MALLOC_TRIM_THRESHOLD_=0, or restart workers'
-    ' regularly (--lifetime).' AS change,
+    CASE
+        WHEN spilled_bytes IS NULL
+            THEN 'Look for caches and leaks in tasks and libraries, set MALLOC_TRIM_THRESHOLD_=0, or restart workers'
+            ' regularly (--lifetime).'
+        ELSE 'Give the class of these results a method __sizeof__ that counts what they hold, or register a function for it'
+            ' (dask.sizeof.sizeof.register), on workers too: Dask then spills in time.'
+    END AS change,
     'SELECT t, worker, memory_bytes, managed_bytes, memory_limit_bytes FROM worker_samples' AS evidence,
     costs.trace_id
 FROM costs
 INNER JOIN _cluster_size AS cluster USING (trace_id)
 INNER JOIN idle USING (trace_id)
+LEFT JOIN undercounted USING (trace_id)
+LEFT JOIN types USING (trace_id)
 WHERE seconds > 0;

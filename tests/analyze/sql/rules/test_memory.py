@@ -631,6 +631,38 @@ def test_unmanaged_memory_pauses_a_worker(apply_each, worker, task, run, sample)
     ]
 
 
+def test_results_whose_size_dask_does_not_know(apply_each, worker, task, run, sample):
+    """Results of 56 bytes by Dask's count take 200 MB on disk, or have their true size."""
+
+    def records(nbytes):
+        phases = [("disk-write", 1.0, 5.0), ("compute", 5.0, 8.0)]
+        return [
+            worker("w1"), task("a-1"), task("b-1"),
+            *run("a-1", 1.0, 8.0, phases=phases, nbytes=nbytes, typename="mine.Data"),
+            *run("b-1", 8.0, 9.0, nbytes=24, typename="float"),
+            sample(
+                2.0, memory_limit=1000 * MB, memory=800 * MB, managed_bytes=nbytes,
+                spilled_memory=nbytes, spilled_disk=200 * MB,
+            ),
+        ]  # fmt: skip
+
+    [[(unknown, advice)], [(known, leaks)]] = apply_each(
+        "unmanaged-memory", records(56), records(200 * MB), columns="sentence, change"
+    )
+
+    assert unknown == (
+        "Up to 763 MiB of the 954 MiB of memory of a worker is not counted as results of "
+        "tasks: writing results to disk cost 4.0 core-seconds. Dask does not know the size of "
+        "some results: on the disk of a worker, they took 191 MiB, and Dask counted 56 B for "
+        "them. The largest of them, by its count, are of type mine.Data."
+    )
+    assert advice.startswith("Give the class of these results a method __sizeof__")
+    assert known.endswith(
+        "is not used by results of tasks: writing results to disk cost 4.0 core-seconds."
+    )
+    assert leaks.startswith("Look for caches and leaks")
+
+
 def test_spilling_because_of_unmanaged_memory(apply_rules, worker, task, run, sample):
     """Without 600 MB of unmanaged memory, 400 MB of results would not be spilled."""
 

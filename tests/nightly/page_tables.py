@@ -445,7 +445,9 @@ def _own_code(recording: Recording) -> list[Row]:
     rows = [
         kind | {"seconds": math.fsum(row["seconds"] for row in alike)}
         for kind, alike in _alike(spent, "kind detail prefix")
+        # Own functions are described by several words, libraries by one.
         if kind["kind"] in OWN_KINDS
+        or (kind["kind"] == "not on the CPU" and " " in (kind["detail"] or ""))
     ]
     # Rows whose printed numbers are equal are sorted by name.
     return [

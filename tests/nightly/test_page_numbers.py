@@ -232,12 +232,25 @@ def _table(table: dict, expected: Expected, recording: Recording, start_t: float
         return [f"units of columns are {wrong}"]
     if (len(table["rows"]), table["count"]) != (len(rows), f"{len(rows):,}"):
         return [f"{len(table['rows'])} rows, counted as {table['count']}, not {len(rows)}"]
+    if rows and "name" not in rows[0]:
+        names = _worker_names(recording)
+        rows = [{**row, "worker": names.get(row.get("worker"))} for row in rows]
     return [
         f"row {n}: {name} is {cell['text']!r} ({cell['raw']}) {unit}, not {row[name]!r}"
         for n, (cells, row) in enumerate(zip(table["rows"], rows, strict=True))
         for cell, (name, unit) in zip(cells, table["columns"], strict=True)
         if not _is_right(cell, row, name, unit, start_t)
     ]
+
+
+def _worker_names(recording: Recording) -> dict[str | None, str | None]:
+    """Return what a table without the names of workers shows for their addresses."""
+    names = {}
+    for row in rows_of("workers", recording):
+        address, name = row["worker"], row["name"]
+        short = address.rpartition("://")[2] if name in (None, address) else name
+        names[address] = f"worker {short}" if short.isdecimal() else short
+    return names
 
 
 def _is_right(cell: dict, row: dict, name: str, unit: str, start_t: float) -> bool:

@@ -6,7 +6,9 @@
 -- saving: the machine was overloaded, or the scheduler was busy with work that such stalls had delayed.
 -- The CPU use of a host is not recorded: if the loops of all processes on a host are late, or if all
 -- processes are on one host, the scheduler is blocked as well, and threads are rarely on the CPU, a lack of
--- free cores is possible. Stalls of a worker that writes results to disk belong to rule spilling.
+-- free cores is possible. Stalls of a worker that writes results to disk belong to rule spilling. Coroutines
+-- run in the event loop: they block it if they computed one after another during most of the stalls, and
+-- hardly at other times.
 -- Records: stall
 -- Applies: (SELECT count(*) FROM raw.stall WHERE worker IS NOT NULL) >= $min_stalls
 -- Explains: dispatch, dependencies, tail, imbalance, scheduler
@@ -18,6 +20,10 @@
 -- $max_computing_share = 0.5: share of the stalls in which threads compute
 -- $min_cpu_share = 0.5: CPU time of task threads relative to their compute time, below which cores can be lacking
 -- $entity_share = 0.6: share of the cost that makes one worker the entity
+-- $min_coroutine_share = 0.6: share of the stalls during which coroutines had begun and not ended, if they are named
+-- $min_blocking_share = 0.8: share of the compute time of these coroutines that is within stalls, if they block
+-- $max_overlap = 1.2: their compute time within stalls relative to the time that it covers, if they block
+-- $named_share = 0.1: share of the compute time of coroutines within stalls from which a prefix is named
 -- $least_saved = 0.6: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 -- $most_saved = 1.5: ratio of the largest saving to the cost; calibrated as well
 WITH all_stalls AS (
@@ -92,6 +98,11 @@ pieces AS (
 attempts AS (
     SELECT
         stall,
+        pieces.worker,
+        attempt.prefix,
+        coroutine.prefix IS NOT NULL AS is_coroutine,
+        greatest(compute_start_t, start_t) AS from_t,
+        least(compute_stop_t, stop_t) AS until_t,
         -- An attempt that fetches its inputs may wait for them, and for the disk.
         coalesce(transfer_seconds, 0) = 0 AND coalesce(disk_seconds, 0) = 0 AS is_local,
         CASE WHEN is_local THEN least(compute_start_t, stop_t) - greatest(processing_t, start_t) END
@@ -103,16 +114,69 @@ attempts AS (
     INNER JOIN _task_runs AS attempt
         ON pieces.trace_id = attempt.trace_id
         AND pieces.worker = attempt.worker
-        AND attempt.processing_t < pieces.stop_t
+        -- What a worker computes while the scheduler moves the task to another one and back began before.
+        AND least(attempt.processing_t, attempt.compute_start_t) < pieces.stop_t
         AND attempt.end_t > pieces.start_t
+    LEFT JOIN _coroutine_prefixes AS coroutine
+        ON attempt.trace_id = coroutine.trace_id AND attempt.prefix = coroutine.prefix
 ),
 waits AS (
     SELECT
         stall,
         sum(greatest(before_seconds, 0) + greatest(after_seconds, 0)) AS wait_seconds,
-        sum(greatest(compute_seconds, 0)) AS compute_seconds
+        sum(greatest(compute_seconds, 0)) AS compute_seconds,
+        coalesce(sum(greatest(compute_seconds, 0)) FILTER (NOT is_coroutine), 0) AS thread_seconds
     FROM attempts
     GROUP BY stall
+),
+-- What each coroutine adds to the time of a stall that the earlier ones cover.
+coroutines AS (
+    SELECT
+        stall,
+        worker,
+        prefix,
+        until_t - from_t AS seconds,
+        greatest(until_t - greatest(from_t, coalesce(max(until_t) OVER before, from_t)), 0) AS covered_seconds
+    FROM attempts
+    WHERE is_coroutine AND until_t > from_t
+    WINDOW before AS (PARTITION BY stall ORDER BY from_t, until_t ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+),
+coroutine_prefixes AS (
+    SELECT
+        stalls.trace_id,
+        coroutines.prefix,
+        sum(coroutines.seconds) AS seconds,
+        sum(covered_seconds) AS covered_seconds
+    FROM coroutines
+    INNER JOIN stalls USING (stall)
+    GROUP BY stalls.trace_id, coroutines.prefix
+),
+-- On the workers of these stalls, with the time outside of them.
+coroutine_totals AS (
+    SELECT trace_id, prefix, sum(compute_seconds) AS compute_seconds
+    FROM _task_runs
+    WHERE (trace_id, worker) IN (SELECT (trace_id, worker) FROM stalls)
+        AND (trace_id, prefix) IN (SELECT (trace_id, prefix) FROM coroutine_prefixes)
+    GROUP BY trace_id, prefix
+),
+named AS (
+    SELECT *, seconds >= $named_share * sum(seconds) OVER (PARTITION BY trace_id) AS is_named
+    FROM coroutine_prefixes
+    INNER JOIN coroutine_totals USING (trace_id, prefix)
+),
+in_loops AS (
+    SELECT
+        trace_id,
+        string_agg(prefix, ', ' ORDER BY seconds DESC, prefix) FILTER (is_named) AS prefixes,
+        if(count(*) FILTER (is_named) = 1, any_value(prefix) FILTER (is_named), NULL) AS prefix,
+        sum(covered_seconds) AS covered_seconds,
+        sum(seconds) >= $min_blocking_share * sum(compute_seconds)
+            AND sum(seconds) <= $max_overlap * sum(covered_seconds) AS is_blocking
+    FROM named
+    GROUP BY trace_id
+    HAVING sum(covered_seconds) >= $min_coroutine_share * (
+        SELECT sum(own_seconds) FROM stalls WHERE stalls.trace_id = named.trace_id
+    )
 ),
 by_worker AS (
     SELECT
@@ -121,7 +185,7 @@ by_worker AS (
         any_value(stalls) AS stalls,
         any_value(stalled_seconds) AS stalled_seconds,
         any_value(with_scheduler_seconds) AS with_scheduler_seconds,
-        coalesce(sum(least(waits.compute_seconds, own_seconds)), 0) AS computing_seconds,
+        coalesce(sum(least(waits.thread_seconds, own_seconds)), 0) AS computing_seconds,
         coalesce(
             sum(greatest(least(wait_seconds, nthreads * own_seconds - waits.compute_seconds), 0)), 0
         ) AS seconds
@@ -188,9 +252,10 @@ totals AS (
     GROUP BY trace_id
 )
 SELECT
-    CASE WHEN is_one THEN worst END AS entity,
+    CASE WHEN is_blocking AND in_loops.prefix IS NOT NULL THEN in_loops.prefix WHEN is_one THEN worst END AS entity,
     -- Tasks that compute may hold the GIL: see rule gil.
     CASE
+        WHEN is_blocking THEN if(loads.host IS NULL, 'high', 'medium')
         WHEN cpu_share IS NULL AND loads.host IS NULL
             AND computing_seconds < $max_computing_share * (stalled_seconds - with_scheduler_seconds)
             THEN 'high'
@@ -210,7 +275,15 @@ SELECT
         ) ELSE '' END,
         seconds
     ) || coalesce(
+        format(
+            ' Tasks of {} are coroutines (async def), which run in the event loop: {} during {:.1f} s of the stalls.',
+            in_loops.prefixes, if(is_blocking, 'they computed one after another', 'some had begun and not ended'),
+            in_loops.covered_seconds
+        ),
+        ''
+    ) || coalesce(
         format(' On host {}, {}.', loads.host, loads.reason),
+        if(is_blocking, '', NULL),
         format(
             ' Task threads were on the CPU for {:.0f} % of the compute time, and the event loop of the scheduler,'
             ' on the same host, was blocked for {:.1f} s: a lack of free cores is a possible cause.',
@@ -222,20 +295,35 @@ SELECT
     $least_saved * seconds / greatest(cluster.peak_nthreads, 1) AS wall_seconds_min,
     -- The last results can depend on one worker, and other workers on its results.
     least(longest_seconds, $most_saved * worst_seconds, cluster.stop_t - cluster.start_t) AS wall_seconds_max,
-    CASE WHEN cpu_share IS NOT NULL OR loads.host IS NOT NULL THEN 'Check which other programs use the host. ' ELSE '' END
+    CASE WHEN is_blocking
+        THEN format(
+            'The coroutines of {} block the event loop, as they compute or wait without await. Define them with def, so that'
+            ' they run in threads of the workers, or await functions of asynchronous libraries in them.',
+            in_loops.prefixes
+        )
+    ELSE CASE WHEN cpu_share IS NOT NULL OR loads.host IS NOT NULL
+        THEN 'Check which other programs use the host. ' ELSE '' END
+    || coalesce(
+        format(
+            'Check whether coroutines of {} compute or wait without await: with def, they run in threads. ',
+            in_loops.prefixes
+        ),
+        ''
+    )
     || CASE
         WHEN computing_seconds >= $max_computing_share * stalled_seconds
             THEN 'Check whether tasks hold the GIL: tasks ran during the stalls, and the loop needs it as well. Otherwise,'
             ' look'
-        WHEN cpu_share IS NOT NULL OR loads.host IS NOT NULL THEN 'Otherwise, look'
+        WHEN cpu_share IS NOT NULL OR loads.host IS NOT NULL OR in_loops.prefixes IS NOT NULL THEN 'Otherwise, look'
         ELSE 'Look'
     END
     || ' for plugins, async tasks and callbacks on workers that compute or wait synchronously: move that'
-    ' work to tasks or threads.' AS change,
+    ' work to tasks or threads.' END AS change,
     'SELECT worker, start_t, seconds FROM stalls WHERE process = ''worker'' ORDER BY seconds DESC' AS evidence,
     totals.trace_id
 FROM totals
 INNER JOIN _cluster_size AS cluster USING (trace_id)
 LEFT JOIN shortages USING (trace_id)
 LEFT JOIN loads USING (trace_id)
+LEFT JOIN in_loops USING (trace_id)
 WHERE seconds > 0;

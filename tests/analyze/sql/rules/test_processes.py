@@ -25,6 +25,23 @@ def stalls(*starts: float, seconds: float = 1.0, **process: str) -> list[dict]:
     return [{**about, "start_t": start_t, "stop_t": start_t + seconds} for start_t in starts]
 
 
+def profile(prefix: str, seconds: float, parents: list[int | None]) -> dict:
+    """Return samples of a function, with the parents of its two nodes."""
+    count = round(seconds / 0.01)
+    tree = {
+        "frames": [{"name": "call", "filename": "a.py", "line_number": 1}],
+        "parents": parents,
+        "node_frames": [None, 0],
+        "line_numbers": [None, 2],
+        "slices": [{"start_t": 0.0, "stop_t": 50.0, "nodes": [0, 1], "counts": [count, count]}],
+    }
+    return {
+        "kind": "profile", "t": 50.0, "worker": "w1", "server_id": "id-w1-0.0",
+        "start_t": 0.0, "stop_t": 50.0, "interval_seconds": 0.01,
+        "prefix": prefix, "tree": tree,
+    }  # fmt: skip
+
+
 MACHINE = {"host": "h", "cores": 8, "usable_cores": 8}
 
 
@@ -207,23 +224,6 @@ def test_workers_with_different_numbers_of_threads(
 
 def test_missing_samples_of_the_profiler(apply_each, worker, process_facts, sample):
     """They are a sign only if other processes are punctual and threads use no CPU."""
-
-    def profile(prefix, seconds, parents):
-        count = round(seconds / 0.01)
-        tree = {
-            "frames": [{"name": "call", "filename": "a.py", "line_number": 1}],
-            "parents": parents,
-            "node_frames": [None, 0],
-            "line_numbers": [None, 2],
-            "slices": [
-                {"start_t": 0.0, "stop_t": 50.0, "nodes": [0, 1], "counts": [count, count]}
-            ],
-        }
-        return {
-            "kind": "profile", "t": 50.0, "worker": "w1", "server_id": "id-w1-0.0",
-            "start_t": 0.0, "stop_t": 50.0, "interval_seconds": 0.01,
-            "prefix": prefix, "tree": tree,
-        }  # fmt: skip
 
     def trace(sampled, stalled=0.1, cpu=1.0, coroutines=0.0, late=0.02, others=0.02):
         return [
@@ -417,6 +417,77 @@ def test_stalls_of_a_worker_without_tasks_are_counted(apply, worker, task, run):
     )
     assert "was blocked 6 times, 6.0 s in all. " in sentence
     assert core_seconds == pytest.approx(4.0)
+
+
+def test_coroutines_that_block_event_loops(apply_each, worker, task, run):
+    """Three coroutines take 4 s each, and wait for each other; the loop stalls meanwhile."""
+
+    def trace(*others, times=((2, 6), (6, 10), (10, 14)), thread=7, activity="other"):
+        execute = {"kind": "fine_metric", "t": 15.0, "worker": "w1", "server_id": "id-w1-0.0",
+                   "context": "execute", "prefix": "fetch", "unit": "seconds"}  # fmt: skip
+        attempts = [
+            record
+            for number, (start, stop) in enumerate(times)
+            for record in (
+                task(f"fetch-{number}"),
+                *run(f"fetch-{number}", 1.0, 14.5, phases=[("compute", start, stop)],
+                     thread=thread + number * (activity == "executor")),
+            )
+        ]  # fmt: skip
+        return [
+            worker("w1", name="A", nthreads=4),
+            *attempts,
+            *({**execute, "activity": name, "delta": 12.0}
+              for name in ("thread-noncpu", activity)),
+            *stalls(2.0, 6.0, 10.0, seconds=4.0),
+            *others,
+        ]  # fmt: skip
+
+    block = "The coroutines of fetch block the event loop"
+    about = (
+        "The event loop of worker A was blocked 3 times, 12.0 s in all. Meanwhile, free threads"
+        " waited for 24.0 core-seconds."
+    )
+    runs_in_loop = " Tasks of fetch are coroutines (async def), which run in the event loop: "
+    gil = "Check whether tasks hold the GIL"
+    cases = {
+        "one after another": (
+            trace(),
+            ("fetch", "high", runs_in_loop + "they computed one after another during 12.0 s of"
+             " the stalls.", block),
+        ),
+        # Those that await overlap: each of them, or something else, can block the loop.
+        "all at once": (
+            trace(times=((2, 13), (2, 13), (2, 13))),
+            ("A", "high", runs_in_loop + "some had begun and not ended during 11.0 s of the"
+             " stalls.", "Check whether coroutines of fetch compute or wait without await"),
+        ),
+        "hardly at any time of the stalls": (trace(times=((2, 3), (3, 4), (4, 5))),
+            ("A", "high", "", "Look for plugins, async tasks")),
+        # Tasks in threads have a time of their executor.
+        "in threads": (trace(activity="executor"), ("A", "low", "", gil)),
+        "in several threads": (
+            trace(*run("fetch-x", 1.0, 1.5, thread=8), task("fetch-x")), ("A", "low", "", gil),
+        ),
+        "with samples": (
+            trace(profile("fetch", 1.0, parents=[None, 0])), ("A", "low", "", gil),
+        ),
+    }  # fmt: skip
+    rows = apply_each(
+        "blocked-event-loop",
+        *(records for records, _ in cases.values()),
+        columns="entity, confidence, sentence, change",
+        stop_t=20.0,
+    )
+    for (case, (_, expected)), [found] in zip(cases.items(), rows, strict=True):
+        entity, confidence, sentence, change = expected
+        assert (case, *found[:2]) == (case, entity, confidence)
+        assert found[2].endswith(sentence or "core-seconds."), case
+        assert found[3].startswith(change), case
+    [(_, _, sentence, change)] = rows[0]
+    assert sentence.startswith(about)
+    assert "GIL" not in change
+    assert "other programs" not in change
 
 
 def test_event_loops_of_a_host_without_free_cores(apply_each, worker, task, run, process_facts):

@@ -28,10 +28,15 @@ if TYPE_CHECKING:
     Ints = NDArray[Any]
 
 #: Kinds of intervals, in the order in which they claim threads.
-KINDS: Final = ("busy", "transfer", "unreported", "doubtful", "dispatch", "seceded")
+KINDS: Final = (
+    "busy", "transfer", "unreported", "doubtful", "dispatch", "actor", "seceded",
+)  # fmt: skip
 
-#: Uses of an interval: the outcome of the computation, or else the activity of the attempt.
-USES: Final = (*COMPUTING, "deserialize", "disk", "transfer", "dispatch", "seceded task")
+#: Uses of an interval: the outcome of the computation, or else the activity of the attempt. The
+#: method of an actor is no attempt.
+USES: Final = (
+    *COMPUTING, "deserialize", "disk", "transfer", "dispatch", "actor method", "seceded task",
+)  # fmt: skip
 
 #: Columns of the attempts, in any order of rows. Instants are relative to any origin.
 ATTEMPTS: Final = pl.Schema(

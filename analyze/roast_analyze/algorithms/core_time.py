@@ -8,8 +8,9 @@ use, which these rules determine.
    worker is silent or paused; then one that fetches its inputs (`transfer`), one of which only
    the end is known (`unreported`, then `doubtful`; none if the worker is leaving, since it
    starts no task), and one that is being dispatched (`dispatch`).
-3. If a task of the worker has seceded, a free thread counts as its: whether such a task
-   computes or waits is not known.
+3. If samples show a method of an actor of the worker, which has a thread of its own, a free
+   thread counts as its; so does one for each task of the worker that has seceded: whether such
+   a task computes or waits is not known.
 4. The remaining threads have no assigned task. Counts of the whole cluster decide why, again
    one thread each: tasks that are ready and wait for the scheduler, then tasks that wait on
    other workers.
@@ -93,7 +94,7 @@ class Recording:
     presence : DataFrame
         process, nthreads, start, stop: processes of workers while they were connected.
     intervals : DataFrame
-        What attempts did, with the columns of
+        What attempts and actors did, with the columns of
         :data:`roast_analyze.algorithms.attempt_intervals.INTERVALS`.
     conditions : DataFrame
         process, condition (position in :data:`CONDITIONS`), start, stop.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from roast_analyze.algorithms.attempt_intervals import USES, attempt_intervals
+from roast_analyze.algorithms.attempt_intervals import KINDS, USES, attempt_intervals
 from roast_analyze.algorithms.core_time import CONDITIONS, Recording, core_time
 from roast_analyze.algorithms.task_states import STATES, task_states
 
@@ -41,7 +41,9 @@ WHERE trace_id = $trace_id
 _WORKS: Final = """
 SELECT row_number() OVER (ORDER BY prefix, dataset, span_id) - 1 AS work, *
 FROM (
-    SELECT DISTINCT prefix, dataset, span_id FROM _assigned_attempts WHERE trace_id = $trace_id
+    SELECT prefix, dataset, span_id FROM _assigned_attempts WHERE trace_id = $trace_id
+    UNION
+    SELECT method, NULL, NULL FROM _actor_calls WHERE trace_id = $trace_id
 )
 """
 
@@ -107,6 +109,22 @@ SELECT
     stop_t - $start_t AS stop
 FROM _task_phases
 WHERE end_seq >= $begin AND end_seq < $begin + $size
+"""
+
+#: What was sampled of the methods of actors. Each is a work without a dataset and a span.
+_ACTORS: Final = """
+SELECT
+    process::INTEGER AS process,
+    $kind::UTINYINT AS kind,
+    (works.work * len($uses) + list_position($uses, 'actor method') - 1)::INTEGER AS label,
+    from_t - $start_t AS start,
+    until_t - $start_t AS stop
+FROM _actor_calls
+INNER JOIN (
+    SELECT unnest($prefixes::VARCHAR[]) AS prefix, unnest($numbers::BIGINT[]) AS work
+) AS works
+    ON works.prefix = method
+WHERE trace_id = $trace_id AND process IS NOT NULL AND from_t < until_t
 """
 
 #: Changes of the states of tasks in the scheduler's order, after the initial states of tasks
@@ -198,7 +216,7 @@ def query(trace: Session) -> pl.DataFrame:
 def _intervals(
     trace: Session, trace_id: str, start_t: float, works: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the intervals of the attempts of a trace."""
+    """Return the intervals of the attempts and actors of a trace."""
     # Joining attempts with phases takes several times as much memory, so it is done in parts.
     size = {"size": _TRANSITIONS_PER_QUERY}
     names = {
@@ -215,6 +233,16 @@ def _intervals(
                 trace.query_frame(_ATTEMPTS, attempts), trace.query_frame(_PHASES, part)
             )
         )
+    methods = works.filter(pl.col("dataset").is_null() & pl.col("span_id").is_null())
+    calls = {
+        "trace_id": trace_id,
+        "start_t": start_t,
+        "uses": USES,
+        "kind": KINDS.index("actor"),
+        "prefixes": methods["prefix"].to_list(),
+        "numbers": methods["work"].to_list(),
+    }
+    intervals.append(trace.query_frame(_ACTORS, calls))
     return pl.concat(intervals).rechunk()
 
 

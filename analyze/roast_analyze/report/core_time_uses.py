@@ -37,6 +37,7 @@ USES: Final = {
     "before first graph": Use("before the first graph", "#B9BDC5"),
     "between graphs": Use("between graphs", "#5F6672"),
     "after last result": Use("after the last result", "#D2D5DA"),
+    "actor method": Use("a method of an actor computed (sampled)", "#8C9A5B"),
     "seceded task": Use("unknown: a seceded task computed or waited", "#7A8290"),
     "silent worker": Use("unknown: worker was silent", "#4C515A"),
 }

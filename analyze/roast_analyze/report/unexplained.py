@@ -1,8 +1,9 @@
 """Time of a run that no finding explains, and what had not ended.
 
-Thread time counts as explained if it computed a result that was kept, for the first time, or if
-a finding accounts for its use: the cost of a finding is distributed over the uses that its rule
-declares (``-- Explains:``), in this order. The first ones are those that the rule measured.
+Thread time counts as explained if it computed a result that was kept, for the first time, or a
+method of an actor, or if a finding accounts for its use: the cost of a finding is distributed
+over the uses that its rule declares (``-- Explains:``), in this order. The first ones are those
+that the rule measured.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from roast_analyze.open.session import Session
     from roast_analyze.report.findings import Finding
 
-#: Use of threads that needs no explanation.
+#: Uses of threads that need no explanation.
 _KEPT: Final = "kept result"
+_ACTOR: Final = "actor method"
 #: The part of it that computed keys again, which rules can explain although it is no use of
 #: view ``core_time``.
 REPEATED: Final = "repeated result"
@@ -177,7 +179,7 @@ def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
 def _remaining(uses: Mapping[str, float], found: Iterable[Finding]) -> dict[str, float]:
     """Return the seconds of each use that remain after the costs of all findings."""
     explains = {rule.id: rule.explains for rule in rules()}
-    rest = {use: seconds for use, seconds in uses.items() if use != _KEPT}
+    rest = {use: seconds for use, seconds in uses.items() if use not in (_KEPT, _ACTOR)}
     for finding in found:
         # A finding without a cost, such as of a task that failed for good, explains the use.
         cost = math.inf if finding.core_seconds is None else finding.core_seconds

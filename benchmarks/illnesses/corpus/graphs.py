@@ -308,6 +308,35 @@ def add_shot(number: int, stage: Stage, stack: Any) -> int:
 
 
 @dataclass(frozen=True, repr=False)
+class Folding(Shape):
+    """Independent steps, as tasks or as calls of a method of one actor."""
+
+    steps: int
+    seconds: float
+    in_actor: bool = False
+    troubles: tuple[Trouble, ...] = ()
+
+    def compute(self, run: Run, client: Client, inputs: Any) -> None:
+        stage = Stage("fold", self.seconds)
+        if not self.in_actor:
+            wait(client.map(stage, range(self.steps), [()] * self.steps, key="fold"))
+            return
+        folds = client.submit(Folds, stage, actor=True).result()
+        for number in range(self.steps):
+            folds.fold(number).result()
+
+
+class Folds:
+    """An actor that does all steps."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+    def fold(self, number: int) -> None:
+        self.stage(number, ())
+
+
+@dataclass(frozen=True, repr=False)
 class AtOnce(Shape):
     """Programs that run at the same time, in threads of the client; or one after the other."""
 

@@ -50,6 +50,8 @@ _USES: Final = {
     "joining worker": "for the first task after their worker had joined",
     "leaving worker": "while their worker was leaving",
     "paused worker": "while their worker was paused",
+    "actor method": "while a method of an actor computed on their worker",
+    "seceded task": "while a task of their worker that had seceded computed or waited",
     "silent worker": "on a worker that was silent",
 }
 #: Why the term of a chunk size can differ from the cost of a finding of one of the runs.

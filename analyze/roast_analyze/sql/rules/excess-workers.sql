@@ -2,13 +2,15 @@
 -- With fewer threads, periods in which the run used more than these take longer. The recommended number
 -- of workers is the smallest one with which the run hardly takes longer. Times without a graph are not
 -- counted; threads whose use is unknown count as used. Workers that tasks may not use belong to rules
--- restricted-tasks and unplaceable-tasks.
+-- restricted-tasks and unplaceable-tasks. A worker computes methods of actors one at a time, whatever threads it
+-- has: how many workers a run with much of them needs is not known (rule actor-methods).
 -- Explains: tail, dependencies, imbalance
 -- Source: Sparklens, "ideal number of executors"; Amdahl's law
 -- Documentation: https://docs.dask.org/en/stable/adaptive.html
 -- $max_slowdown = 1.05: duration with fewer workers relative to the run
 -- $max_share = 0.75: recommended relative to present number of threads
 -- $max_restricted_share = 0.05: saving without restrictions of tasks, relative to the run
+-- $max_actor_share = 0.05: sampled time of methods of actors, relative to the wall time of the run
 WITH buckets AS (
     SELECT
         trace_id,
@@ -98,4 +100,11 @@ WHERE trace_id NOT IN (
     FROM _restricted_work
     WHERE excess_seconds > $max_restricted_share * run_seconds
 )
-    AND trace_id NOT IN (SELECT trace_id FROM _unplaceable_tasks);
+    AND trace_id NOT IN (SELECT trace_id FROM _unplaceable_tasks)
+    AND trace_id NOT IN (
+        SELECT trace_id
+        FROM _actor_calls AS calls
+        INNER JOIN _cluster_size AS size USING (trace_id)
+        GROUP BY trace_id
+        HAVING sum(calls.until_t - calls.from_t) > $max_actor_share * any_value(size.stop_t - size.start_t)
+    );

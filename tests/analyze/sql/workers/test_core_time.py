@@ -203,6 +203,34 @@ def test_seceded_tasks(ask, worker, task, run):
     ]
 
 
+def test_methods_of_actors(rows, worker, task, run):
+    """Two methods are sampled for 6 and 2 of 10 s; a task occupies the thread for 5 s."""
+
+    def profile(prefix, samples):
+        cycle = {"start_t": 20.0, "stop_t": 30.0, "nodes": [0], "counts": [samples]}
+        names = {"parents": [None], "node_frames": [None], "line_numbers": [None]}
+        about = {"worker": "w1", "prefix": prefix, "interval_seconds": 0.01}
+        return {
+            "kind": "profile", "t": 30.0, "server_id": "id-w1-0.0", **about,
+            "start_t": 20.0, "stop_t": 30.0, "tree": {"frames": [], **names, "slices": [cycle]},
+        }  # fmt: skip
+
+    assert rows(
+        QUERY,
+        worker("w1"),
+        *(task("Band-1"), *run("Band-1", 0.0, 10.0)),
+        *(task("a-1", t=25.0), *run("a-1", 25.0, 30.0)),
+        profile("Band.step", 600),
+        profile("Band.sum", 200),
+        stop_t=30.0,
+    ) == [
+        ("w1", "busy: kept result", "Band", 10.0),
+        ("w1", "busy: kept result", "a", 5.0),
+        ("w1", "idle: between graphs", "", 10.0),
+        ("w1", "unknown: actor method", "Band.step", pytest.approx(5.0)),
+    ]
+
+
 def test_chunks_without_a_cluster(rows, worker, chunk):
     """A second attempt at b succeeds; the last two chunks run in parallel."""
     on_w1 = {"worker": "w1", "dataset": "B"}

@@ -10,6 +10,10 @@ interval. A function that holds the GIL, or a host without a free core, delays t
 a pool is known up to :data:`TIMED` or :data:`UNTIMED` times the time of its samples. The rest
 is not known.
 
+A sample does not say which task of the prefix it is of. While a task of the prefix has seceded
+from the threads of the process, which only the others occupy, samples can be of either sort:
+such cycles divide no time, and compute time beside them is not known.
+
 Two measurements are more exact than samples, and replace them in this order: the
 decompression time of chunks, and the CPU time of task threads, which bounds the time in which
 work was done.
@@ -43,9 +47,23 @@ RUNNABLE: Final = "runnable but not on the CPU"
 OFF_CPU: Final = "not on the CPU"
 NO_SAMPLES: Final = "no samples"
 STARVED: Final = "profiler starved"
+MIXED: Final = "mixed with seceded tasks"
+
+#: Seceded relative to compute time, from which CPU time is not that of the compute time.
+_SECEDED_SHARE: Final = 0.05
 
 #: Kinds in which a compiled function of which nothing is known can have waited.
 _OPAQUE: Final = (OWN, LIBRARY)
+
+#: Columns of the times in which tasks had seceded.
+SECEDED: Final = pl.Schema(
+    {
+        "process": pl.Int64(),
+        "prefix": pl.String(),
+        "start": pl.Float64(),
+        "stop": pl.Float64(),
+    }
+)
 
 #: Columns of the result.
 BUSY_TIME: Final = pl.Schema(
@@ -85,6 +103,8 @@ class Profiled(NamedTuple):
     datasets: pl.DataFrame
     #: Kinds in which work is done.
     working: frozenset[str]
+    #: process, prefix, start, stop: times in which tasks had seceded.
+    seceded: pl.DataFrame
 
 
 def busy_time(profiled: Profiled) -> pl.DataFrame:
@@ -103,10 +123,11 @@ def busy_time(profiled: Profiled) -> pl.DataFrame:
         row=pl.int_range(pl.len())
     )
     slices = profiled.slices.with_columns(pl.col("prefix").fill_null(""))
+    is_mixed = during(slices, profiled.seceded)
     pools = _pools(computed, slices)
-    spread = _spread(slices, pools, profiled.bucket_seconds)
+    spread = _spread(slices.filter(~is_mixed), pools, profiled.bucket_seconds)
     shares = _shares(pools, spread, profiled.samples)
-    rows = _divide(computed, pools, shares, slices, profiled.bucket_seconds)
+    rows = _divide(computed, pools, shares, slices, is_mixed, profiled.bucket_seconds)
     rows = _place_reading(rows, profiled.datasets)
     rows = _use_decompression(rows, profiled.chunks)
     rows = _use_cpu(rows, profiled, slices)
@@ -119,6 +140,28 @@ def busy_time(profiled: Profiled) -> pl.DataFrame:
             pl.when(pl.col("detail") != "").then("detail").alias("detail"),
         )
         .select(pl.col(name).cast(kind) for name, kind in BUSY_TIME.items())
+    )
+
+
+def during(slices: pl.DataFrame, seceded: pl.DataFrame) -> pl.Series:
+    """Return whether a task of the prefix had seceded on the process in any part of a cycle."""
+    times = seceded.sort("start").with_columns(until=pl.col("stop").cum_max().over(_WORK))
+    return (
+        slices.with_row_index("place")
+        .sort("stop")
+        .join_asof(
+            times.select(*_WORK, "start", "until"),
+            left_on="stop",
+            right_on="start",
+            by=_WORK,
+            strategy="backward",
+            allow_exact_matches=False,
+            suffix="_seceded",
+            check_sortedness=False,
+        )
+        .sort("place")
+        .select((pl.col("until") > pl.col("start")).fill_null(False).alias("is_mixed"))
+        .to_series()
     )
 
 
@@ -179,6 +222,19 @@ def _spread(slices: pl.DataFrame, pools: pl.DataFrame, width: float) -> pl.DataF
     )
 
 
+def _buckets(slices: pl.DataFrame, width: float) -> pl.DataFrame:
+    """Return process, prefix and bucket of the buckets that some cycles overlap."""
+    first = (pl.col("start") / width).floor().cast(pl.Int64, strict=False)
+    after = (pl.col("stop") / width).ceil().cast(pl.Int64, strict=False)
+    return (
+        slices.select(*_WORK, bucket=pl.int_ranges(first, after.clip(first + 1, first + 1000)))
+        .explode("bucket")
+        .drop_nulls()
+        .unique()
+        .with_columns(is_mixed=pl.lit(True))
+    )
+
+
 def _shares(
     pools: pl.DataFrame, spread: pl.DataFrame, samples: pl.DataFrame
 ) -> dict[str, tuple[pl.DataFrame, pl.DataFrame]]:
@@ -227,6 +283,7 @@ def _divide(
     pools: pl.DataFrame,
     shares: dict[str, tuple[pl.DataFrame, pl.DataFrame]],
     slices: pl.DataFrame,
+    is_mixed: pl.Series,
     width: float,
 ) -> pl.DataFrame:
     """Return the compute time divided by samples, with the rest that is not known."""
@@ -278,6 +335,7 @@ def _divide(
         .with_columns(rest=pl.col("seconds") - pl.col("known").fill_null(0.0))
         .filter(pl.col("rest") > 1e-12 * pl.col("seconds"))
     )
+    mixed = _buckets(slices.filter(is_mixed), width)
     # While samples of the process arrived, others were missed; else none were recorded.
     seen = slices.group_by("process").agg(
         pl.col("start").min().alias("seen_from"), pl.col("stop").max().alias("seen_until")
@@ -285,8 +343,11 @@ def _divide(
     middle = (pl.col("bucket") + 0.5) * width
     unknown = (
         rest.join(seen, on="process", how="left")
+        .join(mixed, on=[*_WORK, "bucket"], how="left")
         .with_columns(
-            kind=pl.when(
+            kind=pl.when(pl.col("is_mixed"))
+            .then(pl.lit(MIXED))
+            .when(
                 middle.is_between(pl.col("seen_from") - width, pl.col("seen_until") + width)
             )
             .then(pl.lit(STARVED))
@@ -382,6 +443,15 @@ def _use_cpu(rows: pl.DataFrame, profiled: Profiled, slices: pl.DataFrame) -> pl
         .join(
             profiled.cpu.with_columns(pl.col("prefix").fill_null("")), on=_WORK, how="inner"
         )
+        # CPU time is measured for whole attempts.
+        .join(
+            profiled.seceded.group_by(_WORK).agg(
+                (pl.col("stop") - pl.col("start")).sum().alias("seceded")
+            ),
+            on=_WORK,
+            how="left",
+        )
+        .filter(pl.col("seceded").fill_null(0.0) <= _SECEDED_SHARE * pl.col("whole"))
         .join(named, on=_WORK, how="inner")
         .join(interval, on=_WORK, how="inner")
         .with_columns(measured=pl.col("cpu_seconds") + pl.col("noncpu_seconds"))

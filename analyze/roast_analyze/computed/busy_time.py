@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from roast_analyze.algorithms.busy_time import BUSY_TIME, Profiled, busy_time
+from roast_analyze.algorithms.busy_time import BUSY_TIME, SECEDED, Profiled, busy_time
 from roast_analyze.algorithms.outcomes import COMPUTING
 from roast_analyze.algorithms.profile_forest import SAMPLES, SLICES, sampled_kinds
 from roast_analyze.algorithms.work_kinds import load_kinds
@@ -108,6 +108,19 @@ GROUP BY ALL
 ORDER BY ALL
 """
 
+#: Times in which tasks had left the threads of their process.
+_SECEDED: Final = """
+SELECT process, prefix, start_t - $start_t AS start, stop_t - $start_t AS stop
+FROM _seceded_times
+WHERE trace_id = $trace_id
+ORDER BY ALL
+"""
+
+_HAS_SECEDED: Final = """
+SELECT count(*) > 0 FROM raw.worker_transition
+WHERE finish = 'long-running' AND trace_id = $trace_id
+"""
+
 _CHUNKS: Final = """
 SELECT
     chunk.process,
@@ -161,7 +174,7 @@ def query(trace: Session) -> pl.DataFrame:
         )
         if computed.is_empty():
             continue
-        slices, samples = _sampled(trace, trace_id, start_t, kinds)
+        slices, samples = sampled(trace, trace_id, start_t, kinds)
         spent = busy_time(
             Profiled(
                 bucket_seconds=width * per,
@@ -172,6 +185,7 @@ def query(trace: Session) -> pl.DataFrame:
                 chunks=trace.query_frame(_CHUNKS, run),
                 datasets=trace.query_frame(_DATASETS, run),
                 working=working,
+                seceded=seceded_times(trace, trace_id, start_t),
             )
         )
         found.append(
@@ -184,7 +198,16 @@ def query(trace: Session) -> pl.DataFrame:
     return pl.concat(found) if found else pl.DataFrame(schema=BUSY_TIME)
 
 
-def _sampled(
+def seceded_times(trace: Session, trace_id: str, start_t: float) -> pl.DataFrame:
+    """Return process, prefix, start and stop of the times of seceded tasks of a trace."""
+    [(has_seceded,)] = trace.rows(_HAS_SECEDED, {"trace_id": trace_id})
+    if not has_seceded:
+        return pl.DataFrame(schema=SECEDED)
+    found = trace.query_frame(_SECEDED, {"trace_id": trace_id, "start_t": start_t})
+    return found.select(pl.col(name).cast(kind) for name, kind in SECEDED.items())
+
+
+def sampled(
     trace: Session, trace_id: str, start_t: float, kinds: Kinds
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the profiling cycles of a trace and their samples by kind."""

@@ -10,6 +10,7 @@ from roast_analyze.computed import (
     core_time,
     critical_path,
     findings,
+    seceded_samples,
     task_slack,
     wall_time,
 )
@@ -28,6 +29,7 @@ TABLES: Final[Mapping[str, Callable[[Session], pl.DataFrame]]] = {
     "_core_time": core_time.query,
     "_critical_path": critical_path.query,
     "_findings": findings.query,
+    "_seceded_samples": seceded_samples.query,
     "_task_slack": task_slack.query,
     "_wall_time": wall_time.query,
 }

@@ -174,7 +174,7 @@ class DerivedTables:
         self.users_views: dict[str, set[str]] = {}
         self._empty = set(derived_tables())
         #: Tables that are not written to a file. Kept ones do not depend on the user's files.
-        self._not_kept: set[str] = {user_kinds.TABLE} if user_kinds.user_file() else set()
+        self._not_kept: set[str] = set(user_kinds.TABLES) if user_kinds.user_file() else set()
         self._lock = threading.Lock()
         # Computing a table can query others, in the same thread. Dependencies between tables
         # have no cycles, so threads that wait for each other's tables cannot deadlock.

@@ -9,8 +9,8 @@ from typing import Final
 #: Environment variable with the path; no file if it is empty.
 VARIABLE: Final = "ROAST_KINDS"
 
-#: Table whose rows depend on the file, so that it is not kept while there is one.
-TABLE: Final = "_busy_time"
+#: Tables whose rows depend on the file, so that they are not kept while there is one.
+TABLES: Final = ("_busy_time", "_seceded_samples")
 
 
 def user_file() -> Path | None:

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import dask
 import numpy as np
-from distributed import Client, Future, as_completed, get_worker, wait
+from distributed import (
+    Client,
+    Future,
+    as_completed,
+    get_client,
+    get_worker,
+    rejoin,
+    secede,
+    wait,
+)
 from illness import Described, Run, Shape
 from tasks import Stage
 
@@ -334,6 +343,33 @@ class Folds:
 
     def fold(self, number: int) -> None:
         self.stage(number, ())
+
+
+@dataclass(frozen=True, repr=False)
+class Nested(Shape):
+    """Tasks that submit others, secede to wait for them, and compute afterwards."""
+
+    tasks: int
+    seconds: float
+    rejoins: bool = True
+    troubles: tuple[Trouble, ...] = ()
+
+    def compute(self, run: Run, client: Client, inputs: Any) -> None:
+        wait(client.map(nest, range(self.tasks), seconds=self.seconds, rejoins=self.rejoins))
+
+
+def nest(number: int, seconds: float, rejoins: bool) -> int:
+    """Wait for two tasks without work, and compute for some seconds of CPU time."""
+    client = get_client()
+    futures = client.map(Stage("probe"), (2 * number, 2 * number + 1), [(), ()])
+    secede()
+    wait(futures)
+    if rejoins:
+        rejoin()
+    began = time.thread_time()
+    while time.thread_time() - began < seconds:
+        pass
+    return number
 
 
 @dataclass(frozen=True, repr=False)

@@ -22,7 +22,7 @@ from afflictions import (
     With,
 )
 from dask_collections import Array, Bag, Frame
-from graphs import Argument, AtOnce, Folding, Graph, Search, Stacking
+from graphs import Argument, AtOnce, Folding, Graph, Nested, Search, Stacking
 from illness import MEGABYTE, Cluster, row
 from tasks import (
     All,
@@ -187,6 +187,8 @@ row("pairs_journal_of_results", "blocked-event-loop",
     BlockedLoops(0.1, 0.0, by="result"))
 row("actor_with_slow_coroutine", "blocked-event-loop 0",
     Stacking(200, 0.45), Cluster(3, 3), With(add_seconds=0.09))
+row("nested_tasks_that_do_not_rejoin", "seceded-tasks", Nested(30, 0.5), Cluster(2, 1),
+    With(rejoins=False))
 row("steps_in_one_actor", "actor-methods", Folding(60, 0.3), Cluster(3), With(in_actor=True))
 row("map_quota_checked_by_client", "blocked-event-loop",
     graph(500, ("extract_peaks", 0.2)), Cluster(4, 4), BlockedLoops(0.7, 0.3, by="client.run"))

@@ -50,10 +50,13 @@ REASONS: Final = {
         "in which samples are missing (a held GIL or a host without free cores can delay the "
         "profiler)"
     ),
+    "mixed with seceded tasks": (
+        "of prefixes whose samples can also be of tasks that had seceded at that time"
+    ),
     "not on the CPU": "in which own or library code was not on the CPU and can have waited",
 }
 #: Colors of kinds that are not known, by rank.
-_GRAYS: Final = ("#4C515A", "#B9BDC5", "#9AA0AA")
+_GRAYS: Final = ("#4C515A", "#B9BDC5", "#9AA0AA", "#D2D5DA")
 
 _OVER_TIME: Final = (
     "SELECT t, category, kind, sum(seconds) AS seconds, sum(samples) AS samples "

@@ -1,7 +1,8 @@
 -- Threads without work.
 -- The reason is the largest idle or assigned use in core_time, apart from the time before the first
 -- graph and after the last one. The prefix is that of tasks that computed during more than half of
--- this time. The cause is not known, unless one task took much longer than the others of the prefix. It is
+-- this time. Waits for an assigned task to begin are left out while tasks of the worker had seceded, which
+-- can have rejoined its threads. The cause is not known, unless one task took much longer than the others of the prefix. It is
 -- reported only for runs in which no other finding is more than minor.
 -- Source: view core_time
 -- Documentation: https://distributed.dask.org/en/stable/efficiency.html
@@ -39,6 +40,18 @@ waits AS (
         AND (
             use <> 'between graphs'
             OR (trace_id, t) IN (SELECT (trace_id, t) FROM _bucket_uses WHERE between_seconds > 0)
+        )
+        -- A task that had seceded can have rejoined the threads, which is not recorded.
+        AND NOT (
+            use = 'dispatch' AND EXISTS (
+                SELECT 1
+                FROM _seceded_times AS seceded
+                INNER JOIN _core_time_buckets AS bucket USING (trace_id)
+                WHERE seceded.trace_id = core_time.trace_id
+                    AND seceded.worker = core_time.worker
+                    AND seceded.start_t < core_time.t + bucket.width
+                    AND seceded.stop_t > core_time.t
+            )
         )
     GROUP BY ALL
 ),

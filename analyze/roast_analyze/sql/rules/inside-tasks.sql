@@ -2,7 +2,8 @@
 -- Kinds of work of view busy_time, by prefix, of which it is known what can be changed. Loops, sleep, waits for the
 -- network, other programs and pickling can be what the tasks are for: of these, the share is stated without a
 -- saving. Locks, compression, and waits for the GIL or a core have rules of their own, and so does storage that
--- chunks are read from. Programs that tasks start share the cores of the host with the threads of Dask: how many cores
+-- chunks are read from. Samples of prefixes of which tasks had seceded at that time are left out: they need not be of
+-- tasks that occupied a thread (rule seceded-tasks). Programs that tasks start share the cores of the host with the threads of Dask: how many cores
 -- other processes than those of the run used is stated beside them.
 -- Records: profile
 -- Source: kinds of work by functions on the stacks of the profiler
@@ -176,6 +177,11 @@ SELECT
             THEN 'If each of these tasks loads the same object, load it once in each worker: in a function with'
             ' functools.cache, or in a plugin of the workers. Otherwise, store it as arrays, whose memory is copied'
             ' without pickling.'
+        WHEN found.kind = 'another task' AND (found.trace_id, found.prefix) IN (
+            SELECT (trace_id, prefix) FROM _seceded_times
+        )
+            THEN 'These waits occupied threads; others of the prefix came after secede(). Return what was computed so far'
+            ' and make the others its dependencies.'
         ELSE meaning.change
     END AS change,
     format(

@@ -180,7 +180,9 @@ SELECT
     NULL::DOUBLE AS wall_seconds_min,
     NULL::DOUBLE AS wall_seconds_max,
     CASE
-        WHEN nested.tasks > 0 THEN
+        WHEN nested.tasks > 0 AND (found.trace_id, found.prefix) NOT IN (
+            SELECT (trace_id, prefix) FROM _seceded_times
+        ) THEN
             'A task that waits for tasks that it submitted occupies a thread, which they may need: let it wait within'
             ' worker_client(), or call secede() before it waits.'
         ELSE format(

@@ -89,7 +89,9 @@ def test_tasks_that_wait_for_tasks(found, worker, task, run, move):
         both += [task(f"a-{number}"), *run(f"a-{number}", 0.0, worker=f"w{number}")]
         both += [profile(10.0 * n, 900, f"w{number}") for n in range(10)]
 
-    waits, begun = found(
+    long_running = {"kind": "worker_transition", "start": "executing", "finish": "long-running"}
+    seceded = {**long_running, "t": 1.0, "key": "a-1", "worker": "w1"}
+    waits, begun, left = found(
         [
             *both,
             task("b-1", **nested),
@@ -98,6 +100,7 @@ def test_tasks_that_wait_for_tasks(found, worker, task, run, move):
             move(1.0, "b-2", "released>waiting"),
         ],
         [*both, task("b-1", **nested), *run("b-1", 1.0, 2.0)],
+        [*both, task("b-1", **nested), *run("b-1", 1.0), seceded],
     )
 
     sentence = (
@@ -113,3 +116,5 @@ def test_tasks_that_wait_for_tasks(found, worker, task, run, move):
         change,
     )
     assert begun == (sentence, LOOK)
+    # They have left their threads.
+    assert left[1] == LOOK

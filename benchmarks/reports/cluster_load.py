@@ -261,3 +261,34 @@ def futures_in_list(run: Run) -> None:
         futures = client.map(keep_part, range(60))
         for future in as_completed(futures):
             client.submit(np.sum, future).result()
+
+
+class Dataset:
+    """Values whose size Dask does not know."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+
+def open_dataset(number: int) -> Dataset:
+    return Dataset(np.random.default_rng(number).random(3_200_000))
+
+
+def total(dataset: Dataset) -> float:
+    time.sleep(0.1)
+    return float(dataset.values.sum())
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/5383",
+    "unmanaged-memory",
+    words="does.not.know Dataset __sizeof__|dask.sizeof",
+    wrong="leaks",
+    also="spilling paused-workers killed-workers blocked-event-loop transfers",
+)
+def unknown_sizes(run: Run) -> None:
+    """Results are objects of 25 MB that Dask counts as 56 bytes."""
+    with run.recorded(memory="700MB") as client:
+        datasets = client.map(open_dataset, range(44))
+        wait(datasets, timeout=20)
+        wait(client.map(total, datasets), timeout=20)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import multiprocessing
 import signal
 import time
 
@@ -257,3 +258,23 @@ def mid_run(run: Run) -> None:
 
     with run.recorded(prepare=submit):
         time.sleep(2.0)
+
+
+def fit_in_parallel(number: int) -> int:
+    with clocked():
+        time.sleep(0.5)
+        multiprocessing.Process(target=fit, args=(number,)).start()
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/2142",
+    "retries",
+    entities="fit_in_parallel",
+    words="none.succeeded daemonic fewer.retries",
+)
+def retries_in_vain(run: Run) -> None:
+    """Each task starts a process, which a worker with a nanny may not; each is tried twice."""
+    with run.recorded() as client:
+        wait(client.map(fit_in_parallel, range(20), retries=1))
+        run.true_seconds = (run.clock_seconds or 0.0) / 2

@@ -8,8 +8,9 @@ import threading
 import time
 from pathlib import Path
 
+import numpy as np
 from dask.utils import SerializableLock
-from distributed import Client, Lock, Semaphore, get_client
+from distributed import Client, Lock, Semaphore, get_client, wait
 from situation import Run, clocked, reported, wait_in_vain
 
 #: Lock of a process, as that of a file library.
@@ -251,3 +252,69 @@ def one_task_per_worker(run: Run) -> None:
         client.gather(client.map(run_openmp, range(30), resources={"processes": 1}))
         # Three threads of each worker, while the tasks computed.
         run.true_seconds = 30 / 2 * 0.5 * 6
+
+
+async def fetch(number: int) -> int:
+    with clocked():
+        time.sleep(0.4)  # noqa: ASYNC251 - as in a library that is not asynchronous
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/7495",
+    "blocked-event-loop",
+    entities="fetch",
+    words="async.def|coroutine def|await",
+    wrong="other.programs GIL",
+)
+def blocking_coroutines(run: Run) -> None:
+    """Tasks are coroutines that wait without await."""
+    with run.recorded(threads=4) as client:
+        client.gather(client.map(fetch, range(40)))
+
+
+class Band:
+    def __init__(self) -> None:
+        self.data = np.random.default_rng(0).random(1_000_000)
+
+    def step(self, start: float) -> float:
+        with clocked():
+            time.sleep(0.4)
+        return float(self.data.sum() + start)
+
+
+@reported(
+    "https://github.com/ratt-ru/pfb-imaging/issues/113",
+    "actor-methods",
+    entities="Band.step",
+    words="actor one.at.a.time|several.workers",
+    wrong="fewer.workers",
+)
+def serial_actor(run: Run) -> None:
+    """One actor does all work, one call after another."""
+    with run.recorded() as client:
+        band = client.submit(Band, actor=True).result()
+        for _ in range(25):
+            band.step(1.0).result()
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/7384",
+    "no-stealing",
+    words="work.stealing worker-saturation",
+    also="late-workers",
+)
+def tasks_stay(run: Run) -> None:
+    """A worker joins after 3 s and gets no task: work stealing is off."""
+    settings = {"work-stealing": False, "worker-saturation": "inf"}
+    config = {f"distributed.scheduler.{name}": value for name, value in settings.items()}
+    with run.recorded(workers=1, config=config) as client:
+        futures = client.map(pause, range(40), seconds=0.5)
+        time.sleep(2)
+        run.cluster.scale(2)
+        wait(futures)
+
+
+def pause(number: int, seconds: float) -> int:
+    time.sleep(seconds)
+    return number

@@ -513,7 +513,21 @@ RELATIONS: tuple[Relation, ...] = (
             attempt, worker, trace_id
         FROM chunk_attempts
         WHERE outcome = 'skipped' OR NOT has_task AND outcome IN ('retried', 'erred')
-    )""", alike("what key attempt worker"), where="what <> 'worker lost'"),
+    )""", alike("what key attempt worker"),
+        where="what NOT IN ('worker lost', 'task refused')"),
+    Same("failures", """(
+        SELECT 'task refused' AS what, record ->> '$.key' AS key,
+            record ->> '$.worker' AS worker, trace_id
+        FROM records
+        WHERE kind = 'transition' AND (record ->> '$.finish') = 'erred'
+            AND (record ->> '$.exception') IS NOT NULL
+            AND (record ->> '$.traceback') IS NULL AND (record ->> '$.thread') IS NULL
+            AND NOT starts_with(record ->> '$.exception', 'KilledWorker')
+            AND coalesce(record ->> '$.cause', record ->> '$.key') = (record ->> '$.key')
+            AND (trace_id, record ->> '$.key', t) NOT IN (
+                SELECT (trace_id, key, end_t) FROM attempts WHERE end_t IS NOT NULL
+            )
+    )""", alike("what key worker"), where="what = 'task refused'"),
     Same("graph_updates", """(
         SELECT record ->> '$.stimulus_id' AS stimulus_id, min(t) AS t, count(*) AS new_tasks,
             count(DISTINCT coalesce(record ->> '$.group', '')) AS groups,

@@ -378,6 +378,18 @@ def task_states(recording: Recording) -> list[Row]:
     ]
 
 
+def _is_refusal(line: Row) -> bool:
+    """Return whether a transition of a task without an attempt is an error of the scheduler."""
+    return (
+        line["finish"] == "erred"
+        and line.get("exception") is not None
+        and not line["exception"].startswith("KilledWorker")
+        and line.get("traceback") is None
+        and line.get("thread") is None
+        and line.get("cause") in (None, line["key"])
+    )
+
+
 def unattempted(recording: Recording) -> list[Row]:
     """Return one row per key without an attempt, if attempts were recorded."""
     if not recording.of("transition"):
@@ -390,7 +402,9 @@ def unattempted(recording: Recording) -> list[Row]:
             continue
         states = [line["finish"] for line in moves.get(key, [])]
         last = states[-1] if states else None
-        if "erred" in states:
+        if any(_is_refusal(line) for line in moves.get(key, [])):
+            reason = "refused by the scheduler"
+        elif "erred" in states:
             reason = "a dependency failed"
         elif last in ("waiting", "queued", "no-worker"):
             reason = "waiting at the end"

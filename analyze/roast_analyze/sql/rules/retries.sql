@@ -11,10 +11,14 @@
 -- the same way.
 -- If a server did not answer or a connection failed, neither the code nor a file on that server is to blame.
 -- Errors of decompression mean that a file is probably damaged, unless a later attempt succeeds.
+-- A task that the scheduler refuses, because its inputs exceed the memory limit of the worker, is stated without an
+-- attempt: fewer inputs are advised if it has more than two. Tasks that no
+-- worker could run belong to rules unplaceable-tasks and no-workers.
 -- Tasks that lost their workers belong to rule killed-workers. Without a cluster there are no tasks:
 -- the rule applies to chunks and files.
 -- Applies: EXISTS (FROM _task_runs WHERE _has_raised(outcome))
 -- Applies: EXISTS (FROM _chunks WHERE NOT has_task AND _has_raised(outcome))
+-- Applies: EXISTS (FROM _refusals)
 -- Applies: EXISTS (FROM _unread_files WHERE NOT is_skipped)
 -- Explains: failed attempt
 -- Source: Spark's Dr. Elephant, "job with failed tasks"; recorded outcomes of attempts
@@ -403,6 +407,27 @@ described AS (
         -- A file that one worker tried again and again says nothing about the worker.
         AND place.filename IS NULL
 ),
+-- Tasks that the scheduler failed before they began, and that no later attempt computed.
+refused AS (
+    SELECT
+        refusal.trace_id,
+        coalesce(_exception_type(refusal.exception), 'unknown exception') AS exception_type,
+        -- Whether the inputs are too large for the worker.
+        input_size IS NOT NULL AND limit_size IS NOT NULL AS is_large,
+        count(DISTINCT refusal.key) AS tasks,
+        if(count(DISTINCT refusal.prefix) > 1, 'such as ', '') || mode(refusal.prefix) AS prefix,
+        arg_min(input_size, refusal.t) AS input_size,
+        arg_min(limit_size, refusal.t) AS limit_size,
+        arg_min(inputs, refusal.t) AS inputs,
+        bool_and(coalesce(roles.role = 'merge', false)) AS is_merge,
+        arg_min(trim(regexp_replace(refusal.exception, '\s+', ' ', 'g')), refusal.t)[:$max_characters::BIGINT] AS error
+    FROM _refusals AS refusal
+    LEFT JOIN _coffea_roles AS roles USING (trace_id, key)
+    ANTI JOIN results
+        ON refusal.trace_id = results.trace_id AND refusal.key = results.key AND results.end_t > refusal.t
+    WHERE NOT regexp_matches(refusal.exception, '^No(Valid)?Worker')
+    GROUP BY ALL
+),
 tail AS (
     SELECT trace_id, sum(seconds) AS idle_seconds
     FROM _core_time
@@ -533,4 +558,44 @@ SELECT
     trace_id
 FROM described
 INNER JOIN _run_size USING (trace_id)
-LEFT JOIN tail USING (trace_id);
+LEFT JOIN tail USING (trace_id)
+UNION ALL BY NAME
+SELECT
+    exception_type || ', refused' AS entity,
+    'high' AS confidence,
+    concat(
+        format(
+            'The scheduler refused {}{} with {} before {} began{} ',
+            _counted(tasks, 'task'), coalesce(' (' || prefix || ')', ''), exception_type, if(tasks = 1, 'it', 'they'), if(is_large, ':', '.')
+        ),
+        format(
+            CASE WHEN tasks = 1 AND inputs = 1 THEN 'its input has {1}, more than'
+                WHEN tasks = 1 THEN 'its {0}inputs have {1} together, more than'
+                ELSE 'the inputs of the first have {1} together, more than' END
+            || ' the memory limit of its worker, {2}. ',
+            CASE WHEN inputs > 1 THEN inputs || ' ' ELSE '' END, input_size, limit_size
+        ),
+        if(
+            tasks = 1, 'Its result is missing, and those of all tasks that need it.',
+            'Their results are missing, and those of all tasks that need them.'
+        )
+    ) AS sentence,
+    NULL::DOUBLE AS core_seconds,
+    NULL::DOUBLE AS wall_seconds_min,
+    NULL::DOUBLE AS wall_seconds_max,
+    CASE
+        WHEN NOT is_large THEN format('Find the cause of {}: {}', exception_type, error)
+        ELSE concat(
+            CASE
+                WHEN inputs > 2 AND is_merge
+                    THEN format('Merge fewer results at once (a smaller treereduction: now {} inputs), return', inputs)
+                WHEN inputs > 2 THEN format('Give such a task fewer inputs at once (now {}), return', inputs)
+                ELSE 'Return'
+            END,
+            CASE WHEN is_merge THEN ' smaller results from the processor' ELSE ' smaller results from the tasks before it' END,
+            ', or give each worker more memory: Dask checks the inputs alone, and the task needs memory beside them.'
+        )
+    END AS change,
+    'SELECT t, key, worker, cause FROM failures WHERE what = ''task refused''' AS evidence,
+    trace_id
+FROM refused;

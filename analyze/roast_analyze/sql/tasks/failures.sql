@@ -1,4 +1,4 @@
--- Needs: _chunks, _error_cause, _exception_type, _has_raised, _is_failed, _task_runs, _unread_files, _worker_removals
+-- Needs: _chunks, _error_cause, _exception_type, _has_raised, _is_failed, _refusals, _task_runs, _unread_files, _worker_removals
 CREATE VIEW failures AS
 SELECT
     * EXCLUDE (trace_id),
@@ -33,6 +33,19 @@ FROM (
         AND run.worker = removal.worker
         AND ending.stimulus_id = removal.stimulus_id
     WHERE _is_failed(run.outcome)
+    UNION ALL
+    SELECT
+        t,
+        'task refused',
+        key,
+        worker,
+        exception,
+        NULL,
+        prefix,
+        NULL,
+        'by the scheduler, before it began',
+        trace_id
+    FROM _refusals
     UNION ALL
     -- Failures without a failed task: the exception was suppressed, or there was no task.
     SELECT
@@ -95,13 +108,13 @@ FROM (
 )
 ORDER BY trace_id, t, key NULLS LAST, attempt;
 
-COMMENT ON VIEW failures IS 'Failed attempts and lost workers. One row per failed, lost or skipped attempt, per skipped file and per worker lost unexpectedly. A worker that left with nothing on it that was needed, after the last task or because it was asked to, is not lost.';
+COMMENT ON VIEW failures IS 'Failed attempts and lost workers. One row per failed, lost or skipped attempt, per refused task, per skipped file and per worker lost unexpectedly. A worker that left with nothing on it that was needed, after the last task or because it was asked to, is not lost.';
 COMMENT ON COLUMN failures.t IS 'Time on the scheduler, in seconds since the epoch.';
-COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), chunk skipped (exception suppressed by skipbadfiles), chunk erred (without a cluster), file skipped (its number of entries could not be read; skipbadfiles), file unreadable (the same without a cluster and skipbadfiles) or worker lost.';
+COMMENT ON COLUMN failures.what IS 'task erred (for good), attempt retried, attempt lost (with its worker), task refused (by the scheduler, without an attempt), chunk skipped (exception suppressed by skipbadfiles), chunk erred (without a cluster), file skipped (its number of entries could not be read; skipbadfiles), file unreadable (the same without a cluster and skipbadfiles) or worker lost.';
 COMMENT ON COLUMN failures.key IS 'Task key. Null for a worker.';
 COMMENT ON COLUMN failures.worker IS 'Worker address.';
 COMMENT ON COLUMN failures.exception IS 'Exception text.';
-COMMENT ON COLUMN failures.attempt IS 'Attempt number within the key.';
+COMMENT ON COLUMN failures.attempt IS 'Attempt number within the key. Null without an attempt.';
 COMMENT ON COLUMN failures.prefix IS 'Key prefix of the task.';
 COMMENT ON COLUMN failures.traceback IS 'Traceback text.';
 COMMENT ON COLUMN failures.detail IS 'Further information: why a worker left and what was lost with it, why Dask gave up on a task, which entries were skipped. A nanny that kills its worker for memory is recorded with distributed 2024.4.2 and later.';

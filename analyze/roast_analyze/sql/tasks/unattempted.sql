@@ -1,4 +1,4 @@
--- Needs: _key_summaries, _tasks
+-- Needs: _key_summaries, _refusals, _tasks
 CREATE VIEW unattempted AS
 WITH never AS (
     SELECT trace_id, key FROM _key_summaries WHERE submissions > 0 AND NOT has_attempts
@@ -17,6 +17,7 @@ SELECT
     task.key,
     task.prefix,
     CASE
+        WHEN (task.trace_id, task.key) IN (SELECT (trace_id, key) FROM _refusals) THEN 'refused by the scheduler'
         WHEN states.has_erred THEN 'a dependency failed'
         WHEN coalesce(states.last_state, task.state) IN ('waiting', 'queued', 'no-worker')
             THEN 'waiting at the end'
@@ -37,6 +38,6 @@ ORDER BY task.trace_id, task.seq;
 COMMENT ON VIEW unattempted IS 'Tasks that were never attempted, and why. One row per key. Empty if no transitions were recorded.';
 COMMENT ON COLUMN unattempted.key IS 'Task key.';
 COMMENT ON COLUMN unattempted.prefix IS 'Key prefix.';
-COMMENT ON COLUMN unattempted.reason IS 'a dependency failed (so that the task erred, too), waiting at the end (of the recording), result known before (computed before the recording, or scattered), failed before the recording, cancelled (released before it was dispatched) or not needed (no transition: no requested result depends on it).';
+COMMENT ON COLUMN unattempted.reason IS 'a dependency failed (so that the task erred, too), refused by the scheduler (its inputs exceed the memory limit of the worker, or no worker could run it for longer than no-workers-timeout), waiting at the end (of the recording), result known before (computed before the recording, or scattered), failed before the recording, cancelled (released before it was dispatched) or not needed (no transition: no requested result depends on it).';
 COMMENT ON COLUMN unattempted.last_state IS 'Last recorded state of the task.';
 COMMENT ON COLUMN unattempted.trace_id IS 'ID of the trace.';

@@ -405,3 +405,46 @@ def test_a_message_beside_the_type_of_an_error(apply, worker, task, run):
 
     for cause in causes.values():
         assert changes[cause.split()[0].rstrip(".")] == "Find the cause of " + cause
+
+
+def test_a_task_that_the_scheduler_refused(apply_each, worker, task, run, move, chunk):
+    """Its inputs exceed the memory of a worker. A task without a worker is of another rule."""
+    inputs = [f"P-{number}" for number in range(3)]
+    text = (
+        "MemoryError: Task 'reduce-1' has 915.54 MiB worth of input dependencies, but worker "
+        "w1 has memory_limit set to 667.57 MiB."
+    )
+    work = [worker("w1"), *(task(key) for key in inputs)]
+    work += [line for key in inputs for line in run(key, 0.0, 4.0, run_id=1)]
+    entries = {"filename": "a.root", "entry_start": 0, "entry_stop": 9}
+    chunks = [chunk(key, run_id=1, **entries) for key in inputs]
+    error = {"exception": text, "cause": "reduce-1", "worker": "w1"}
+    refused = [
+        task("reduce-1", dependencies=inputs),
+        move(4.0, "reduce-1", "released>waiting"),
+        move(4.0, "reduce-1", "processing>erred", **error),
+    ]
+    of_dask = [refused[0] | {"dependencies": inputs[:2]}, *refused[1:]]
+    no_worker = [*refused[:2], refused[2] | {"exception": "NoValidWorkerError: a"}]
+
+    [(entity, sentence, change)], [(_, _, advice)], others, computed = apply_each(
+        "retries",
+        [*work, *chunks, *refused],
+        [*work, *of_dask],
+        [*work, *no_worker],
+        [*work, *refused, *run("reduce-1", 5.0, 6.0)],
+        columns="entity, sentence, change",
+    )
+    assert entity == "MemoryError, refused"
+    assert sentence == (
+        "The scheduler refused 1 task (reduce) with MemoryError before it began: its 3 inputs "
+        "have 915.54 MiB together, more than the memory limit of its worker, 667.57 MiB. Its "
+        "result is missing, and those of all tasks that need it."
+    )
+    assert change == (
+        "Merge fewer results at once (a smaller treereduction: now 3 inputs), return smaller "
+        "results from the processor, or give each worker more memory: Dask checks the inputs "
+        "alone, and the task needs memory beside them."
+    )
+    assert advice.startswith("Return smaller results from the tasks before it, or give each")
+    assert others == computed == []

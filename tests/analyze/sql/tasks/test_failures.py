@@ -205,3 +205,22 @@ def test_what_an_error_of_reading_means(rows):
     )
     found = rows(f"SELECT _read_fault(type, error) FROM (VALUES {values}) AS t (type, error)")
     assert [fault for (fault,) in found] == [fault for _, fault in faults.values()]
+
+
+def test_a_task_that_the_scheduler_refused(rows, task, move, run):
+    """It has no attempt, also if an earlier one succeeded. A lost begin is no refusal."""
+    error = {"exception": "MemoryError: too large", "cause": "b", "worker": "w1"}
+    lost = {"exception": "E()", "traceback": "File", "thread": 7, "worker": "w1"}
+    assert rows(
+        "SELECT t, what, key, attempt, worker, exception_type, detail FROM failures",
+        task("b"),
+        *run("b", 1.0, 2.0),
+        move(5.0, "b", "processing>erred", **error),
+        task("without-begin"),
+        move(6.0, "without-begin", "waiting>erred", **lost),
+    ) == [
+        (
+            5.0, "task refused", "b", None, "w1", "MemoryError",
+            "by the scheduler, before it began",
+        ),
+    ]  # fmt: skip

@@ -43,8 +43,10 @@ MAX_RATIO: Final = 4.0
 #: range, the lower end remains, as a lower bound.
 _NARROWED_RATIO: Final = 6.0
 
-#: Rules whose findings without a saving mean that the result is incomplete. These are major.
-_INCOMPLETE_RESULT: Final = ("retries", "skipped-files", "unplaceable-tasks")
+#: Rules whose findings without a saving mean that the result is incomplete. They are major, and
+#: in this order at equal weight: the merge of skipped chunks alone fails, while coffea skips no
+#: chunk because a task failed.
+_INCOMPLETE_RESULT: Final = ("skipped-files", "retries", "unplaceable-tasks")
 
 #: Rules whose cost is idle time, or time of results that were not kept: a change leaves the
 #: time of those that were kept as it is. Workers that replace killed ones begin anew, such as
@@ -120,7 +122,13 @@ def query(trace: Session) -> pl.DataFrame:
             .otherwise(pl.col("wall_seconds_max") * _INDIRECT_FACTOR)
             .clip(0.0, _largest_saving(_INDIRECT_FACTOR))
         )
-        .with_columns(share=largest_share)
+        .with_columns(
+            share=largest_share,
+            place=pl.col("id").replace_strict(
+                {name: str(place) for place, name in enumerate(_INCOMPLETE_RESULT)},
+                default=pl.col("id"),
+            ),
+        )
         # A finding without a saving is a remark.
         .filter(share.is_null() | (share >= SEVERITIES["minor"]))
         .filter(
@@ -142,7 +150,7 @@ def query(trace: Session) -> pl.DataFrame:
         .sort(
             "trace_id",
             "weighted",
-            "id",
+            "place",
             "entity",
             descending=[False, True, False, False],
             nulls_last=True,
@@ -150,7 +158,7 @@ def query(trace: Session) -> pl.DataFrame:
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("trace_id"))
         .with_columns(core_share=pl.when(~counts_missing).then("core_share"))
         .drop(
-            *("weighted", "share", "wall_seconds", "all_core_seconds", "kept_seconds"),
+            *("weighted", "place", "share", "wall_seconds", "all_core_seconds", "kept_seconds"),
             "peak_nthreads",
         )
     )

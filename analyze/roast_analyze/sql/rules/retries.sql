@@ -287,9 +287,32 @@ sick AS (
             <= $max_chance
     QUALIFY row_number() OVER (PARTITION BY trace_id, exception_type ORDER BY worker IS NULL, failed DESC) = 1
 ),
+-- Merges of nothing but skipped chunks, which fail by themselves.
+empty_merges AS (
+    SELECT failed.trace_id, failed.key
+    FROM (SELECT DISTINCT trace_id, key FROM attempts WHERE noun = 'task') AS failed
+    INNER JOIN (
+        SELECT task.trace_id, task.key, unnest(task.dependencies) AS input
+        FROM _tasks AS task
+        SEMI JOIN (FROM _coffea_roles WHERE role = 'merge') AS merges USING (trace_id, key)
+    ) AS merge USING (trace_id, key)
+    LEFT JOIN (
+        SELECT trace_id, key, bool_and(outcome = 'skipped') AS is_skipped
+        FROM _chunks
+        WHERE outcome IN ('memory', 'skipped')
+        GROUP BY trace_id, key
+    ) AS chunk ON merge.trace_id = chunk.trace_id AND merge.input = chunk.key
+    GROUP BY ALL
+    HAVING bool_and(coalesce(chunk.is_skipped, false))
+),
 described AS (
     SELECT
         failed.*,
+        NOT EXISTS (
+            FROM attempts
+            WHERE attempts.trace_id = failed.trace_id AND attempts.exception_type = failed.exception_type
+                AND (attempts.trace_id, attempts.key) NOT IN (SELECT (trace_id, key) FROM empty_merges)
+        ) AS is_empty_merge,
         sick.site,
         if(sick.worker IS NULL, 'hosts', 'workers') AS site_noun,
         sick.failed AS failed_there,
@@ -314,7 +337,7 @@ described AS (
                 THEN ' Use smaller chunks or partitions, or more memory for each worker.'
             WHEN fault = 'absent' THEN ' Check whether the workers can see the file at this path.'
             WHEN fault = 'denied'
-                THEN ' Check the credentials of the workers, such as a proxy or token that has expired.'
+                THEN ' ' || _credentials_hint()
             WHEN fault = 'timeout' AND is_remote THEN format(
                 ' The server of the {} did not answer in time: allow it more time (xrootdtimeout of coffea''s Runner,'
                 ' timeout of uproot), or read another replica or through another redirector.',
@@ -497,6 +520,8 @@ SELECT
             site, site_noun, succeeded_elsewhere, if(failed_on_others = 0, 'none', failed_on_others::VARCHAR),
             exception_type
         ),
+        CASE WHEN is_empty_merge
+            THEN ' It merges only chunks that coffea skipped, which leave nothing to merge: see the skipped files.' END,
         ' The error: ' || nullif(error, exception_type)
         || CASE WHEN error = first_error THEN '' ELSE ' …' END
     ) AS sentence,
@@ -508,6 +533,8 @@ SELECT
                 + least(longest_seconds, coalesce(idle_seconds, 0) / mean_nthreads)
     END AS wall_seconds_max,
     CASE
+        WHEN is_empty_merge
+            THEN 'Mend the cause of the skipped files first (rule skipped-files): this error follows from them.'
         WHEN site IS NOT NULL THEN format(
             'Find out what differs on {}: {}free disks, mounted file systems, credentials, the load. Exclude it until'
             ' then, since a place where tasks fail quickly receives more of them.',

@@ -2,7 +2,8 @@
 -- With skipbadfiles the run succeeds, and the result lacks their events. Processing them makes the
 -- run longer, by about their share of all chunks' compute time: there is no saving.
 -- A chunk is skipped if reading or processing it raises an exception: the file can be readable. Neither is a
--- file to blame if a server did not answer, reported an error or refused access.
+-- file to blame if a server did not answer, reported an error or refused access. If all
+-- chunks that began after an instant could not open their files, and earlier ones could, that is stated.
 -- Applies: EXISTS (FROM _chunks WHERE outcome = 'skipped')
 -- Applies: EXISTS (FROM _unread_files WHERE is_skipped)
 -- Explains: failed attempt
@@ -66,6 +67,7 @@ totals AS (
         string_agg(DISTINCT exception_type, ', ' ORDER BY exception_type) FILTER (advice = 'other')
             AS other_types,
         bool_or(fault = 'timeout') AS has_timeout,
+        bool_or(fault = 'denied') AS any_denied,
         count(*) FILTER (is_unanswered) AS unanswered,
         bool_and(coalesce(is_unanswered, false)) AS are_unanswered,
         sum(compute_seconds) FILTER (is_unanswered) AS unanswered_seconds,
@@ -123,6 +125,7 @@ SELECT
             || coalesce(format(' with {:,} events', events::BIGINT), ''),
             chunk_types
         ),
+        loss.sentence,
         CASE WHEN unanswered > 0 THEN ' A server did not answer in time, or the connection to it failed' END,
         CASE WHEN unanswered > 0 AND NOT are_unanswered THEN format(' ({})', unanswered_types) END,
         format(
@@ -158,6 +161,10 @@ SELECT
             server_types
         ),
         format('Check the paths and the rights of the workers for the files with {}. ', refused_types),
+        CASE WHEN any_denied THEN _credentials_hint() || ' ' END,
+        CASE WHEN loss.are_denied
+            THEN 'Access ended during the run: it needs credentials that are valid for longer, or renewed meanwhile. '
+        END,
         format(
             'Find the cause of {}: the file can be damaged or lack a branch, or the processor can'
             ' have an error. ', other_types
@@ -178,4 +185,5 @@ FROM totals
 INNER JOIN recorded USING (trace_id)
 INNER JOIN _run_settings AS settings USING (trace_id)
 LEFT JOIN processed USING (trace_id)
+LEFT JOIN _access_losses AS loss USING (trace_id)
 LEFT JOIN usual ON totals.trace_id = usual.trace_id AND usual.is_unread = are_unread AND are_unread = any_unread;

@@ -448,7 +448,8 @@ def test_faults_of_servers_and_paths_beside_damage(apply, worker, chunk, run):
         "intact: check whether the workers can reach the server, or read another replica or "
         "through another redirector. The server reported OSError: the files can be intact. "
         "Read another replica or through another redirector. Check the paths and the rights of "
-        "the workers for the files with PermissionError. Then run these files again. Without "
+        "the workers for the files with PermissionError. Check the credentials of the workers, "
+        "such as a proxy or token that has expired. Then run these files again. Without "
         "skipbadfiles the run stops at the first one."
     )
 
@@ -538,3 +539,41 @@ def test_names_of_skipped_files(apply_each, worker, chunk, run):
         [("1.root, 2.root",)],
         [("TT: 0.root, 1.root, 2.root and 2 more",)],
     ]
+
+
+def test_chunks_that_could_not_be_opened_from_an_instant_on(apply_each, worker, chunk, run):
+    """A token expires after 2.9 s; or one of many chunks has no rights."""
+    denied = Exception(
+        "Failed to open file: WorkItem(dataset='DY', filename='a.root'). The error was: "
+        "PermissionError('[Errno 13] Permission denied: \"a.root\"')."
+    )
+
+    def chunks(*refused):
+        for number in range(6):
+            key, about = f"P-{number}", {"run_id": number, "worker": "w1"}
+            error = {"exception": repr(denied)} if number in refused else {}
+            yield chunk(
+                key, dataset="DY", filename="ab"[number % 2] + ".root", entry_start=number,
+                entry_stop=number + 1, start_t=number, stop_t=number + 0.5, until="processed",
+                **error, **about,
+            )  # fmt: skip
+            yield from run(key, number, number + 0.5, **about)
+
+    [(from_then_on, change)], [(once, once_change)] = apply_each(
+        "skipped-files",
+        [worker("w1"), *chunks(3, 4, 5)],
+        [worker("w1"), *chunks(3)],
+        columns="sentence, change",
+    )
+    assert (
+        "3 chunks with 3 events raised PermissionError. No chunk that began after 2.0 s "
+        in (from_then_on)
+    )
+    assert (
+        " could open its file (3 failed). Before that, 3 chunks did, and all 2 of these files "
+        "could be opened."
+    ) in from_then_on
+    assert "Access ended during the run" in change
+    assert "No chunk that began" not in once
+    assert "Access ended" not in once_change
+    assert "such as a proxy or token that has expired." in once_change

@@ -448,3 +448,31 @@ def test_a_task_that_the_scheduler_refused(apply_each, worker, task, run, move, 
     )
     assert advice.startswith("Return smaller results from the tasks before it, or give each")
     assert others == computed == []
+
+
+def test_a_merge_of_skipped_chunks_alone(ask, worker, task, run, chunk):
+    """Its error follows from the skipped files, which rank before it."""
+    records = [worker("w1")]
+    for number in range(2):
+        key, about = f"P-{number}", {"run_id": number, "worker": "w1"}
+        entries = {"filename": f"{number}.root", "entry_start": 0, "entry_stop": 9}
+        error = {"exception": "PermissionError(13)", "until": "processed"}
+        records += [task(key), chunk(key, **entries, **error, **about)]
+        records += run(key, number, number + 0.5, **about)
+    empty = {"outcome": "erred", "exception": "ValueError('Empty list provided to reduction')"}
+    merge = task("reduce-1", dependencies=["P-0", "P-1"])
+
+    query = ask(*records, merge, *run("reduce-1", 2.0, 3.0, **empty))
+
+    assert query("SELECT id FROM findings ORDER BY rank LIMIT 2") == [
+        ("skipped-files",),
+        ("retries",),
+    ]
+    [(sentence, change)] = query("SELECT sentence, change FROM findings WHERE id = 'retries'")
+    assert (
+        " It merges only chunks that coffea skipped, which leave nothing to merge" in sentence
+    )
+    assert change == (
+        "Mend the cause of the skipped files first (rule skipped-files): this error follows "
+        "from them."
+    )

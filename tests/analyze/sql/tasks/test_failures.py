@@ -141,6 +141,10 @@ CAUSES = {
     Exception(
         "Failed creating nanoevents: WorkItem(a='f'). The error was: KeyError(\"'pt'\")."
     ): "KeyError(\"'pt'\")",
+    Exception(
+        "Failed to open file: WorkItem(a='f'). The error was: "
+        "PermissionError('[Errno 13] Permission denied: \"{'f': None}\"')."
+    ): "PermissionError('[Errno 13] Permission denied: \"{'f': None}\"')",
     Exception("Failed processing file: WorkItem(…"): None,
 }
 

@@ -35,14 +35,20 @@ def returned(function: Callable) -> Callable:
 
 
 @returned
-def lines(*records: dict, stop_t=100.0, segment: int = 1, trace_id: str = "T") -> bytes:
+def lines(
+    *records: dict,
+    stop_t=100.0,
+    segment: int = 1,
+    trace_id: str = "T",
+    reason: str = "recording was stopped",
+) -> bytes:
     """Return the bytes of a complete trace with some records."""
     body = [{**HEADER, "segment": segment, "trace_id": trace_id}, *records]
     trailer = {
         "kind": "trailer",
         "t": stop_t,
         "segment": segment,
-        "reason": "recording was stopped",
+        "reason": reason,
         "records_by_kind": Counter(record["kind"] for record in body),
         "dropped_by_kind": {},
     }

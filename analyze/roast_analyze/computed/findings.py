@@ -48,6 +48,13 @@ _NARROWED_RATIO: Final = 6.0
 #: chunk because a task failed.
 _INCOMPLETE_RESULT: Final = ("skipped-files", "retries", "unplaceable-tasks")
 
+#: Share of the run with which these are ranked if an exception of the program ended it: what is
+#: missing comes before what could have been faster.
+_ENDED_SHARE: Final = 1.0
+
+#: Ends of a recording that an exception of the program caused.
+_RAISED: Final = "^the (recorded block|program) raised "
+
 #: Rules whose cost is idle time, or time of results that were not kept: a change leaves the
 #: time of those that were kept as it is. Workers that replace killed ones begin anew, such as
 #: with imports, in tasks whose results are kept: killed-workers is not one of these rules.
@@ -84,9 +91,14 @@ def query(trace: Session) -> pl.DataFrame:
     )
     runs = trace.query_frame(
         "SELECT trace_id, stop_t - start_t AS wall_seconds, core_seconds AS all_core_seconds, "
-        "coalesce(kept_seconds / peak_nthreads, 0) AS kept_seconds, peak_nthreads "
-        "FROM _cluster_size LEFT JOIN (SELECT trace_id, sum(seconds) AS kept_seconds "
-        "FROM _core_time WHERE use = 'kept result' GROUP BY trace_id) USING (trace_id)"
+        "coalesce(kept_seconds / peak_nthreads, 0) AS kept_seconds, peak_nthreads, "
+        "coalesce(has_raised, false) AS has_raised "
+        "FROM _cluster_size LEFT JOIN (SELECT trace_id, "
+        "bool_or(regexp_matches(end_reason, $raised)) AS has_raised "
+        "FROM trace_info GROUP BY trace_id) USING (trace_id) "
+        "LEFT JOIN (SELECT trace_id, sum(seconds) AS kept_seconds FROM _core_time "
+        "WHERE use = 'kept result' GROUP BY trace_id) USING (trace_id)",
+        {"raised": _RAISED},
     )
     counts_missing = pl.col("id").is_in(
         [rule.id for rule in rules() if rule.counts_missing_threads]
@@ -96,7 +108,7 @@ def query(trace: Session) -> pl.DataFrame:
         _CORE_WEIGHT * pl.col("core_share"),
         pl.when(
             pl.col("id").is_in(_INCOMPLETE_RESULT) & pl.col("wall_seconds_max").is_null()
-        ).then(SEVERITIES["major"]),
+        ).then(pl.when("has_raised").then(_ENDED_SHARE).otherwise(SEVERITIES["major"])),
     )
     share = pl.col("share")
     ranked: pl.DataFrame = (
@@ -160,6 +172,7 @@ def query(trace: Session) -> pl.DataFrame:
         .drop(
             *("weighted", "place", "share", "wall_seconds", "all_core_seconds", "kept_seconds"),
             "peak_nthreads",
+            "has_raised",
         )
     )
     return ranked

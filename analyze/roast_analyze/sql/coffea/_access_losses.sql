@@ -53,6 +53,7 @@ SELECT
     trace_id,
     -- Every chunk that began after this instant failed.
     ceil(10 * (last_opened_t - cluster.start_t)) / 10 AS onset_seconds,
+    last_opened_t,
     are_denied,
     exception_types,
     format(
@@ -61,7 +62,7 @@ SELECT
         CASE
             WHEN known_files = 0 THEN ', all of other files'
             WHEN files = 1 THEN ', and this file could be opened'
-            WHEN known_files = files THEN format(', and all {:,} of these files could be opened', files)
+            WHEN known_files = files THEN format(', and these {:,} files could be opened', files)
             ELSE format(', and {:,} of these {:,} files could be opened', known_files, files)
         END
     ) AS sentence

@@ -27,7 +27,10 @@ WITH chunk AS (
 ),
 metadata AS (
     -- The first task of each worker also pays for imports.
-    SELECT trace_id, count(*) * quantile_cont(compute_seconds, 0.25) AS seconds
+    SELECT
+        trace_id,
+        count(DISTINCT key) AS files,
+        count(*) * quantile_cont(compute_seconds, 0.25) AS seconds
     FROM _task_runs
     SEMI JOIN (FROM _coffea_keys WHERE role = 'file metadata') AS keys USING (trace_id, key)
     -- Of a file that could not be read, the time is that of a failure, such as a timeout.
@@ -39,12 +42,13 @@ totals AS (
     SELECT
         chunk.*,
         coalesce(metadata.seconds, 0) AS metadata_seconds,
+        metadata.files AS counted_files,
         chunk.chunks * chunk.open_seconds AS all_open_seconds,
         all_open_seconds + metadata_seconds AS opening_seconds,
         opening_seconds / (chunk.seconds + metadata_seconds) AS share,
         -- With files or chunks larger by this factor, opening takes $good_share.
         share / (1 - share) / $good_share AS factor,
-        chunks <= $small_file_chunks * files AS is_small_files
+        chunk.chunks <= $small_file_chunks * chunk.files AS is_small_files
     FROM chunk
     LEFT JOIN metadata USING (trace_id)
 )
@@ -52,10 +56,14 @@ SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        'Opening {}, for {}{}, takes {:.1f} s, {:.0f} % of the time of chunks: {:.2g} s each time.',
+        'Opening {}, for {}{}, takes {:.1f} s, {:.0f} % of the compute time of chunks{}: {:.2g} s for each chunk.',
         _counted(files, 'file'), _counted(chunks, 'chunk'),
-        CASE WHEN metadata_seconds > 0 THEN ' and to count the entries' ELSE '' END, opening_seconds,
-        100 * share, totals.open_seconds
+        -- A run that stops early counts the entries of all files.
+        CASE WHEN metadata_seconds > 0
+            THEN format(', and {} to count {} entries', _counted(counted_files, 'file'), if(counted_files = 1, 'its', 'their'))
+            ELSE '' END,
+        opening_seconds, 100 * share,
+        CASE WHEN metadata_seconds > 0 THEN ' and of counting together' ELSE '' END, totals.open_seconds
     ) AS sentence,
     (CASE WHEN is_small_files THEN opening_seconds ELSE all_open_seconds END) * (1 - 1 / factor)
         AS core_seconds,

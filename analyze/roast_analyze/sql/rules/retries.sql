@@ -14,6 +14,7 @@
 -- A task that the scheduler refuses, because its inputs exceed the memory limit of the worker, is stated without an
 -- attempt: fewer inputs are advised if it has more than two. Tasks that no
 -- worker could run belong to rules unplaceable-tasks and no-workers.
+-- If files could no longer be opened from an instant on, that is stated, and an error that names theirs follows from it.
 -- Tasks that lost their workers belong to rule killed-workers. Without a cluster there are no tasks:
 -- the rule applies to chunks and files.
 -- Applies: EXISTS (FROM _task_runs WHERE _has_raised(outcome))
@@ -123,6 +124,7 @@ failed AS (
         min(noun) AS noun,
         CASE WHEN count(DISTINCT prefix) > 1 THEN 'such as ' ELSE '' END || mode(prefix) AS prefix,
         arg_min(error, end_t) AS first_error,
+        min(end_t) AS first_failed_t,
         array_to_string(string_split(first_error, ' ')[:$max_words::BIGINT], ' ')[:$max_characters::BIGINT]
             AS error,
         coalesce(sum(compute_seconds), 0) AS seconds,
@@ -330,7 +332,14 @@ described AS (
         array_to_string(message_words[:$max_message_words::BIGINT], ' ')[:$max_message_characters::BIGINT]
             AS message,
         _read_fault(failed.exception_type, first_error) AS fault,
+        CASE WHEN list_contains(loss.exception_types, failed.exception_type) THEN loss.sentence END AS access_loss,
+        -- Code that reads a file can handle an error of access badly, and names it.
+        CASE WHEN first_failed_t > loss.last_opened_t THEN list_extract(list_filter(
+            loss.exception_types, lambda name: name <> failed.exception_type
+            AND regexp_matches(first_error, '\b' || regexp_escape(name) || '\b')
+        ), 1) END AS access_error,
         CASE
+            WHEN access_error IS NOT NULL AND loss.are_denied THEN ' ' || _credentials_hint()
             WHEN regexp_matches(first_error, 'no space left|disk quota', 'i')
                 THEN ' Free the disk to which the workers write.'
             WHEN regexp_matches(first_error, 'MemoryError|unable to allocate|bad_alloc', 'i')
@@ -418,6 +427,7 @@ described AS (
         ON failed.trace_id = retries.trace_id
         AND failed.exception_type = retries.exception_type
         AND retries.failed_again = retries.retries
+    LEFT JOIN _access_losses AS loss ON failed.trace_id = loss.trace_id
     LEFT JOIN usual
         ON failed.trace_id = usual.trace_id
         AND failed.exception_type = usual.exception_type
@@ -520,6 +530,8 @@ SELECT
             site, site_noun, succeeded_elsewhere, if(failed_on_others = 0, 'none', failed_on_others::VARCHAR),
             exception_type
         ),
+        access_loss,
+        format(' The error names {}, with which no chunk that began later could open its file.', access_error),
         CASE WHEN is_empty_merge
             THEN ' It merges only chunks that coffea skipped, which leave nothing to merge: see the skipped files.' END,
         ' The error: ' || nullif(error, exception_type)
@@ -535,6 +547,8 @@ SELECT
     CASE
         WHEN is_empty_merge
             THEN 'Mend the cause of the skipped files first (rule skipped-files): this error follows from them.'
+        WHEN access_error IS NOT NULL
+            THEN format('Find the cause of {} first, from which this error follows.{}', access_error, hint)
         WHEN site IS NOT NULL THEN format(
             'Find out what differs on {}: {}free disks, mounted file systems, credentials, the load. Exclude it until'
             ' then, since a place where tasks fail quickly receives more of them.',

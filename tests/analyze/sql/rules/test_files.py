@@ -570,10 +570,29 @@ def test_chunks_that_could_not_be_opened_from_an_instant_on(apply_each, worker, 
         in (from_then_on)
     )
     assert (
-        " could open its file (3 failed). Before that, 3 chunks did, and all 2 of these files "
-        "could be opened."
+        " could open its file (3 failed). Before that, 3 chunks did, and these 2 files could "
+        "be opened."
     ) in from_then_on
     assert "Access ended during the run" in change
     assert "No chunk that began" not in once
     assert "Access ended" not in once_change
     assert "such as a proxy or token that has expired." in once_change
+
+
+def test_files_that_were_counted_and_opened(apply, process, worker, chunk, run):
+    """A run that stops early has counted the entries of more files than it has opened."""
+    done = [
+        {"file": "0.root", "seconds": 1.0, "open_seconds": 0.5, "read_seconds": 0.1,
+         "branches_read": 1}
+    ] * 8  # fmt: skip
+    records = [worker("w1"), *process(*done)]
+    for number in range(4):
+        key = f"metadata-{number}"
+        records += [chunk(key, filename=f"{number}.root"), *run(key, 20.0, 20.2)]
+
+    [(sentence,)] = apply("file-opening", *records, columns="sentence")
+    # Of 8 chunks, 4.0 of 8.0 s, and 4 counts of 0.2 s.
+    assert sentence == (
+        "Opening 1 file, for 8 chunks, and 4 files to count their entries, takes 4.8 s, 55 % "
+        "of the compute time of chunks and of counting together: 0.5 s for each chunk."
+    )

@@ -308,3 +308,20 @@ def test_savings_are_within_a_factor_of_four_or_a_lower_bound(least, most, expec
     )
 
     assert found.select(names).row(0) == expected
+
+
+def test_a_failure_that_ended_the_run(write_trace, worker, task, run):
+    """It ranks before a larger saving, unless the program went on."""
+    records = [worker("w1"), task("a-1"), task("b-1")]
+    records += run("a-1", 0.0, 1.0, outcome="erred", exception="ValueError()")
+    phases = [("compute", 1.0, 41.0)]
+    records += run("b-1", 1.0, 41.0, outcome="retried", exception="OSError()", phases=phases)
+    records += run("b-1", 41.0, 81.0)
+
+    def first(reason):
+        with Trace(write_trace(*records, stop_t=91.0, reason=reason)) as trace:
+            [(entity,)] = trace.rows("SELECT entity FROM findings ORDER BY rank LIMIT 1")
+            return entity
+
+    assert first("recording was stopped") == "OSError"
+    assert first("the recorded block raised ValueError") == "ValueError"

@@ -476,3 +476,48 @@ def test_a_merge_of_skipped_chunks_alone(ask, worker, task, run, chunk):
         "Mend the cause of the skipped files first (rule skipped-files): this error follows "
         "from them."
     )
+
+
+def test_an_error_that_follows_from_refused_requests(apply, worker, task, run, chunk):
+    """A proxy expires while a chunk is read; the next ones cannot open their files."""
+    refused = (
+        "Failed to open file: WorkItem(a='f'). The error was: ClientResponseError(status=403, "
+        "message='Forbidden')."
+    )
+    followed = "TypeError(\"'ClientResponseError' object is not subscriptable\")"
+    ends = [None, None, followed, repr(Exception(refused)), repr(Exception(refused))]
+    records = [worker("w1")]
+    for number, error in enumerate(ends):
+        key, about = f"P-{number}", {"run_id": number, "worker": "w1"}
+        measured = {"exception": error, "until": "processed"} if error else {}
+        opened = {} if number > 2 else {"open_seconds": 0.1}
+        records += [
+            task(key),
+            chunk(
+                key, filename=f"{number % 2}.root", entry_start=number, entry_stop=number + 1,
+                start_t=2.0 * number, stop_t=2.0 * number + 1, **opened, **measured, **about,
+            ),
+            *run(
+                key, 2.0 * number, 2.0 * number + 1, exception=error, **about,
+                outcome=("memory", "memory", "retried", "erred", "erred")[number],
+            ),
+        ]  # fmt: skip
+
+    found = apply("retries", *records, columns="entity, sentence, change")
+    texts = {entity: (sentence, change) for entity, sentence, change in found}
+
+    sentence, change = texts["ClientResponseError"]
+    assert (
+        " No chunk that began after 4.0 s could open its file (2 failed). Before that, 3 "
+        "chunks did, and these 2 files could be opened."
+    ) in sentence
+    assert change.endswith("such as a proxy or token that has expired.")
+    sentence, change = texts["TypeError"]
+    assert (
+        " The error names ClientResponseError, with which no chunk that began later could open "
+        "its file."
+    ) in sentence
+    assert change == (
+        "Find the cause of ClientResponseError first, from which this error follows. Check the "
+        "credentials of the workers, such as a proxy or token that has expired."
+    )

@@ -2,12 +2,15 @@
 -- Every chunk opens its file, and a task for each file reads its number of entries. This takes
 -- several requests, whatever the size, and dominates with many small files, small chunks or a
 -- distant server. The rule does not apply if branches are preloaded, because preloading is part of
--- opening.
+-- opening. The time before a file is opened counts with it, in which each chunk unpickles the processor: it is stated
+-- if samples show that it is a large part.
 -- Records: chunk
 -- Source: recorded opening times of chunks, and tasks that read metadata
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
 -- $min_share = 0.25: opening relative to the compute time of chunks and metadata tasks
 -- $good_share = 0.05: share that larger files or chunks can reach
+-- $min_counting_share = 0.25: counting entries, relative to opening, from which keeping them is advised
+-- $min_unpickling_share = 0.15: sampled unpickling, relative to opening, from which it is stated
 -- $small_file_chunks = 2: chunks of a file with few of them
 -- $least_saved = 0.7: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 -- $most_saved = 1.6: ratio of the largest saving to the cost; calibrated as well
@@ -16,6 +19,7 @@ WITH chunk AS (
         trace_id,
         count(*) AS chunks,
         count(DISTINCT filename) AS files,
+        count(DISTINCT dataset) AS datasets,
         sum(events) AS events,
         sum(compute_seconds) AS seconds,
         coalesce(bool_and(source IN ('TTree', 'RNTuple')), true) AS is_root,
@@ -36,6 +40,13 @@ metadata AS (
     -- Of a file that could not be read, the time is that of a failure, such as a timeout.
     ANTI JOIN _unread_files AS unread USING (trace_id, key)
     WHERE outcome = 'memory'
+    GROUP BY trace_id
+),
+-- In coffea's function around the processor, or what it calls, by the samples of the profiler.
+unpickling AS (
+    SELECT trace_id, sum(seconds) AS seconds
+    FROM _busy_time
+    WHERE dataset IS NOT NULL AND (kind = 'pickling' OR starts_with(detail, '_work_function (coffea/'))
     GROUP BY trace_id
 ),
 totals AS (
@@ -64,6 +75,9 @@ SELECT
             ELSE '' END,
         opening_seconds, 100 * share,
         CASE WHEN metadata_seconds > 0 THEN ' and of counting together' ELSE '' END, totals.open_seconds
+    )
+    || coalesce(
+        format(' Of this, {:.1f} sampled seconds or more are the unpickling of the processor.', unpickling.seconds), ''
     ) AS sentence,
     (CASE WHEN is_small_files THEN opening_seconds ELSE all_open_seconds END) * (1 - 1 / factor)
         AS core_seconds,
@@ -71,14 +85,27 @@ SELECT
     -- Reading a chunk also begins with requests that do not depend on its size.
     least($most_saved * core_seconds / cluster.mean_nthreads, cluster.wall_seconds) AS wall_seconds_max,
     CASE
-        WHEN is_small_files
+        WHEN metadata_seconds >= $min_counting_share * opening_seconds
+            THEN 'Keep what was counted for later runs: the result of coffea.dataset_tools.preprocess, or a metadata_cache'
+            ' of Runner. '
+        ELSE ''
+    END
+    || CASE
+        WHEN unpickling.seconds IS NOT NULL
+            THEN 'Make the processor smaller: load large tables once in each worker, not in the processor. '
+        ELSE ''
+    END
+    || CASE
+        WHEN is_small_files AND files > datasets
             THEN format(
                 'Merge the files{} into about {} of {:,} events (now {} of {:,}).',
                 CASE WHEN is_root THEN ', with hadd for example,' ELSE '' END,
-                greatest(round(files / factor), 1)::BIGINT,
-                _round_two_digits(events / greatest(round(files / factor), 1), 0)::BIGINT,
+                -- At least one of each dataset.
+                greatest(round(files / factor), datasets, 1)::BIGINT,
+                _round_two_digits(events / greatest(round(files / factor), datasets, 1), 0)::BIGINT,
                 files, (events / files)::BIGINT
             )
+        WHEN is_small_files THEN 'Read the files from a place near the workers.'
         ELSE format(
             'Use chunks of about {:,} events (now {:,}), up to whole files.',
             least(_round_two_digits(events / chunks * factor, 0), events / files)::BIGINT,
@@ -89,4 +116,7 @@ SELECT
     totals.trace_id
 FROM totals
 INNER JOIN _chunk_threads AS cluster USING (trace_id)
+LEFT JOIN unpickling
+    ON totals.trace_id = unpickling.trace_id
+    AND unpickling.seconds >= $min_unpickling_share * opening_seconds
 WHERE share >= $min_share AND factor > 1;

@@ -244,6 +244,44 @@ def test_opening_small_files(apply_each, process, worker):
     ]
 
 
+def test_unpickling_of_a_large_processor(apply_each, process, worker, task):
+    """Until its file is open, each chunk takes 0.8 s; samples show pickle there, or uproot."""
+
+    def records(leaf):
+        package = "/x/site-packages"
+        frames = [
+            {"name": "_work_function", "filename": f"{package}/coffea/processor/executor.py",
+             "line_number": 1},
+            {"name": "f", "filename": f"{package}/{leaf}", "line_number": 1},
+        ]  # fmt: skip
+        tree = {
+            "frames": frames, "parents": [None, 0, 1], "node_frames": [None, 0, 1],
+            "line_numbers": [None, 8, 2], "calls": [],
+            "slices": [{"nodes": [0, 1, 2], "counts": [2000] * 3, "start_t": 1.0, "stop_t": 21.0}],
+        }  # fmt: skip
+        profile = {
+            "kind": "profile", "worker": "w1", "server_id": "id-w1-0.0", "prefix": "chunk",
+            "t": 22.0, "start_t": 1.0, "stop_t": 21.0, "interval_seconds": 0.01, "tree": tree,
+        }  # fmt: skip
+        chunks = [{"file": "1.root", "seconds": 1.0, "open_seconds": 0.8}] * 20
+        tasks = [task(f"chunk-{number}") for number in range(1, 21)]
+        return [worker("w1"), *tasks, *process(*chunks), profile]
+
+    [[(unpickled, change)], [(opened, _)]] = apply_each(
+        "file-opening",
+        records("cloudpickle/cloudpickle.py"),
+        records("uproot/reading.py"),
+        columns="sentence, change",
+    )
+
+    assert unpickled == (
+        f"{opened} Of this, 20.0 sampled seconds or more are the unpickling of the processor."
+    )
+    assert change.startswith(
+        "Make the processor smaller: load large tables once in each worker"
+    )
+
+
 def test_expensive_dataset(apply_each, process, worker):
     def records(dy, tt, more=()):
         chunks = [{"seconds": 1.0, "dataset": "DY", **dy}] * 6

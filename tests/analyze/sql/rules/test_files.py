@@ -257,7 +257,9 @@ def test_unpickling_of_a_large_processor(apply_each, process, worker, task):
         tree = {
             "frames": frames, "parents": [None, 0, 1], "node_frames": [None, 0, 1],
             "line_numbers": [None, 8, 2], "calls": [],
-            "slices": [{"nodes": [0, 1, 2], "counts": [2000] * 3, "start_t": 1.0, "stop_t": 21.0}],
+            "slices": [
+                {"nodes": [0, 1, 2], "counts": [2000] * 3, "start_t": 1.0, "stop_t": 21.0}
+            ],
         }  # fmt: skip
         profile = {
             "kind": "profile", "worker": "w1", "server_id": "id-w1-0.0", "prefix": "chunk",

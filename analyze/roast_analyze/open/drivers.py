@@ -33,8 +33,8 @@ _SILENT_SECONDS: Final = 60
 #: server too often by default.
 _BLOCK_BYTES: Final = 2**22
 
-#: Bytes before the end of a copy that are compared with the file, to tell one that was appended
-#: to from one that was replaced. A smaller file is downloaded whole.
+#: Bytes before the end of a copy that are compared with the file: they are the same if records
+#: were appended, and others if it was replaced. A smaller file is downloaded whole.
 _COMPARED_BYTES: Final = 2**16
 
 #: Bytes that end a zstd frame: the next append overwrites them.

@@ -1,6 +1,6 @@
 -- Needs: _process_addresses, _secessions, _task_runs
 -- Times in which attempts had left the threads of their worker, until they ended; infinite for those that had
--- not. A task that rejoined is not told from one that did not: Dask records secessions only.
+-- not. A task that rejoined looks like one that did not: Dask records secessions only.
 CREATE VIEW _seceded_times AS
 SELECT
     attempt.trace_id,

@@ -10,6 +10,7 @@
 -- $max_slowdown = 1.05: duration with fewer workers relative to the run
 -- $max_share = 0.75: recommended relative to present number of threads
 -- $max_restricted_share = 0.05: saving without restrictions of tasks, relative to the run
+-- $long_share = 0.5: compute time of one task, relative to the run, from which it is named
 -- $max_actor_share = 0.05: sampled time of methods of actors, relative to the wall time of the run
 WITH buckets AS (
     SELECT
@@ -66,16 +67,26 @@ SELECT
     NULL::VARCHAR AS entity,
     'medium' AS confidence,
     format(
-        'The work used {:.1f} of {} threads on average; with {} the run would hardly take longer.', used_threads, peak_nthreads,
+        'The work used {:.1f} of {} threads on average; with {} the run would hardly take longer.{}', used_threads, peak_nthreads,
         CASE
             WHEN threads.least = threads.most THEN format('{} of the {} workers', enough.n_workers, peak_workers)
             ELSE format('{:.0f} of them', share * peak_nthreads)
-        END
+        END,
+        coalesce(
+            format(' One task of {} took {:.1f} s of the {:.1f} s of the run.', longest.prefix, longest.seconds, run_seconds),
+            ''
+        )
     ) AS sentence,
     (1 - share) * core_seconds AS core_seconds,
     0.0::DOUBLE AS wall_seconds_min,
     0.0::DOUBLE AS wall_seconds_max,
-    CASE
+    coalesce(
+        format(
+            'Split the longest task of {} into parts that run in parallel, for example with more partitions, if it can be'
+            ' split. ', longest.prefix
+        ),
+        ''
+    ) || CASE
         WHEN NOT settings.has_scheduler
             THEN format('Use {} workers of the executor (now {})', enough.n_workers, peak_workers)
         WHEN threads.least = threads.most THEN format('Use n_workers={} (now {})', enough.n_workers, peak_workers)
@@ -95,6 +106,13 @@ INNER JOIN _run_settings AS settings USING (trace_id)
 INNER JOIN (
     SELECT trace_id, min(nthreads) AS least, max(nthreads) AS most FROM _worker_presence GROUP BY trace_id
 ) AS threads USING (trace_id)
+INNER JOIN (SELECT trace_id, run_seconds FROM _run_size) AS run USING (trace_id)
+LEFT JOIN (
+    SELECT trace_id, max_by(prefix, compute_seconds) AS prefix, max(compute_seconds) AS seconds
+    FROM _task_runs
+    WHERE prefix IS NOT NULL
+    GROUP BY trace_id
+) AS longest ON enough.trace_id = longest.trace_id AND longest.seconds >= $long_share * run_seconds
 WHERE trace_id NOT IN (
     SELECT trace_id
     FROM _restricted_work

@@ -227,6 +227,25 @@ def test_workers_that_the_work_cannot_use(apply_each, worker, naps):
     ]
 
 
+def test_one_task_that_takes_most_of_the_run(apply_each, worker, task, run):
+    """Another thread is used for 4 s only."""
+
+    def trace(seconds):
+        long = [task("write-1"), *run("write-1", 0.0, seconds)]
+        return [
+            worker("w1"), worker("w2"), *long, task("make-1"), *run("make-1", 0.0, 4.0, "w2"),
+            *(task("rest-1"), *run("rest-1", seconds, 100.0)),
+        ]  # fmt: skip
+
+    [(long, split)], [(short, _)] = apply_each(
+        "excess-workers", trace(90.0), trace(45.0), columns="sentence, change"
+    )
+
+    assert long.endswith(" One task of write took 90.0 s of the 100.0 s of the run.")
+    assert split.startswith("Split the longest task of write into parts that run in parallel")
+    assert "One task of rest took 55.0 s" in short
+
+
 def test_workers_with_different_numbers_of_threads(apply, worker, naps):
     """Two of eight threads are used; the number of workers to leave out depends on which."""
     [(sentence, change)] = apply(

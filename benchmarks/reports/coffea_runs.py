@@ -157,3 +157,17 @@ def large_chunks(run: Run) -> None:
     del fileset["wjets"]
     with run.recorded() as client:
         run_coffea(client, fileset, Processor(0.1, 2e-4), chunksize=200_000)
+
+
+@reported(
+    "https://github.com/scikit-hep/cabinetry/issues/401",
+    "repeated-chunks",
+    words="4.times one.run|variations",
+    also="client-gaps file-opening large-branch unused-branches short-tasks",
+)
+def run_for_each_variation(run: Run) -> None:
+    """A processor runs four times over the same files, once for each variation."""
+    fileset = write_fileset(run.scratch)
+    with run.recorded() as client:
+        for _ in range(4):
+            run_coffea(client, fileset, Processor(seconds=0.2), chunksize=5000)

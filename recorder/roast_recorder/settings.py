@@ -115,7 +115,9 @@ class Settings:
     redact_patterns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for field in fields(self):
+        # fields() finds none in a class that an older cloudpickle has unpickled by value, which
+        # happens in a process that is client and scheduler.
+        for field in self.__dataclass_fields__.values():
             value = getattr(self, field.name)
             if not (value is None is field.default):
                 parse, need = _RULES[field.name]
@@ -131,7 +133,6 @@ class Settings:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""
-        # asdict() finds no fields in a class that was unpickled by value.
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def for_header(self) -> dict[str, Any]:
@@ -145,7 +146,7 @@ class Settings:
         A keyword that is no setting is a TypeError, an unknown name in the configuration and an
         invalid value a ValueError.
         """
-        names = [field.name for field in fields(cls)]
+        names = list(cls.__dataclass_fields__)
         for name in keywords:
             if name not in names:
                 raise TypeError(f"unknown setting {name!r}: {_choices(name, names)}")

@@ -55,3 +55,13 @@ def test_the_recordings_of_this_process_are_not_pickled():
         assert pickle.loads(dumps_by_value(plugin)).name == plugin.name
     finally:
         health.unregister(own)
+
+
+def test_settings_after_the_plugin_was_unpickled_in_this_process():
+    """By value, which an older cloudpickle does into the same class."""
+    plugin = RecorderPlugin("a", None, Settings().as_dict(), b"")
+    pickle.loads(dumps_by_value(plugin))
+
+    assert Settings.from_keywords({"label": "a run"}).label == "a run"
+    with pytest.raises(ValueError, match="invalid flush_interval_seconds=0"):
+        Settings.from_keywords({"flush_interval_seconds": 0})

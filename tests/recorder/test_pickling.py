@@ -1,6 +1,5 @@
 """Schedulers and workers that lack the recorder get its code with the plugin."""
 
-import pickle
 import subprocess
 import sys
 import threading
@@ -52,16 +51,38 @@ def test_the_recordings_of_this_process_are_not_pickled():
     health.register(own)
     try:
         plugin = RecorderPlugin("a", None, Settings().as_dict(), b"")
-        assert pickle.loads(dumps_by_value(plugin)).name == plugin.name
+        pickled = dumps_by_value(plugin)
     finally:
         health.unregister(own)
 
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer).name)"
+    printed = subprocess.run(
+        [sys.executable, "-c", code], input=pickled, capture_output=True, check=True
+    ).stdout.decode()
+    assert printed.strip() == plugin.name
 
-def test_settings_after_the_plugin_was_unpickled_in_this_process():
+
+#: Unpickles, and uses the settings of the same process.
+CONFIGURE = """
+import pickle, sys
+from roast_recorder.settings import Settings
+pickle.load(sys.stdin.buffer)
+print(Settings.from_keywords({"label": "a run"}).label)
+try:
+    Settings.from_keywords({"flush_interval_seconds": 0})
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_settings_after_a_plugin_was_unpickled_in_the_same_process():
     """By value, which an older cloudpickle does into the same class."""
-    plugin = RecorderPlugin("a", None, Settings().as_dict(), b"")
-    pickle.loads(dumps_by_value(plugin))
+    plugin = dumps_by_value(RecorderPlugin("a", None, Settings().as_dict(), b""))
 
-    assert Settings.from_keywords({"label": "a run"}).label == "a run"
-    with pytest.raises(ValueError, match="invalid flush_interval_seconds=0"):
-        Settings.from_keywords({"flush_interval_seconds": 0})
+    printed = subprocess.run(
+        [sys.executable, "-c", CONFIGURE], input=plugin, capture_output=True, check=True
+    ).stdout.decode()
+
+    label, error = printed.splitlines()
+    assert label == "a run"
+    assert error.startswith("invalid flush_interval_seconds=0: use a number of seconds")

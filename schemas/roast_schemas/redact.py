@@ -45,6 +45,9 @@ _HASH_BYTES: Final = 5
 _MARK: Final = rf"<redacted(?::[0-9a-f]{{{2 * _HASH_BYTES}}})?>"
 _IS_MARK: Final = re.compile(_MARK)
 
+#: Version of a package, as of PEP 440.
+_VERSION: Final = re.compile(r"\d+(?:\.\d+)+(?:\.?(?:a|b|rc|dev|post)\d+)*(?:\+[\w.]+)?")
+
 #: Start and stop of a secret within a text.
 Span = tuple[int, int]
 
@@ -220,8 +223,11 @@ class Redactor:
         for item in value:
             if not isinstance(item, str):
                 match item:
-                    # A pair of name and value, as in a list of headers.
-                    case [str(header), secret] if _hides(header, secret, users=False):
+                    # A pair of name and value, as in a list of headers; not of a package, such
+                    # as asttokens, and its version.
+                    case [str(header), secret] if _hides(header, secret, users=False) and not (
+                        isinstance(secret, str) and _VERSION.fullmatch(secret)
+                    ):
                         items.append([self.text(header), self._whole(secret)])
                     case _:
                         items.append(self._value(item, option, users, depth + 1))

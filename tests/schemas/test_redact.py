@@ -334,6 +334,9 @@ PAYLOADS = [
         {"headers": [["X-Auth-Token", MARK], ["password", MARK], ["Accept", "x"]]},
     ),
     ({"counts": [["n_tokens", 12]], "samples": ["sig", "bkg"]}, None),
+    # Packages and their versions.
+    ({"value": [["asttokens", "3.0.2"], ["tokenizers", "0.21.0rc1"]]}, None),
+    ({"value": [["token", "3.0.2-x"]]}, {"value": [["token", MARK]]}),
     ({"s3://me:abc@h": 1}, {"s3://<redacted>@h": 1}),
     ({"url": "s3://me:abc@h/f"}, {"url": f"s3://{MARK}@h/f"}),
 ]

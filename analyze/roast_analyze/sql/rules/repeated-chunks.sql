@@ -3,7 +3,7 @@
 -- again. At least the time of opening and reading is saved if one run does it all; at most also that of processing,
 -- which the runs may share. Runs with other chunk sizes have other chunks, and are not compared.
 -- Records: chunk
--- Source: results for the same file and entries
+-- Source: results for the same dataset, file and entries
 -- Documentation: https://coffea-hep.readthedocs.io/en/latest/notebooks/processor.html
 -- $min_repeated_share = 0.5: chunks with several results, relative to all chunks
 -- $min_share = 0.1: compute time of the repetitions, relative to that of all chunks
@@ -16,7 +16,7 @@ WITH ranges AS (
         sum(coalesce(open_seconds, 0) + coalesce(read_seconds, 0)) AS reading_seconds
     FROM _chunks
     WHERE is_first_result AND from_checkpoint IS NOT TRUE AND filename IS NOT NULL
-    GROUP BY trace_id, filename, treename, entry_start, entry_stop
+    GROUP BY trace_id, dataset, filename, treename, entry_start, entry_stop
 ),
 totals AS (
     SELECT

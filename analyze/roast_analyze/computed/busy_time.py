@@ -78,7 +78,9 @@ FROM (
     SELECT rowid, sum(coalesce(len(tree.parents), 0)) OVER (ORDER BY rowid) // $nodes AS part
     FROM raw.profile
     ANTI JOIN _damaged_profiles AS damaged ON rowid = damaged.record
-    WHERE trace_id = $trace_id AND worker IS NOT NULL
+    WHERE trace_id = $trace_id
+        AND worker IS NOT NULL
+        AND ($prefixes::VARCHAR[] IS NULL OR list_contains($prefixes, prefix))
 )
 GROUP BY part
 ORDER BY part
@@ -208,12 +210,17 @@ def seceded_times(trace: Session, trace_id: str, start_t: float) -> pl.DataFrame
 
 
 def sampled(
-    trace: Session, trace_id: str, start_t: float, kinds: Kinds
+    trace: Session,
+    trace_id: str,
+    start_t: float,
+    kinds: Kinds,
+    prefixes: list[str] | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the profiling cycles of a trace and their samples by kind."""
+    """Return the profiling cycles of a trace, or of some prefixes, and samples by kind."""
     run = {"trace_id": trace_id}
     slices, samples = [pl.DataFrame(schema=SLICES)], [pl.DataFrame(schema=SAMPLES)]
-    for (records,) in trace.rows(_RECORDS, {**run, "nodes": _NODES_PER_QUERY}):
+    chosen = {**run, "prefixes": prefixes, "nodes": _NODES_PER_QUERY}
+    for (records,) in trace.rows(_RECORDS, chosen):
         profiles = trace.query_frame(_PROFILES, {**run, "records": records})
         first = sum(len(before) for before in slices)
         some, of_kinds = sampled_kinds(kinds, profiles, first)

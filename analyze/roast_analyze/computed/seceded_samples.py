@@ -43,7 +43,8 @@ def query(trace: Session) -> pl.DataFrame:
         seceded = seceded_times(trace, trace_id, start_t)
         if seceded.is_empty():
             continue
-        cycles, samples = sampled(trace, trace_id, start_t, kinds)
+        prefixes = seceded["prefix"].unique().to_list()
+        cycles, samples = sampled(trace, trace_id, start_t, kinds, prefixes)
         number = pl.col("samples")
         counts = samples.group_by("slice").agg(
             number.filter(pl.col("kind").is_in(working)).sum().alias("working_samples"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from roast_analyze.errors import MissingExtra, NoRoom, NotATrace, TraceError, TraceNotFound
+from roast_analyze.open.growing import FRAME_END
 from roast_analyze.open.names import SUFFIXES, scheme_of, without_secrets
 from roast_schemas.documentation import docs
 
@@ -36,9 +38,6 @@ _BLOCK_BYTES: Final = 2**22
 #: Bytes before the end of a copy that are compared with the file: they are the same if records
 #: were appended, and others if it was replaced. A smaller file is downloaded whole.
 _COMPARED_BYTES: Final = 2**16
-
-#: Bytes that end a zstd frame: the next append overwrites them.
-_FRAME_END_BYTES: Final = 3
 
 #: Fields with which drivers name the state of a file: its ETag or checksum, and the time of its
 #: last change.
@@ -180,24 +179,30 @@ class Place:
             if file.nbytes is not None and nbytes < file.nbytes:
                 raise ConnectionResetError(errno.ECONNRESET, "cut")
 
-    def append(self, file: RemoteFile, copy: Path, report: Callable[[int], None]) -> bool:
-        """Read what has been appended to a file since it was copied; return whether it could.
+    def append(
+        self, file: RemoteFile, known: Path, copy: Path, report: Callable[[int], None]
+    ) -> bool:
+        """Copy an earlier copy of a file, and append what the file has more; return success.
 
-        If not, as from a server without range requests, the copy is to be downloaded.
+        Without success, as with a server that has no range requests, the file is to be
+        downloaded.
         """
-        start = copy.stat().st_size - _COMPARED_BYTES
-        if start < 0 or file.nbytes is None or file.nbytes <= copy.stat().st_size:
+        nbytes = known.stat().st_size
+        start = nbytes - _COMPARED_BYTES
+        if start < 0 or file.nbytes is None or file.nbytes <= nbytes:
             return False
         options = {"block_size": _BLOCK_BYTES, "cache_type": "readahead"}
         # What fails here fails again in the download, which raises it.
         with suppress(Exception), self._system.open(file.address, "rb", **options) as source:
             source.seek(start)
             data = source.read(_BLOCK_BYTES)
-            with copy.open("r+b") as target:
-                target.seek(start)
-                before = target.read()[:-_FRAME_END_BYTES]
-                if not data.startswith(before):
+            with known.open("rb") as end:
+                end.seek(start)
+                # The next append overwrites the end of a zstd frame.
+                if not data.startswith(end.read().removesuffix(FRAME_END)):
                     return False
+            shutil.copyfile(known, copy)
+            with copy.open("r+b") as target:
                 target.seek(start)
                 while data:
                     target.write(data)

@@ -18,7 +18,7 @@ from roast_analyze.errors import TraceError
 from roast_analyze.open.lines import MAX_LINE_BYTES, parse_record
 
 #: Last block of a zstd frame, as the recorder writes it: raw and empty.
-_END: Final = b"\x01\x00\x00"
+FRAME_END: Final = b"\x01\x00\x00"
 
 #: Bytes of a file that are read at once, and that are decompressed at once: a hostile file
 #: expands so many to 64 MiB.
@@ -54,14 +54,14 @@ class _GrowingFile:
             file.seek(self.read_bytes)
             while data := file.read(_READ_BYTES):
                 if self.path.suffix == ".zst" and self.read_bytes + len(data) >= size:
-                    data = data.removesuffix(_END)
+                    data = data.removesuffix(FRAME_END)
                 self.read_bytes += len(data)
                 for content in self._decompress(data):
                     *whole, self._rest = (self._rest + content).split(b"\n")
                     yield from whole
                     if len(self._rest) > MAX_LINE_BYTES:
                         raise ValueError(f"{self.path} has a line that is too long")
-                if not data or self.read_bytes + len(_END) >= size:
+                if not data or self.read_bytes + len(FRAME_END) >= size:
                     return
 
     def _decompress(self, data: bytes) -> Iterator[bytes]:

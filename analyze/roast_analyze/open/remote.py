@@ -168,9 +168,7 @@ def _renew(url: str, folder: Path, listener: Callable[[str, float], None]) -> Pa
                 listener("downloading", min(1.0, (finished + nbytes) / total))
 
             with unfinished(folder) as draft:
-                if target.exists():
-                    shutil.copyfile(target, draft)
-                if not (draft.exists() and place.append(file, draft, report)):
+                if not (target.exists() and place.append(file, target, draft, report)):
                     place.download(file, draft, report)
                 draft.replace(target)
             evict(keep=folder)

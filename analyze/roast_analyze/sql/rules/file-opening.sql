@@ -2,15 +2,15 @@
 -- Every chunk opens its file, and a task for each file reads its number of entries. This takes
 -- several requests, whatever the size, and dominates with many small files, small chunks or a
 -- distant server. The rule does not apply if branches are preloaded, because preloading is part of
--- opening. The time before a file is opened counts with it, in which each chunk unpickles the processor: it is stated
--- if samples show that it is a large part.
+-- opening. The time before a file is opened counts with it, in which each chunk unpickles the processor. The samples of
+-- coffea's function around it are stated beside it if they are many.
 -- Records: chunk
 -- Source: recorded opening times of chunks, and tasks that read metadata
 -- Documentation: https://uproot.readthedocs.io/en/latest/basic.html#opening-a-file
 -- $min_share = 0.25: opening relative to the compute time of chunks and metadata tasks
 -- $good_share = 0.05: share that larger files or chunks can reach
 -- $min_counting_share = 0.25: counting entries, relative to opening, from which keeping them is advised
--- $min_unpickling_share = 0.15: sampled unpickling, relative to opening, from which it is stated
+-- $min_unpickling_share = 0.15: samples of coffea's function, relative to opening, from which they are stated
 -- $small_file_chunks = 2: chunks of a file with few of them
 -- $least_saved = 0.7: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 -- $most_saved = 1.6: ratio of the largest saving to the cost; calibrated as well
@@ -42,11 +42,11 @@ metadata AS (
     WHERE outcome = 'memory'
     GROUP BY trace_id
 ),
--- In coffea's function around the processor, or what it calls, by the samples of the profiler.
+-- Innermost in coffea's function around the processor, or interrupted or called there.
 unpickling AS (
     SELECT trace_id, sum(seconds) AS seconds
     FROM _busy_time
-    WHERE dataset IS NOT NULL AND (kind = 'pickling' OR starts_with(detail, '_work_function (coffea/'))
+    WHERE dataset IS NOT NULL AND contains(detail, '_work_function (coffea/')
     GROUP BY trace_id
 ),
 totals AS (
@@ -77,7 +77,12 @@ SELECT
         CASE WHEN metadata_seconds > 0 THEN ' and of counting together' ELSE '' END, totals.open_seconds
     )
     || coalesce(
-        format(' Of this, {:.1f} sampled seconds or more are the unpickling of the processor.', unpickling.seconds), ''
+        format(
+            ' In {:.1f} sampled seconds, tasks were in coffea''s own function, which unpickles the processor before it opens'
+            ' the file.',
+            unpickling.seconds
+        ),
+        ''
     ) AS sentence,
     (CASE WHEN is_small_files THEN opening_seconds ELSE all_open_seconds END) * (1 - 1 / factor)
         AS core_seconds,
@@ -92,7 +97,7 @@ SELECT
     END
     || CASE
         WHEN unpickling.seconds IS NOT NULL
-            THEN 'Make the processor smaller: load large tables once in each worker, not in the processor. '
+            THEN 'If the processor contains large tables, load them once in each worker instead. '
         ELSE ''
     END
     || CASE

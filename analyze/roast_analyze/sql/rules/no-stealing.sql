@@ -29,7 +29,8 @@ idle AS (
 )
 SELECT
     NULL::VARCHAR AS entity,
-    'high' AS confidence,
+    -- With stealing, tasks would stay as well if moving them took longer.
+    'medium' AS confidence,
     format(
         'Threads were free for {:,.1f} core-seconds while ready tasks were queued on other workers, and work stealing is'
         ' off (distributed.scheduler.work-stealing){}.',

@@ -172,8 +172,8 @@ SELECT
             CASE WHEN moved.is_most THEN 'mostly' ELSE 'such as' END, moved.source
         ),
         CASE WHEN moved.source IS NULL THEN format(
-            ': {}, as data that a client has sent',
-            if(sent.inputs = 1, 'one input that no task made', sent.inputs || ' inputs that no task made')
+            ': {}, such as data that a client has sent',
+            if(sent.inputs = 1, 'one input', sent.inputs || ' inputs') || ' that no recorded task made'
         ) END,
         '.',
         format(

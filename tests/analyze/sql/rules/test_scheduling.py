@@ -361,7 +361,7 @@ def test_transfers_of_data_that_a_client_sent(apply, worker, task, run):
 
     assert sentence == (
         "Threads waited 20.0 core-seconds for inputs of use from other workers: one input that "
-        "no task made, as data that a client has sent."
+        "no recorded task made, such as data that a client has sent."
     )
     assert change.startswith("If many tasks need the same data of the client, send it to all")
 

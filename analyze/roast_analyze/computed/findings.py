@@ -52,8 +52,8 @@ _INCOMPLETE_RESULT: Final = ("skipped-files", "retries", "unplaceable-tasks")
 #: missing comes before what could have been faster.
 _ENDED_SHARE: Final = 1.0
 
-#: Ends of a recording that an exception of the program caused.
-_RAISED: Final = "^the (recorded block|program) raised "
+#: Beginnings of what ended a recording, if an exception of the program did.
+RAISED_ENDS: Final = ("the recorded block raised ", "the program raised ")
 
 #: Rules whose cost is idle time, or time of results that were not kept: a change leaves the
 #: time of those that were kept as it is. Workers that replace killed ones begin anew, such as
@@ -98,7 +98,7 @@ def query(trace: Session) -> pl.DataFrame:
         "FROM trace_info GROUP BY trace_id) USING (trace_id) "
         "LEFT JOIN (SELECT trace_id, sum(seconds) AS kept_seconds FROM _core_time "
         "WHERE use = 'kept result' GROUP BY trace_id) USING (trace_id)",
-        {"raised": _RAISED},
+        {"raised": f"^({'|'.join(RAISED_ENDS)})"},
     )
     counts_missing = pl.col("id").is_in(
         [rule.id for rule in rules() if rule.counts_missing_threads]

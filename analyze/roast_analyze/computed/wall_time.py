@@ -17,17 +17,7 @@ if TYPE_CHECKING:
 #: or that had not ended, has no limit there. Clients count that submitted tasks, if these are
 #: known: what another program does, such as one that only records, keeps no task waiting.
 _PERIODS: Final = """
-WITH submitters AS (FROM _client_sessions WHERE client IS NOT NULL),
-programs AS (
-    SELECT trace_id, client FROM submitters
-    UNION
-    -- A program can have several clients.
-    SELECT program.trace_id, program.client
-    FROM _client_programs AS program
-    INNER JOIN _client_programs AS other USING (trace_id, host, pid)
-    SEMI JOIN submitters ON submitters.trace_id = trace_id AND submitters.client = other.client
-),
-periods AS (
+WITH periods AS (
     SELECT 'assigned' AS what, trace_id, coalesce(processing_t, '-infinity') AS start_t,
         coalesce(end_t, 'infinity') AS stop_t
     FROM _task_runs
@@ -54,12 +44,11 @@ periods AS (
     UNION ALL
     SELECT 'connected', trace_id, start_t, stop_t
     FROM _client_presence
-    WHERE first_submitted_t IS NOT NULL OR trace_id NOT IN (SELECT trace_id FROM submitters)
+    SEMI JOIN _working_clients USING (trace_id, client)
     UNION ALL
     SELECT activity, trace_id, start_t, stop_t
     FROM client_activity
-    WHERE (trace_id, client) IN (SELECT (trace_id, client) FROM programs)
-        OR trace_id NOT IN (SELECT trace_id FROM submitters)
+    SEMI JOIN _working_clients USING (trace_id, client)
 ),
 numbered AS (
     SELECT

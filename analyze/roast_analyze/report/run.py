@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
 from roast_analyze.algorithms.outcomes import COMPUTING
+from roast_analyze.computed.findings import RAISED_ENDS
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import one_line
 
@@ -281,7 +282,7 @@ def describe_end(end_reason: str | None) -> str:
 
 def has_raised(end_reason: str | None) -> bool:
     """Return whether an exception of the program ended the recording."""
-    return (end_reason or "").startswith(("the recorded block raised ", "the program raised "))
+    return (end_reason or "").startswith(RAISED_ENDS)
 
 
 def query_recording(trace: Session) -> Recording:

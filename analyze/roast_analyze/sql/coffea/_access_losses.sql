@@ -1,11 +1,13 @@
 -- Needs: _chunks, _cluster_size, _coffea_keys, _counted, _error_cause, _exception_type, _read_fault, _task_files, _task_runs, _unread_files
 -- Records: chunk
--- Traces in which no chunk could open its file from one instant on, although earlier ones could. One row per trace.
+-- Traces in which no chunk could open its file from one instant on, although earlier ones could, also of these files.
+-- One row per trace.
 CREATE VIEW _access_losses AS
 WITH tries AS (
     SELECT
         trace_id,
         filename,
+        entry_start,
         coalesce(start_t, processing_t) AS t,
         outcome = 'memory' OR open_seconds IS NOT NULL AS has_opened,
         _error_cause(exception) AS error,
@@ -15,11 +17,6 @@ WITH tries AS (
     FROM _chunks
     WHERE from_checkpoint IS NOT TRUE
 ),
-counted AS (
-    SELECT *, trace_id IN (SELECT trace_id FROM tries WHERE is_refused) AS is_concerned
-    FROM tries
-    WHERE has_opened OR is_refused
-),
 onsets AS (
     SELECT
         trace_id,
@@ -28,13 +25,15 @@ onsets AS (
         count(*) FILTER (has_opened) AS opened,
         bool_and(fault = 'denied') FILTER (is_refused) AS are_denied,
         list(DISTINCT exception_type) FILTER (is_refused) AS exception_types
-    FROM counted
-    WHERE is_concerned
+    FROM tries
     GROUP BY trace_id
     HAVING min(t) FILTER (is_refused) > last_opened_t
+        AND count(DISTINCT (filename, entry_start)) FILTER (is_refused) >= 2
+        -- Of later ones, it is known that they could not.
+        AND coalesce(max(t) FILTER (NOT has_opened AND NOT is_refused) < last_opened_t, true)
 ),
 opened_files AS (
-    SELECT trace_id, filename FROM counted WHERE has_opened
+    SELECT trace_id, filename FROM tries WHERE has_opened
     UNION
     SELECT trace_id, file.filename
     FROM _task_runs AS run
@@ -45,7 +44,7 @@ opened_files AS (
 ),
 refused_files AS (
     SELECT trace_id, count(*) AS files, count(opened.filename) AS known_files
-    FROM (SELECT DISTINCT trace_id, filename FROM counted WHERE is_refused) AS refused
+    FROM (SELECT DISTINCT trace_id, filename FROM tries WHERE is_refused) AS refused
     LEFT JOIN opened_files AS opened USING (trace_id, filename)
     GROUP BY trace_id
 )
@@ -60,7 +59,6 @@ SELECT
         ' No chunk that began after {:.1f} s could open its file ({:,} failed). Before that, {} did{}.',
         onset_seconds, refused, _counted(opened, 'chunk'),
         CASE
-            WHEN known_files = 0 THEN ', all of other files'
             WHEN files = 1 THEN ', and this file could be opened'
             WHEN known_files = files THEN format(', and these {:,} files could be opened', files)
             ELSE format(', and {:,} of these {:,} files could be opened', known_files, files)
@@ -68,4 +66,6 @@ SELECT
     ) AS sentence
 FROM onsets
 INNER JOIN refused_files USING (trace_id)
-INNER JOIN _cluster_size AS cluster USING (trace_id);
+INNER JOIN _cluster_size AS cluster USING (trace_id)
+-- Files that never could be opened say nothing about the time.
+WHERE known_files > 0;

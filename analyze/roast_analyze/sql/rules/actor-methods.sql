@@ -78,9 +78,11 @@ SELECT
     if(methods.seconds >= $entity_share * sums.seconds, methods.method, NULL) AS entity,
     'medium' AS confidence,
     format(
-        'In {:.1f} sampled seconds of the {:.1f} s of the run, {} computed {}, which {} no task{}.',
+        'In {:.1f} sampled {} {:.1f} s{}, {} ran {}, which {} no task{}.',
         sums.seconds,
+        if(sums.workers = 1, 'seconds of the', 'worker-seconds, in a run of'),
         run_seconds,
+        if(sums.workers = 1, ' of the run', ''),
         if(sums.workers = 1, 'worker ' || coalesce(names.shown, sums.worker), sums.workers || ' workers'),
         if(
             sums.methods = 1, format('method {} of an actor', methods.method),

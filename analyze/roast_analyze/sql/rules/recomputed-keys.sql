@@ -13,6 +13,7 @@
 -- $min_seconds = 1: time that computed results again
 -- $least_saved = 0.4: part of this time that is saved at least, on all threads; assumed
 -- $most_saved = 1.0: part of this time that is saved at most, on all threads; assumed
+-- $just_before_seconds = 0.01: time before these transitions at which keys can be recorded as released with them
 -- $same_seconds = 1: time between the departure of a client and the transitions that follow from it
 WITH repeated AS (
     SELECT
@@ -39,6 +40,7 @@ departures AS (
         repeated.key,
         repeated.attempt,
         any_value(dropped.stimulus_id) AS stimulus_id,
+        min(dropped.t) AS dropped_t,
         any_value(departed.client) AS client,
         any_value(departed.t) AS t
     FROM repeated
@@ -74,13 +76,17 @@ cut_off AS (
     GROUP BY trace_id
 ),
 clients AS (
-    SELECT trace_id, client, max(t) AS t FROM departures WHERE client IS NOT NULL GROUP BY trace_id, client
+    SELECT trace_id, client, max(t) AS t, min(dropped_t) AS dropped_t
+    FROM departures
+    WHERE client IS NOT NULL
+    GROUP BY trace_id, client
 ),
 wanted AS (
-    SELECT trace_id, count(DISTINCT (client, key)) AS keys
+    SELECT trace_id, count(DISTINCT key) AS keys
     FROM wanted_keys
     INNER JOIN clients USING (trace_id, client)
-    WHERE start_t <= t AND coalesce(stop_t, t) >= t - $same_seconds
+    -- Until its departure: these keys end with the first transition that it caused, or later.
+    WHERE start_t <= t AND coalesce(stop_t >= dropped_t - $just_before_seconds, true)
     GROUP BY trace_id
 ),
 prefixes AS (

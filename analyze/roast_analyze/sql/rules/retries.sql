@@ -133,7 +133,7 @@ failed AS (
     GROUP BY ALL
     HAVING count(*) >= $min_attempts
 ),
--- Attempts that follow a failed one, by the type of its error. Numbers in an error, such as addresses, can differ.
+-- Attempts that follow a failed one, by the type of its error.
 retries AS (
     SELECT
         failed.trace_id,
@@ -141,9 +141,8 @@ retries AS (
         count(*) AS retries,
         count(again.seq) AS failed_again,
         sum(retry.compute_seconds) AS seconds,
-        bool_and(
-            regexp_replace(again.error, '\w*\d\w*', '#', 'g') = regexp_replace(failed.error, '\w*\d\w*', '#', 'g')
-        ) AS is_same
+        bool_and(again.exception_type = failed.exception_type) AS is_same,
+        sum(count(*) FILTER (retry.outcome = 'memory')) OVER (PARTITION BY failed.trace_id) > 0 AS any_succeeded
     FROM attempts AS failed
     INNER JOIN _task_runs AS retry
         ON failed.trace_id = retry.trace_id
@@ -151,7 +150,7 @@ retries AS (
         AND failed.attempt + 1 = retry.attempt
     LEFT JOIN attempts AS again ON retry.seq = again.seq
     WHERE failed.outcome = 'retried' AND failed.noun = 'task'
-    GROUP BY ALL
+    GROUP BY failed.trace_id, failed.exception_type
 ),
 -- Attempts at other tasks of the same prefixes.
 usual AS (
@@ -324,6 +323,7 @@ described AS (
         retries.retries AS vain_retries,
         retries.seconds AS retry_seconds,
         coalesce(retries.is_same, false) AS is_same_error,
+        coalesce(retries.any_succeeded, true) AS any_retry_succeeded,
         -- Without the type and quotation marks: ValueError('…') and ValueError: ….
         regexp_replace(
             trim(regexp_replace(first_error, '^[\w.]+(\(|: ?)', ''), ' ()'), '^[rub]?["'']|["''],?$', '', 'g'
@@ -376,6 +376,7 @@ described AS (
             END
         ) AS named_error,
         CASE WHEN failed.failed_keys > 0 AND vain_retries >= $min_retries AND is_same_error AND NOT is_unanswered
+                AND NOT any_retry_succeeded
             THEN ' Use fewer retries until it is fixed.' ELSE '' END AS fewer_retries,
         regexp_extract(first_error, 'No module named \W*([\w.]+)', 1) AS missing_module,
         coalesce(
@@ -503,8 +504,8 @@ SELECT
             )
         END || CASE
             WHEN NOT is_same_error THEN '.'
-            WHEN vain_retries = 1 THEN ': it ended with the same error.'
-            ELSE ': each ended with the same error.'
+            WHEN vain_retries = 1 THEN ': it ended with an error of the same type.'
+            ELSE ': each ended with an error of the same type.'
         END,
         CASE WHEN is_unanswered AND is_remote THEN format(
             ' {} took {} s{}{}.',

@@ -15,16 +15,23 @@ WITH skipped AS (
     SELECT
         *,
         coalesce(_exception_type(_error_cause(exception)), 'unknown exception') AS exception_type,
-        _read_fault(exception_type, _error_cause(exception)) AS fault,
+        _read_fault(exception_type, _error_cause(exception)) AS named_fault,
+        CASE
+            -- The file was there, and could be opened: the processor can have met the error elsewhere.
+            WHEN named_fault IN ('absent', 'denied') AND has_opened THEN NULL
+            -- Only a URL has a server.
+            WHEN named_fault IN ('timeout', 'no connection', 'server error') AND NOT contains(filename, '://') THEN NULL
+            ELSE named_fault
+        END AS fault,
         fault IN ('timeout', 'no connection') AS is_unanswered,
         CASE
-            WHEN fault = 'damage' OR (is_unread AND fault IS NULL) THEN 'file'
+            WHEN fault = 'damage' OR (is_unread AND named_fault IS NULL) THEN 'file'
             WHEN is_unanswered THEN 'unanswered'
             WHEN fault IS NULL THEN 'other'
             ELSE fault
         END AS advice
     FROM (
-        SELECT trace_id, dataset, filename, exception, compute_seconds, true AS is_unread
+        SELECT trace_id, dataset, filename, exception, compute_seconds, true AS is_unread, false AS has_opened
         FROM _unread_files
         WHERE is_skipped
         UNION ALL BY NAME
@@ -36,6 +43,7 @@ WITH skipped AS (
             min(exception) AS exception,
             sum(compute_seconds) AS compute_seconds,
             false AS is_unread,
+            bool_or(open_seconds IS NOT NULL) AS has_opened,
             entry_stop - entry_start AS events
         FROM _chunks
         WHERE outcome = 'skipped'

@@ -5,8 +5,8 @@
 -- writes is blocked), threads that waited for the last tasks, and the time in which the client waited
 -- for the workers to store its data before the first task. In a large cluster, some worker
 -- spills at almost any time, so waits count only up to a multiple of the spilling time. Results that clients want
--- stay in memory, or on disk, also if all tasks that depend on them have ended: those are counted at the time
--- at which a worker had most on disk.
+-- stay in memory, or on disk, also if all tasks that depend on them have ended: those of the worker that had most on
+-- disk are counted at that time.
 -- Applies: EXISTS (FROM _core_time WHERE use = 'disk')
 -- Explains: disk, dispatch, dependencies, tail
 -- Source: core time of use disk; sizes of spilled results in samples of workers
@@ -15,7 +15,7 @@
 -- $max_unmanaged_share = 0.4: unmanaged memory relative to the limit, both minus the memory of an idle worker
 -- $max_wait_ratio = 4: waits, relative to the thread time and the stalls of spilling
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
--- $min_held_share = 0.2: results that only clients want, relative to the results on disk
+-- $min_held_share = 0.2: results of a worker that only clients want, relative to its results on disk
 -- $least_saved = 0.6: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 -- $most_saved = 1.3: ratio of the largest saving to the cost; calibrated as well
 WITH spilled AS (
@@ -92,7 +92,11 @@ scattered AS (
     GROUP BY activity.trace_id
 ),
 peaks AS (
-    SELECT trace_id, max_by(t, spilled_bytes) AS t
+    SELECT
+        trace_id,
+        max_by(t, spilled_bytes) AS t,
+        max_by(worker, spilled_bytes) AS worker,
+        max(spilled_bytes) AS disk_bytes
     FROM worker_samples
     SEMI JOIN disk USING (trace_id)
     WHERE spilled_bytes > 0
@@ -105,12 +109,27 @@ uses AS (
     GROUP BY trace_id, dependency
 ),
 held AS (
-    SELECT trace_id, count(*) AS results, sum(nbytes) AS nbytes, mode(prefix) AS prefix
+    SELECT
+        trace_id,
+        any_value(worker) AS worker,
+        any_value(disk_bytes) AS disk_bytes,
+        count(*) AS results,
+        sum(nbytes) AS nbytes,
+        mode(prefix) AS prefix
     FROM (
-        SELECT attempt.trace_id, attempt.key, any_value(attempt.prefix) AS prefix, max(attempt.nbytes) AS nbytes
+        SELECT
+            attempt.trace_id,
+            attempt.key,
+            any_value(peaks.worker) AS worker,
+            any_value(peaks.disk_bytes) AS disk_bytes,
+            any_value(attempt.prefix) AS prefix,
+            max(attempt.nbytes) AS nbytes
         FROM peaks
         INNER JOIN _task_runs AS attempt
-            ON peaks.trace_id = attempt.trace_id AND attempt.outcome = 'memory' AND attempt.end_t <= peaks.t
+            ON peaks.trace_id = attempt.trace_id
+            AND peaks.worker = attempt.worker
+            AND attempt.outcome = 'memory'
+            AND attempt.end_t <= peaks.t
         INNER JOIN uses
             ON attempt.trace_id = uses.trace_id AND attempt.key = uses.key AND uses.last_t <= peaks.t
         INNER JOIN wanted_keys AS wanted
@@ -118,6 +137,8 @@ held AS (
             AND attempt.key = wanted.key
             AND wanted.start_t <= peaks.t
             AND coalesce(wanted.stop_t > peaks.t, true)
+            -- What is published is to be kept.
+            AND NOT starts_with(wanted.client, 'published-')
         GROUP BY attempt.trace_id, attempt.key
     )
     GROUP BY trace_id
@@ -146,8 +167,9 @@ SELECT
     || '.'
     || coalesce(
         format(
-            ' When most was there, clients kept {} ({}, such as of {}) on which no task depended any longer.',
-            if(held.results = 1, '1 result', format('{:,} results', held.results)), _byte_size(held.nbytes), held.prefix
+            ' When worker {} had most there, clients kept {} of its results ({}, such as of {}) on which no task depended'
+            ' any longer.',
+            coalesce(names.shown, held.worker), held.results, _byte_size(held.nbytes), held.prefix
         ),
         ''
     ) AS sentence,
@@ -186,7 +208,8 @@ FROM disk
 INNER JOIN _cluster_size AS cluster USING (trace_id)
 INNER JOIN _run_settings AS settings USING (trace_id)
 LEFT JOIN memory USING (trace_id)
-LEFT JOIN held ON disk.trace_id = held.trace_id AND held.nbytes >= $min_held_share * memory.spilled_bytes
+LEFT JOIN held ON disk.trace_id = held.trace_id AND held.nbytes >= $min_held_share * held.disk_bytes
+LEFT JOIN _worker_names AS names ON held.trace_id = names.trace_id AND held.worker = names.worker
 LEFT JOIN waits USING (trace_id)
 LEFT JOIN stalls USING (trace_id)
 LEFT JOIN scattered USING (trace_id);

@@ -14,6 +14,7 @@
 -- $max_stored_share = 0.6: results that Dask keeps without spilling, relative to the memory limit
 -- $min_spilled_bytes = 5e7: results of a worker on disk, from which their size is compared
 -- $min_spilled_ratio = 3: their size on disk, relative to what Dask counts for them in memory
+-- $min_undercounted_share = 0.2: what Dask does not count of them, relative to the unmanaged memory of the worker
 -- $least_saved = 0.4: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 WITH kills AS (
     SELECT trace_id, process, worker, removed_t FROM _worker_removals WHERE kill IS NOT NULL
@@ -71,26 +72,49 @@ recomputed AS (
     WHERE use = 'recomputed result'
     GROUP BY trace_id
 ),
+-- Workers whose results on disk are larger than Dask counts, by a good part of their unmanaged memory.
 undercounted AS (
     SELECT
         trace_id,
+        process,
+        any_value(workers.worker) AS worker,
         max(metrics.spilled_disk) AS spilled_bytes,
         max_by(metrics.spilled_memory, metrics.spilled_disk) AS counted_bytes
-    FROM raw.worker_sample
+    FROM peaks
+    INNER JOIN _workers AS workers USING (trace_id, process)
+    INNER JOIN raw.worker_sample AS sample
+        ON workers.trace_id = sample.trace_id
+        AND workers.worker = sample.worker
+        AND sample.t >= workers.from_t
+        AND coalesce(sample.t <= workers.removed_t, true)
     WHERE metrics.spilled_disk >= greatest($min_spilled_bytes, $min_spilled_ratio * metrics.spilled_memory)
-    GROUP BY trace_id
+    GROUP BY trace_id, process
+    HAVING spilled_bytes - counted_bytes >= $min_undercounted_share * any_value(unmanaged_bytes - idle_bytes)
 ),
--- The type of the largest of these results, by Dask's count.
-types AS (
-    SELECT trace_id, max_by(typename, nbytes) AS typename
-    FROM _task_runs AS attempt
-    INNER JOIN undercounted USING (trace_id)
-    WHERE outcome = 'memory' AND nbytes <= counted_bytes
-    GROUP BY trace_id
+-- The type of the largest results of the worker with most on disk, by Dask's count.
+unknown AS (
+    SELECT
+        largest.trace_id,
+        any_value(largest.spilled_bytes) AS spilled_bytes,
+        any_value(largest.counted_bytes) AS counted_bytes,
+        any_value(largest.processes) AS processes,
+        max_by(attempt.typename, attempt.nbytes) AS typename
+    FROM (
+        SELECT *, count(*) OVER (PARTITION BY trace_id) AS processes
+        FROM undercounted
+        QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY spilled_bytes DESC, process) = 1
+    ) AS largest
+    LEFT JOIN _task_runs AS attempt
+        ON largest.trace_id = attempt.trace_id
+        AND largest.worker = attempt.worker
+        AND attempt.outcome = 'memory'
+        AND attempt.nbytes <= largest.counted_bytes
+    GROUP BY largest.trace_id
 ),
 totals AS (
     SELECT
         peaks.trace_id,
+        count(*) AS processes,
         count(DISTINCT peaks.name) AS names,
         min(peaks.name) AS name,
         count(kills.process) AS kills,
@@ -134,7 +158,7 @@ SELECT
                 ' Dask does not know the size of some results: on the disk of a worker, they took {}, and Dask counted {}'
                 ' for them.{}',
                 _byte_size(spilled_bytes), _byte_size(counted_bytes),
-                coalesce(format(' The largest of them, by its count, are of type {}.', types.typename), '')
+                coalesce(format(' The largest of them, by its count, are of type {}.', unknown.typename), '')
             ),
             ''
         )
@@ -147,18 +171,22 @@ SELECT
             + seconds - paused_seconds - disk_seconds,
         cluster.stop_t - cluster.start_t
     ) AS wall_seconds_max,
-    CASE
-        WHEN spilled_bytes IS NULL
+    concat_ws(
+        ' ',
+        CASE WHEN spilled_bytes IS NOT NULL
+            THEN 'Give the class of these results a method __sizeof__ that counts what they hold, or register a function'
+            ' for it (dask.sizeof.sizeof.register), on workers too: Dask then spills in time.'
+        END,
+        -- Other workers have other reasons.
+        CASE WHEN unknown.processes IS DISTINCT FROM costs.processes
             THEN 'Look for caches and leaks in tasks and libraries, set MALLOC_TRIM_THRESHOLD_=0, or restart workers'
             ' regularly (--lifetime).'
-        ELSE 'Give the class of these results a method __sizeof__ that counts what they hold, or register a function for it'
-            ' (dask.sizeof.sizeof.register), on workers too: Dask then spills in time.'
-    END AS change,
+        END
+    ) AS change,
     'SELECT t, worker, memory_bytes, managed_bytes, memory_limit_bytes FROM worker_samples' AS evidence,
     costs.trace_id
 FROM costs
 INNER JOIN _cluster_size AS cluster USING (trace_id)
 INNER JOIN idle USING (trace_id)
-LEFT JOIN undercounted USING (trace_id)
-LEFT JOIN types USING (trace_id)
+LEFT JOIN unknown USING (trace_id)
 WHERE seconds > 0;

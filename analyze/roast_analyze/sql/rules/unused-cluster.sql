@@ -14,7 +14,10 @@ WITH presence AS (
     SELECT trace_id, min(from_t) AS first_t, max(to_t) AS last_t FROM _worker_presence GROUP BY trace_id
 ),
 sessions AS (
-    SELECT trace_id, min(stop_t) AS first_left_t, max(start_t) AS last_joined_t FROM _client_presence GROUP BY trace_id
+    SELECT trace_id, min(stop_t) AS first_left_t, max(start_t) AS last_joined_t
+    FROM _client_presence
+    SEMI JOIN _working_clients USING (trace_id, client)
+    GROUP BY trace_id
 ),
 results AS (
     SELECT trace_id, max(end_t) AS last_result_t FROM _task_runs GROUP BY trace_id
@@ -48,6 +51,8 @@ functions AS (
             AS name_seconds
     FROM unused
     INNER JOIN client_activity AS activity USING (trace_id)
+    SEMI JOIN _working_clients AS working
+        ON activity.trace_id = working.trace_id AND activity.client = working.client
     WHERE unused.state = 'client computes'
         AND activity.activity = 'own'
         AND activity.start_t < unused.stop_t

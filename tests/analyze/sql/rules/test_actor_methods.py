@@ -61,13 +61,16 @@ def test_work_in_methods_of_actors(apply_rules, actor, task, run):
         pytest.approx(("Band.step", "medium", 36.0), abs=1.0)
     ]
     assert sentence == (
-        "In 36.0 sampled seconds of the 60.0 s of the run, worker one computed method "
+        "In 36.0 sampled seconds of the 60.0 s of the run, worker one ran method "
         "Band.step of an actor, which is no task. Meanwhile, threads without a task were idle "
         f"for {found[0][0][2]:.1f} core-seconds."
     )
     assert change.startswith("A worker computes the methods of its actors one at a time. If")
-    assert "one computed methods of actors, Band.step for 36.0 s, which are" in found[1][0][3]
-    assert "2 workers computed method Band.step of an actor" in found[2][0][3]
+    assert "one ran methods of actors, Band.step for 36.0 s, which are" in found[1][0][3]
+    by_two = (
+        "In 45.0 sampled worker-seconds, in a run of 60.0 s, 2 workers ran method Band.step"
+    )
+    assert found[2][0][3].startswith(by_two)
     assert found[3:] == [[], [], []]
     # One of two workers would be enough for the tasks, but it is not known for the actors.
     assert [len(rows) for rows in fewer[:5]] == [0, 0, 0, 1, 1]

@@ -473,7 +473,7 @@ def test_faults_of_servers_and_paths_beside_damage(apply, worker, chunk, run):
     )
     records = [worker("w1")]
     for number, error in enumerate(errors):
-        about = {"run_id": number, "filename": f"{number}.root", "exception": error}
+        about = {"run_id": number, "filename": f"root://h//{number}.root", "exception": error}
         records += [
             chunk(f"metadata-{number}", worker="w1", until="metadata", **about),
             *run(f"metadata-{number}", number, number + 0.5, run_id=number),
@@ -494,6 +494,57 @@ def test_faults_of_servers_and_paths_beside_damage(apply, worker, chunk, run):
         "such as a proxy or token that has expired. Then run these files again. Without "
         "skipbadfiles the run stops at the first one."
     )
+
+
+def test_errors_of_the_processor_are_not_of_files(apply_each, worker, chunk, run):
+    """The file could be opened, or is on no server."""
+
+    def records(error, filename):
+        records = [worker("w1")]
+        for number in range(4):
+            about = {"run_id": number, "worker": "w1"}
+            failed = {"exception": error} if number == 1 else {}
+            entries = {"dataset": "DY", "entry_start": 0, "entry_stop": 1, "open_seconds": 0.1}
+            times = {"start_t": number, "stop_t": number + 0.5, "until": "processed"}
+            records += [
+                chunk(f"P-{number}", filename=filename, **entries, **times, **failed, **about),
+                *run(f"P-{number}", number, number + 0.5, **about),
+            ]
+        return records
+
+    missing = "FileNotFoundError(2, 'No such file or directory: corrections.json')"
+    rows = apply_each(
+        "skipped-files",
+        records(missing, "root://far//1.root"),
+        records("TimeoutError('lock timed out')", "/disk/1.root"),
+        columns="sentence, change",
+    )
+
+    for [(sentence, change)], name in zip(
+        rows, ("FileNotFoundError", "TimeoutError"), strict=True
+    ):
+        assert "server" not in sentence
+        assert change.startswith(f"Find the cause of {name}: the file can be damaged or lack a")
+
+
+def test_one_file_without_access_at_the_end(apply, worker, chunk, run):
+    """It never could be opened: nothing is known about the time."""
+    records = [worker("w1")]
+    for number in range(20):
+        about = {"run_id": number, "worker": "w1"}
+        ended = {"exception": "PermissionError(13)"} if number >= 18 else {"open_seconds": 0.1}
+        file = "z.root" if number >= 18 else f"{number}.root"
+        entries = {"dataset": "DY", "entry_start": number, "entry_stop": number + 1}
+        times = {"start_t": number, "stop_t": number + 0.5, "until": "processed"}
+        records += [
+            chunk(f"P-{number}", filename=file, **entries, **times, **ended, **about),
+            *run(f"P-{number}", number, number + 0.5, **about),
+        ]
+
+    [(sentence, change)] = apply("skipped-files", *records, columns="sentence, change")
+
+    assert "No chunk that began" not in sentence
+    assert "Access ended" not in change
 
 
 def test_opening_without_files_that_could_not_be_opened(

@@ -43,18 +43,19 @@ def test_results_that_only_a_client_keeps(apply_each, worker, task, run, sample)
     spilled = {"spilled_memory": 300 * MB, "spilled_disk": 300 * MB, "memory_limit": 1000 * MB}
     phases = [("disk-write", 1.0, 2.0), ("compute", 2.0, 3.0)]
 
-    def records(keys, until=None):
+    def records(keys, until=None, client="c", of="w1"):
         changes = [{"t": 1.0, "action": "desires", "keys": keys}]
         changes += [{"t": until, "action": "releases", "keys": keys}] if until else []
         return [
-            worker("w1", nthreads=2),
-            *(task(key) for key in ("a-1", "a-2")),
+            worker("w1", nthreads=2), worker("w2", nthreads=2),
+            *(task(key) for key in ("a-1", "a-2", "b-1")),
             task("use-1", dependencies=["a-1"]), task("use-2", dependencies=["a-2"]),
-            *run("a-1", 1.0, 3.0, nbytes=200 * MB, phases=phases),
+            *run("b-1", 0.0, 3.0, phases=phases),
+            *run("a-1", 1.0, 3.0, of, nbytes=200 * MB),
             *run("a-2", 1.0, 3.0, nbytes=200 * MB),
             *run("use-1", 3.0, 4.0), *run("use-2", 5.0, 8.0),
-            {"kind": "wanted_keys", "t": 9.0, "client": "c", "changes": changes},
-            sample(6.0, **spilled),
+            {"kind": "wanted_keys", "t": 9.0, "client": client, "changes": changes},
+            sample(6.0, **spilled), sample(6.0, "w2", memory_limit=1000 * MB),
         ]  # fmt: skip
 
     rows = apply_each(
@@ -62,13 +63,16 @@ def test_results_that_only_a_client_keeps(apply_each, worker, task, run, sample)
         records(["a-1", "a-2", "use-1", "use-2"]),
         records(["a-2", "use-1"]),
         records(["a-1"], until=5.0),
+        # It is kept on purpose, or on a worker that spills nothing.
+        records(["a-1"], client="published-x"),
+        records(["a-1"], of="w2"),
         columns="sentence, change",
     )
 
     [[(held, delete)], *others] = rows
     assert held.endswith(
-        " When most was there, clients kept 1 result (191 MiB, such as of a) on which no task "
-        "depended any longer."
+        " When worker w1 had most there, clients kept 1 of its results (191 MiB, such as of a) "
+        "on which no task depended any longer."
     )
     assert delete.startswith("Delete futures of results that are no longer needed")
     assert all(sentence.endswith("on disk.") for [(sentence, _)] in others)
@@ -646,8 +650,18 @@ def test_results_whose_size_dask_does_not_know(apply_each, worker, task, run, sa
             ),
         ]  # fmt: skip
 
-    [[(unknown, advice)], [(known, leaks)]] = apply_each(
-        "unmanaged-memory", records(56), records(200 * MB), columns="sentence, change"
+    # Those of another worker explain nothing of this one.
+    elsewhere = [
+        worker("w2"), task("c-1"), *run("c-1", 1.0, 2.0, "w2", nbytes=56, typename="mine.Data"),
+        sample(2.0, "w2", memory_limit=1000 * MB, memory=100 * MB, managed_bytes=56,
+               spilled_memory=56, spilled_disk=60 * MB),
+    ]  # fmt: skip
+    [[(unknown, advice)], [(known, leaks)], [(of_another, others)]] = apply_each(
+        "unmanaged-memory",
+        records(56),
+        records(200 * MB),
+        [*records(200 * MB), *elsewhere],
+        columns="sentence, change",
     )
 
     assert unknown == (
@@ -661,6 +675,7 @@ def test_results_whose_size_dask_does_not_know(apply_each, worker, task, run, sa
         "is not used by results of tasks: writing results to disk cost 4.0 core-seconds."
     )
     assert leaks.startswith("Look for caches and leaks")
+    assert (of_another, others) == (known, leaks)
 
 
 def test_spilling_because_of_unmanaged_memory(apply_rules, worker, task, run, sample):

@@ -36,11 +36,13 @@ def test_results_that_a_client_dropped_when_it_left(apply_each, worker, task, ru
 
     def records(stimulus):
         keys = ["a-1", "a-2", "a-3"]
-        wanted = {"t": 0.0, "action": "desires", "keys": keys}
+        # A key that is no longer wanted when the client leaves.
+        wanted = {"t": 0.0, "action": "desires", "keys": [*keys, "b-1"]}
+        given_up = {"t": 8.5, "action": "releases", "keys": ["b-1"]}
         records = [
             worker("w1"),
             *(task(key, client="first", stimulus_id="graph-1") for key in keys),
-            {"kind": "wanted_keys", "t": 0.0, "client": "first", "changes": [wanted]},
+            {"kind": "wanted_keys", "t": 0.0, "client": "first", "changes": [wanted, given_up]},
             *(*run("a-1", 0.0, 4.0, run_id=1), *run("a-2", 4.0, 8.0, run_id=2)),
             move(8.0, "a-3", "waiting>processing", worker="w1", run_id=3),
             *(move(9.0, key, "memory>forgotten", stimulus) for key in ("a-1", "a-2")),

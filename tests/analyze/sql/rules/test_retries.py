@@ -362,24 +362,40 @@ def test_retries_of_which_none_succeeded(apply_each, worker, task, run):
         ]
 
     same = "AssertionError('process {} has no children')"
-    [(sentence, change)], [(unknown, _)], other, [(if_one_recovers, of_one)] = apply_each(
+
+    def others():
+        """Ten retries of other tasks succeed."""
+        failed = {"outcome": "retried", "exception": "OSError('again')", "phases": []}
+        for number in range(10):
+            key, t = f"read-{number}", 20.0 + number
+            yield task(key)
+            yield from run(key, t, t + 0.4, run_id=200 + number, **failed)
+            yield from run(key, t + 0.4, t + 0.9, run_id=300 + number)
+
+    [(sentence, change)], [(unknown, _)], other, [(if_one_recovers, of_one)], both = apply_each(
         "retries",
         records(same),
         records(same, seconds_are_known=False),
         records("RuntimeError('no')"),
         [*records(same), *recovered()],
+        [*records(same), *others()],
         columns="sentence, change",
     )
 
     assert (
-        " 6 attempts failed. 3 retries took 3.0 s, and none succeeded: each ended with the "
-        "same error. The error: "
+        " 6 attempts failed. 3 retries took 3.0 s, and none succeeded: each ended with an "
+        "error of the same type. The error: "
     ) in sentence
+    # Elsewhere they are of use.
+    assert [advice for _, advice in both if "fewer retries" in advice] == []
+    assert [text for text, _ in both if "3 retries took 3.0 s, and none succeeded" in text]
     assert change == (
         "Find the cause of AssertionError (process 0 has no children). Use fewer retries until "
         "it is fixed."
     )
-    assert " None of 3 retries succeeded: each ended with the same error. " in unknown
+    assert (
+        " None of 3 retries succeeded: each ended with an error of the same type. " in unknown
+    )
     of_first, of_second = sorted(other)
     assert " 3 retries took 3.0 s, and none succeeded. The error: " in of_first[0]
     assert "failed for good with RuntimeError" in of_second[0]

@@ -3,10 +3,10 @@
 import pytest
 
 
-def did(activity: str, start_t: float, stop_t: float) -> dict:
-    period = {"start_t": start_t, "stop_t": stop_t, "name": "f"}
+def did(activity: str, start_t: float, stop_t: float, client: str = "c", name="f") -> dict:
+    period = {"start_t": start_t, "stop_t": stop_t, "name": name}
     return {
-        "kind": "client_activity", "t": stop_t, "client": "c", "activity": activity, **period
+        "kind": "client_activity", "t": stop_t, "client": client, "activity": activity, **period
     }  # fmt: skip
 
 
@@ -113,3 +113,49 @@ def test_a_client_that_works_on_results(apply_each, worker, task, run):
     assert core_seconds is None
     assert change.startswith("If the client works on results, let tasks do this work")
     assert waits == []
+
+
+def test_clients_that_only_watch(apply_each, worker, task, run):
+    """A client that submitted nothing has neither work on results nor a program."""
+    work = [worker("w1"), task("a-1", client="c"), *run("a-1", 0.0, 40.0)]
+    plots = [did("own", 40.0, 60.0, name="analyze"), did("own", 60.0, 90.0, name="plot")]
+    joined, left = ({"kind": f"client_{it}", "client": "c"} for it in ("added", "removed"))
+    watch = [
+        {"kind": "client_added", "t": 10.0, "client": "m1"},
+        {"kind": "client_removed", "t": 15.0, "client": "m1"},
+        {"kind": "client_added", "t": 95.0, "client": "m2"},
+    ]
+
+    [[(works,)], [(leaves,)]] = apply_each(
+        "unused-cluster",
+        [*work, *plots, did("own", 40.0, 90.0, client="m1", name="watch")],
+        [*work, {**joined, "t": 0.0}, {**left, "t": 42.0}, *watch],
+        columns="sentence",
+    )
+
+    assert (
+        "50.0 s in which the client worked after the last task, 30.0 s of them in plot;"
+        in works
+    )
+    assert "58.0 s without a client that submitted tasks" in leaves
+
+
+def test_a_client_of_tasks_that_are_older_than_the_recording(apply, worker, task, run):
+    """Another client submits one task and leaves; the first still wants its results."""
+    wants = [{"t": 0.0, "action": "desires", "keys": ["old-1"]}]
+
+    [(sentence,)] = apply(
+        "unused-cluster",
+        worker("w1"), task("b-1", t=10.0, client="second"), *run("b-1", 10.0, 20.0),
+        {"kind": "client_added", "t": 0.0, "client": "first"},
+        {"kind": "wanted_keys", "t": 0.0, "client": "first", "changes": wants},
+        {"kind": "client_added", "t": 0.0, "client": "second"},
+        {"kind": "client_removed", "t": 20.0, "client": "second"},
+        did("own", 20.0, 90.0, client="first", name="analyze"),
+        columns="sentence",
+    )  # fmt: skip
+
+    assert (
+        "70.0 s in which the client worked after the last task, 70.0 s of them in an"
+        in sentence
+    )

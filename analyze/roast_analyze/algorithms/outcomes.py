@@ -1,4 +1,4 @@
-"""The outcomes of attempts: the only list of them, and their meaning.
+"""The outcomes of attempts, and of recordings: the only list of them, and their meaning.
 
 Every place that distinguishes outcomes uses this list, or is compared with it by
 ``tests/analyze/test_outcomes.py``.
@@ -54,3 +54,6 @@ COMPUTING: Final = tuple(
 
 #: Of a coffea chunk whose exception was suppressed, while its task succeeded.
 SKIPPED: Final = "skipped"
+
+#: Beginnings of the reason for which a recording ended, if an exception of the program did it.
+RAISED_ENDS: Final = ("the recorded block raised ", "the program raised ")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from roast_analyze.algorithms.outcomes import RAISED_ENDS
 from roast_analyze.computed.rules import COLUMNS, PARTLY_KNOWN, rules
 from roast_analyze.open.concurrent_queries import run_concurrently
 
@@ -51,9 +52,6 @@ _INCOMPLETE_RESULT: Final = ("skipped-files", "retries", "unplaceable-tasks")
 #: Share of the run with which these are ranked if an exception of the program ended it: what is
 #: missing comes before what could have been faster.
 _ENDED_SHARE: Final = 1.0
-
-#: Beginnings of what ended a recording, if an exception of the program did.
-RAISED_ENDS: Final = ("the recorded block raised ", "the program raised ")
 
 #: Rules whose cost is idle time, or time of results that were not kept: a change leaves the
 #: time of those that were kept as it is. Workers that replace killed ones begin anew, such as

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
-from roast_analyze.algorithms.outcomes import COMPUTING
-from roast_analyze.computed.findings import RAISED_ENDS
+from roast_analyze.algorithms.outcomes import COMPUTING, RAISED_ENDS
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import one_line
 

@@ -10,6 +10,8 @@ import time
 import numpy as np
 from dask import delayed
 from distributed import Client, Future, wait
+from distributed.core import Status
+from distributed.deploy.spec import ProcessInterface
 from situation import Run, clocked, reported
 
 #: Tasks of most runs: several seconds of work for two workers.
@@ -278,3 +280,43 @@ def retries_in_vain(run: Run) -> None:
     with run.recorded() as client:
         wait(client.map(fit_in_parallel, range(20), retries=1))
         run.true_seconds = (run.clock_seconds or 0.0) / 2
+
+
+class PendingJob(ProcessInterface):
+    """A batch job that is submitted and never started."""
+
+    async def start(self) -> None:
+        self.status = Status.running
+
+
+@reported(
+    "https://github.com/dask/dask-jobqueue/issues/620",
+    "missing-workers",
+    words="4.of.6.workers did.not.join",
+    wrong="GIL larger.chunks",
+)
+def pending_jobs(run: Run) -> None:
+    """Four of six workers that were requested never start, and nothing reports it."""
+
+    def request(client: Client) -> None:
+        for number in range(4):
+            spec = {"cls": PendingJob, "options": {"name": f"pending-{number}"}}
+            run.cluster.worker_spec[f"pending-{number}"] = spec
+        run.cluster.sync(run.cluster._correct_state)
+
+    with run.recorded(prepare=request) as client:
+        client.gather(client.map(fit, range(40)))
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/3627",
+    "adaptive-plan",
+    words="1.worker maximum.of.4 target_duration",
+    wrong="GIL retire",
+)
+def small_adaptive_cluster(run: Run) -> None:
+    """An adaptive cluster stays at one worker, which computes each graph within seconds."""
+    with run.recorded(workers=1) as client:
+        run.cluster.adapt(minimum=1, maximum=4)
+        for first in range(0, 40, 10):
+            client.gather(client.map(fit, range(first, first + 10)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -318,3 +320,37 @@ def tasks_stay(run: Run) -> None:
 def pause(number: int, seconds: float) -> int:
     time.sleep(seconds)
     return number
+
+
+#: A second program, which submits its tasks first.
+OTHER_PROGRAM = """
+import sys, time
+from distributed import Client
+
+def simulate(number):
+    time.sleep(0.5)
+    return number
+
+with Client(sys.argv[1]) as client:
+    futures = client.map(simulate, range(50))
+    print("submitted", flush=True)
+    client.gather(futures)
+"""
+
+
+@reported(
+    "https://github.com/CoffeaTeam/coffea-casa/issues/208",
+    "other-programs",
+    words="priority 2.0.of.2.0.threads",
+    also="inside-tasks",
+    wrong="fewer.workers",
+)
+def second_notebook(run: Run) -> None:
+    """Tasks of a second program wait until those of the first one have been computed."""
+    with run.recorded() as client:
+        command = [sys.executable, "-c", OTHER_PROGRAM, run.cluster.scheduler_address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+            time.sleep(1)
+            client.gather(client.map(pause, range(10), seconds=0.1))

@@ -61,8 +61,9 @@ _NO_KEPT_WORK: Final = (
     "restricted-tasks", "retries", "scarce-resources",
 )  # fmt: skip
 
-#: Rules whose largest saving is measured wall time, which nothing exceeds.
-_WALL_TIME: Final = ("late-start", "no-workers")
+#: Rules whose largest saving nothing exceeds: it is measured wall time, or follows from numbers
+#: of threads.
+_WALL_TIME: Final = ("adaptive-plan", "late-start", "missing-workers", "no-workers")
 
 #: Place of a threshold in the text of a rule.
 _THRESHOLD: Final = re.compile(r"\$(\w+)")

@@ -38,12 +38,15 @@ found AS (
     FROM periods
     LEFT JOIN presence USING (trace_id)
     GROUP BY trace_id
+),
+plans AS (
+    SELECT trace_id, max(planned) AS planned FROM cluster_sizes GROUP BY trace_id
 )
 SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        'No worker was there for {:.1f} of {:.1f} s, while tasks or the client waited: {}.',
+        'No worker was there for {:.1f} of {:.1f} s, while tasks or the client waited: {}.{}',
         found.seconds,
         cluster.stop_t - cluster.start_t,
         array_to_string(list_filter([
@@ -57,16 +60,27 @@ SELECT
                     between_seconds, if(gaps > 1, format('in {} periods ', gaps), '')
                 ) END,
             CASE WHEN after_seconds >= $named_seconds THEN format('{:.1f} s after the last one had left', after_seconds) END
-        ], lambda part: part IS NOT NULL), '; ')
+        ], lambda part: part IS NOT NULL), '; '),
+        CASE
+            WHEN has_workers OR planned IS NULL THEN ''
+            WHEN planned = 0 THEN ' The cluster planned none.'
+            WHEN planned = 1 THEN ' The cluster planned one.'
+            ELSE format(' The cluster planned {}.', planned)
+        END
     ) AS sentence,
     found.seconds * peak_nthreads AS core_seconds,
     $least_saved * found.seconds AS wall_seconds_min,
     found.seconds AS wall_seconds_max,
     concat_ws(
         ' ',
-        CASE WHEN before_seconds > 0.5 * found.seconds
-            THEN 'Start the workers before the program waits for them; if they are batch jobs that wait in a queue, small and'
-                ' short ones usually wait less.'
+        CASE
+            WHEN NOT has_workers AND planned = 0 THEN 'Request workers: cluster.scale or cluster.adapt.'
+            WHEN NOT has_workers
+                THEN 'Find out why none joined: batch jobs, containers or processes can wait to be started, end at once (see'
+                    ' their logs), or not reach the scheduler.'
+            WHEN before_seconds > 0.5 * found.seconds
+                THEN 'Start the workers before the program waits for them; if they are batch jobs that wait in a queue, small'
+                    ' and short ones usually wait less.'
         END,
         CASE WHEN between_seconds + after_seconds >= 0.5 * found.seconds
             THEN CASE
@@ -84,4 +98,5 @@ SELECT
     trace_id
 FROM found
 INNER JOIN _cluster_size AS cluster USING (trace_id)
+LEFT JOIN plans USING (trace_id)
 WHERE found.seconds >= greatest($min_seconds, $min_share * (cluster.stop_t - cluster.start_t));

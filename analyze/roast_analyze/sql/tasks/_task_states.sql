@@ -2,10 +2,11 @@
 -- Time of tasks in the states before a result: from the transition into the state to the next
 -- transition of the key. A task that was in such a state when recording began counts from then.
 -- Sorting numbers takes half as long as sorting texts, so keys are replaced by hashes of 64 bits, and
--- states by their positions. Two of a million keys have the same hash with a probability of 3e-8;
+-- states by their positions; `task` is the hash. Two of a million keys have the same hash with a probability of 3e-8;
 -- their times would then be mixed up.
 CREATE VIEW _task_states AS
 SELECT
+    task,
     ['waiting', 'queued', 'no-worker', 'processing'][state] AS state,
     t AS from_t,
     lead(t) OVER in_order AS until_t,

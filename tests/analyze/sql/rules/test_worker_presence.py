@@ -105,6 +105,30 @@ def test_time_without_any_worker(apply_each, worker, task, move, run, gone):
     assert of_unneeded == []
 
 
+def test_a_run_without_any_worker(apply_each, task, move):
+    """The plan of the cluster is known if its client was created from a cluster object."""
+    waits = [task("a-1", client="c"), move(0.0, "a-1", "waiting>no-worker")]
+    size = {"kind": "cluster_size", "t": 0.0, "client": "c"}
+    plans = [{**size, "value": {"planned": n, "requested": n}} for n in (0, 3)]
+
+    unknown, none, three = apply_each(
+        "no-workers", waits, *([*waits, plan] for plan in plans), columns="sentence, change"
+    )
+
+    sentence = (
+        "No worker was there for 100.0 of 100.0 s, while tasks or the client waited: 100.0 s "
+        "without a record of any."
+    )
+    find_out = (
+        "Find out why none joined: batch jobs, containers or processes can wait to be started, "
+        "end at once (see their logs), or not reach the scheduler."
+    )
+    assert unknown == [(sentence, find_out)]
+    assert three == [(f"{sentence} The cluster planned 3.", find_out)]
+    request = "Request workers: cluster.scale or cluster.adapt."
+    assert none == [(f"{sentence} The cluster planned none.", request)]
+
+
 @pytest.mark.parametrize(
     ("stimulus_id", "reason", "change"),
     [

@@ -137,6 +137,8 @@ def test_a_recording_that_works(start_recorded, capsys):
     code, [found] = status(recorded.trace, capsys=capsys)
     assert (code, found["state"], found["detail"]) == (0, "ended", "the scheduler closed")
     assert main(["status", "--scheduler", recorded.address]) == 2
+    error = f"no scheduler answers at {recorded.address!r}: timed out after 10 s"
+    assert error in capsys.readouterr().err
 
 
 @pytest.mark.exhaustive

@@ -152,7 +152,8 @@ def place_of(text: str, options: argparse.Namespace) -> tuple[str, Security, dic
 
 def unreachable(text: str, error: Exception) -> CallError:
     """Return the error of a scheduler that does not answer."""
-    reason = str(error).partition("\n")[0]
+    # A TimeoutError has no text.
+    reason = str(error).partition("\n")[0] or f"timed out after {CONNECT_TIMEOUT_SECONDS:g} s"
     return CallError(f"no scheduler answers at {text!r}: {reason}")
 
 

@@ -85,7 +85,8 @@ SELECT
         $most_saved * (overhead_seconds + call_seconds) / mean_nthreads
     ) AS wall_seconds_max,
     CASE WHEN _is_shuffle(prefix) THEN format(
-        'Use fewer and larger partitions or chunks before the shuffle, join or rechunking that {} belongs to.', prefix
+        'Use fewer and larger partitions or chunks before the shuffle, join or rechunking that {} belongs to.{}', prefix,
+        _rechunking_hint(prefix)
     )
     ELSE format(
         'Combine about {} tasks of {} into one (map_partitions, larger partitions or batches), so that it takes'

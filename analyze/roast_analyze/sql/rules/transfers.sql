@@ -177,7 +177,7 @@ SELECT
         ) END,
         '.',
         format(
-            ' With them, {} tasks computed {:.1f} s longer in all than on local inputs.', slowed.attempts,
+            ' With them, {:,} tasks computed {:.1f} s longer in all than on local inputs.', slowed.attempts,
             slowed.seconds
         )
     ) AS sentence,
@@ -195,6 +195,7 @@ SELECT
         WHEN _is_shuffle(found.prefix) OR _is_shuffle(moved.source)
             THEN 'Move less data: select rows and columns before the shuffle, join or rechunking, use partitions or'
             ' chunks that later steps need, or avoid it.'
+            || _rechunking_hint(if(_is_shuffle(found.prefix), found.prefix, moved.source))
         WHEN moved.source IS NULL AND sent.inputs IS NOT NULL
             THEN 'If many tasks need the same data of the client, send it to all workers'
             ' (client.scatter(data, broadcast=True)), or load it once in each worker; or use fewer workers with more'

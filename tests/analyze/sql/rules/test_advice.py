@@ -29,11 +29,13 @@ MB = 10**6
         ("rechunk-split", True),
         ("rechunk-transfer", True),
         ("rechunk-p2p", True),
+        ("rechunk-split-rechunk-merge", True),
         ("barrier", True),
         # Functions of users.
         ("shuffle_cards", False),
         ("reshuffle", False),
         ("rechunker", False),
+        ("rechunk-fit", False),
         ("sum-aggregate", False),
         ("merge", False),
     ],
@@ -74,6 +76,28 @@ def test_a_merge_or_a_part_of_a_shuffle(apply_each, merged):
     )
     assert ["split_every=" in change for [(change,)] in rows] == [True, False, False]
     assert "is a part of a shuffle" in rows[1][0][0]
+
+
+def test_arrays_with_other_chunks(apply_each, worker, task, run):
+    """Where arrays with different chunks are combined, Dask rechunks them by itself."""
+
+    def short_tasks(prefix):
+        records = [worker("w1")]
+        for number in range(300):
+            key, begin = f"{prefix}-{number}", 0.03 * number
+            attempt = run(
+                key, begin, begin + 0.03, phases=[("compute", begin + 0.02, begin + 0.03)]
+            )
+            records += [{**task(key), "prefix": prefix}, *attempt]
+        return records
+
+    rows = apply_each(
+        "short-tasks",
+        *map(short_tasks, ("fit", "shuffle-split", "rechunk-split-rechunk-merge")),
+        columns="change",
+    )
+    hint = "Give arrays that are combined the same chunks"
+    assert [hint in change for [(change,)] in rows] == [False, False, True]
 
 
 @pytest.fixture

@@ -232,7 +232,7 @@ def task_phases(recording: Recording) -> list[Row]:
 
 
 def _is_discarded(attempt: Attempt, recording: Recording) -> bool:
-    """Return whether a result was recomputed before a dependent had used it."""
+    """Return whether a result was recomputed before a kept result had used it."""
     later = [
         other
         for other in _attempts_by_key(recording)[attempt.key]
@@ -252,6 +252,7 @@ def _is_discarded(attempt: Attempt, recording: Recording) -> bool:
         _outcome(use, recording) == "memory"
         and here < places.get(id(use.begin), -1)
         and places[id(use.end)] < until
+        and not _is_discarded(use, recording)
         for key in dependents
         for use in _attempts_by_key(recording)[key]
     )

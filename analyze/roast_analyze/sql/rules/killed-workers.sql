@@ -1,7 +1,7 @@
 -- Workers killed, lost or restarted.
--- The compute time of a killed worker is lost: its running attempts, and results that no task had
--- used before they were computed again; results that were used before are not part of the cost, and
--- neither are results that a restart of the cluster dropped, which the client may have fetched.
+-- The compute time of a killed worker is lost: its running attempts, and results that were lost and computed again
+-- before a result that was kept had used them. Results that were used before are not part of the cost, and neither are
+-- those that a restart of the cluster dropped, which the client may have fetched.
 -- Until the nanny has started another worker, its threads are missing, and other workers wait. A kill
 -- by a nanny is recorded, and a worker that closes, as after a signal, reports the reason. A worker
 -- that the kernel or the batch system killed, or that crashed, is lost for an unknown reason; if the end
@@ -22,6 +22,7 @@
 -- $limit_seconds = 30: time around the end of a batch job in which its worker is lost to the time limit
 -- $ending_seconds = 2: time between the loss of a worker after the last task and the end of the recording
 -- $same_age = 0.05: relative difference of ages at which workers were lost that is called the same
+-- $large_result = 0.15: size of a result, as a share of the limit of memory, that is stated
 -- $least_saved = 0.6: part of the cost, on all threads, that is saved at least; calibrated with benchmarks/illnesses
 WITH last_tasks AS (
     SELECT trace_id, max(end_t) AS end_t
@@ -122,6 +123,24 @@ last_memory AS (
     GROUP BY removed.trace_id
     -- Only if all of them were sampled.
     HAVING bool_and(coalesce(removed.removed_t - sample.t <= $max_sample_seconds, false)) AND limit_bytes > 0
+),
+-- The largest result of each worker that was killed because of memory, if most of them have it of the same prefix.
+large_results AS (
+    SELECT trace_id, prefix, count(*) AS workers, max(nbytes) AS nbytes, sum(count(*)) OVER of_trace AS all_workers
+    FROM (
+        SELECT removed.trace_id, process, arg_max(prefix, nbytes) AS prefix, max(nbytes) AS nbytes
+        FROM removed
+        INNER JOIN _task_runs AS attempt
+            ON removed.trace_id = attempt.trace_id
+            AND removed.worker = attempt.worker
+            AND attempt.end_t >= coalesce(removed.joined_t, '-infinity'::DOUBLE)
+            AND attempt.end_t <= removed.removed_t
+        WHERE kill IS NOT NULL AND outcome = 'memory' AND nbytes >= $large_result * memory_limit_bytes
+        GROUP BY removed.trace_id, process
+    )
+    GROUP BY trace_id, prefix
+    WINDOW of_trace AS (PARTITION BY trace_id)
+    QUALIFY 2 * workers > all_workers
 ),
 replaced AS (
     SELECT
@@ -260,7 +279,8 @@ costs AS (
             ) END,
             CASE WHEN lost.recomputed_seconds >= $named_seconds
                 THEN format(
-                    '{:.1f} s of results that no task had used were lost and computed again', lost.recomputed_seconds
+                    '{:.1f} s of results were lost before a kept result had used them, and computed again',
+                    lost.recomputed_seconds
                 ) END,
             CASE WHEN missing_seconds >= $named_seconds
                 THEN format('missing threads cost {:,.1f} core-seconds', missing_seconds) END
@@ -298,6 +318,17 @@ SELECT
             WHEN 1 THEN format(' Another task of {} ended well.', given_up.prefix)
             ELSE format(' {:,} other tasks of {} ended well.', survivors.tasks, given_up.prefix)
         END,
+        format(
+            ' {} had computed a result of {}, {}{}.',
+            CASE
+                WHEN deaths = 1 THEN 'It'
+                WHEN large.workers = deaths THEN 'Each'
+                WHEN kills = 1 THEN 'The one that was killed because of memory'
+                WHEN large.workers = kills THEN format('All {} that were killed because of memory', kills)
+                ELSE format('{} of the {} that were killed because of memory', large.workers, kills)
+            END,
+            large.prefix, if(large.workers > 1, 'up to ', ''), _byte_size(large.nbytes)
+        ),
         CASE WHEN unknown > 0 THEN format(
             ' When last sampled, up to {:.1f} s before, {} used {} of {} of memory{}.',
             last_memory.seconds,
@@ -340,6 +371,10 @@ SELECT
                     ELSE concat(
                         CASE
                             WHEN settings.has_chunks THEN 'Use smaller chunks'
+                            WHEN large.prefix IS NOT NULL THEN format(
+                                'Let {} return less, such as by reducing or writing the data in the tasks before it',
+                                large.prefix
+                            )
                             ELSE 'Let a task need less memory (smaller partitions or arrays)'
                         END,
                         CASE WHEN nthreads > 1 THEN ', or use fewer threads per worker. ' ELSE '. ' END
@@ -415,4 +450,5 @@ LEFT JOIN waited USING (trace_id)
 LEFT JOIN given_up USING (trace_id)
 LEFT JOIN survivors USING (trace_id)
 LEFT JOIN last_memory USING (trace_id)
+LEFT JOIN large_results AS large USING (trace_id)
 LEFT JOIN _fatal_chunks AS fatal USING (trace_id);

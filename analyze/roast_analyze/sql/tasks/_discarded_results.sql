@@ -1,8 +1,8 @@
 -- Needs: _key_summaries, _task_runs
--- Good attempts whose result was lost before a dependent had used it, and was computed again for
--- the same submission of the key. Whether a client fetched a result is not recorded.
+-- Good attempts whose result was lost before a dependent had used it for a result that was kept, and was computed
+-- again for the same submission of the key. Whether a client fetched a result is not recorded.
 CREATE TABLE _discarded_results AS
-WITH attempts AS (
+WITH RECURSIVE attempts AS (
     SELECT
         *,
         lead(seq) OVER in_order AS next_seq,
@@ -18,8 +18,8 @@ repeated AS (
     FROM attempts
     WHERE outcome = 'memory' AND is_recomputed
 ),
-used AS (
-    SELECT repeated.seq
+uses AS (
+    SELECT repeated.seq, dependent.seq AS dependent
     FROM repeated
     INNER JOIN (
         SELECT trace_id, key AS dependent, unnest(dependencies) AS key FROM raw.task
@@ -30,5 +30,11 @@ used AS (
         AND dependent.outcome = 'memory'
         AND dependent.seq > repeated.end_seq
         AND dependent.end_seq < repeated.next_seq
+),
+-- A result that was used only for results that were lost as well was computed in vain.
+kept AS (
+    SELECT uses.seq FROM uses ANTI JOIN repeated ON uses.dependent = repeated.seq
+    UNION
+    SELECT uses.seq FROM uses INNER JOIN kept ON uses.dependent = kept.seq
 )
-SELECT seq FROM repeated ANTI JOIN used USING (seq);
+SELECT seq FROM repeated ANTI JOIN kept USING (seq);

@@ -56,7 +56,7 @@ COMMENT ON COLUMN task_runs.traceback IS 'Traceback text.';
 COMMENT ON COLUMN task_runs.run_id IS 'Dask''s run id of the attempt.';
 COMMENT ON COLUMN task_runs.end_t IS 'End recorded by the scheduler, in seconds since the epoch. Null if unfinished.';
 COMMENT ON COLUMN task_runs.role IS 'Role in a coffea run, as in task_roles: chunk, merge, file metadata or processor broadcast. Null for all other tasks.';
-COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that was kept: the last one of its key, or one that a dependent used before it was lost. False for a result that was lost with its worker and computed again, and for all attempts without a result.';
+COMMENT ON COLUMN task_runs.kept IS 'True if the attempt computed a result that was kept: the last one of its key, or one that a dependent with a kept result used before it was lost. False for a result that was lost with its worker and computed again, and for all attempts without a result.';
 COMMENT ON COLUMN task_runs.filename IS 'File that a coffea task reads: of a chunk, or for its number of entries. Null for all other tasks, and for those that read several files.';
 COMMENT ON COLUMN task_runs.execute_start_t IS 'Time at which the worker began to execute an attempt that was lost with it, cancelled or rescheduled, in seconds since the epoch. Null if the attempt had not begun by the worker''s last heartbeat, for other outcomes, of attempts lost before trace format 2.4, and of others before 2.6.';
 COMMENT ON COLUMN task_runs.stolen_from IS 'Address of the worker that the task was sent to at processing_t, if work stealing moved it to another one. Null for all other attempts.';

@@ -473,8 +473,29 @@ def test_what_is_lost_with_a_worker(apply, worker, task, run, gone):
     )
 
     assert sentence.partition(": ")[2] == (
-        "2.0 s of results that no task had used were lost and computed again."
+        "2.0 s of results were lost before a kept result had used them, and computed again."
     )
+
+
+def test_results_that_were_used_for_lost_results(apply, worker, task, run, gone):
+    """Each of two workers is killed when it has the sum of `part`, which a third one keeps."""
+    records = [task("part"), task("sum", dependencies=["part"])]
+    for number in range(3):
+        address, t = f"w{number}", 10.0 * number
+        records += [worker(address, t, memory_limit=1000 * MB)]
+        records += run("part", t, t + 5, address)
+        records += run("sum", t + 5, t + 6, address, nbytes=800 * MB)
+        if number < 2:
+            records += [kill(t + 7, address), gone(address, t + 8, "handle-worker-cleanup-1.0")]
+
+    [(sentence, change)] = apply("killed-workers", *records, columns="sentence, change")
+
+    assert sentence == (
+        "2 workers were killed because of memory: 12.0 s of results were lost before a kept "
+        "result had used them, and computed again. Each had computed a result of sum, up to "
+        "763 MiB."
+    )
+    assert change.startswith("Let sum return less, such as by reducing or writing the data ")
 
 
 def removal(t, worker, stimulus_id="handle-worker-cleanup-1.0", **amounts):

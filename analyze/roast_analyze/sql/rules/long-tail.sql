@@ -2,7 +2,8 @@
 -- A task counts only if it takes at least twice as long as tasks that have a fifth of the compute
 -- time. If it was ready long before it started, shorter tasks could have been computed while it ran;
 -- otherwise it can only be split. A task with a single dependency would have been ready earlier if the
--- dependency had started earlier. A chain of tasks that ran alone belongs to rule low-parallelism.
+-- dependency had started earlier. Tasks that others need, and a chain of tasks that ran alone, belong to rule
+-- low-parallelism.
 -- Retried tasks, and tasks of slow files, of slow workers and of workers without heartbeats, and tasks
 -- that need certain workers or resources, are left out, because their cause is a different one. Idle
 -- time is that of core_time.
@@ -51,7 +52,14 @@ long AS (
     FROM _unexplained_attempts AS attempt
     LEFT JOIN _chain_waits AS chain USING (seq)
     WHERE attempt.seconds > 0
-        AND (is_late OR attempt.seq NOT IN (SELECT seq FROM _bound_attempts))
+        AND (
+            is_late
+            OR attempt.seq NOT IN (
+                SELECT seq
+                FROM _bound_attempts
+                WHERE NOT is_single OR trace_id IN (SELECT trace_id FROM _slow_submissions)
+            )
+        )
         AND attempt.seq NOT IN (SELECT seq FROM slow_files)
         AND NOT EXISTS (
             FROM restrictions AS restriction

@@ -59,20 +59,10 @@ rounds AS (
     GROUP BY trace_id, prefix
     HAVING sum(peak_nthreads * extent - seconds) >= $min_round_share * any_value(run_core_seconds)
 ),
-attempts AS MATERIALIZED (FROM _bound_attempts),
--- Few of the keys are compared with the dependencies of all tasks.
-needed AS (
-    SELECT trace_id, key
-    FROM (SELECT trace_id, unnest(dependencies) AS key FROM raw.task)
-    SEMI JOIN (FROM attempts WHERE dependencies = 0) USING (trace_id, key)
-),
-bound AS (
+bound AS MATERIALIZED (
     SELECT *, dependencies >= $min_inputs AS is_merge
-    FROM attempts
-    WHERE dependencies > 0 OR (
-        trace_id NOT IN (SELECT trace_id FROM _slow_submissions)
-        AND (trace_id, key) IN (SELECT (trace_id, key) FROM needed)
-    )
+    FROM _bound_attempts
+    WHERE NOT is_single AND (dependencies > 0 OR trace_id NOT IN (SELECT trace_id FROM _slow_submissions))
 ),
 prefixes_of AS (
     SELECT

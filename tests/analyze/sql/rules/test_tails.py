@@ -98,6 +98,31 @@ def test_a_long_task_that_started_last(apply_rules, cluster, sample):
 
 
 @pytest.mark.exhaustive
+def test_a_long_task_that_started_first(apply_rules, worker, task, run):
+    """w2 computes 10 naps of 1 s, while w1 computes a task of 30 s."""
+
+    naps = [worker("w1"), worker("w2"), task("fit-0"), *run("fit-0", 0.0, 30.0)]
+    for number in range(10):
+        key, t = f"nap-{number}", float(number)
+        naps += [task(key), *run(key, 0.0, t + 1, "w2", phases=[("compute", t, t + 1)])]
+    last = [task("last", dependencies=["fit-0"]), *run("last", 30.0, 30.1)]
+
+    [alone, needed], [_, low_parallelism] = apply_rules(
+        ["long-tail", "low-parallelism"],
+        *(naps, [*naps, *last]),
+        columns="entity, core_seconds, sentence",
+        stop_t=31.0,
+    )
+    sentence = (
+        "A task of fit took 30.0 s, longer than the others. During that time, other threads "
+        "were idle for 20.0 core-seconds."
+    )
+    assert alone == [("fit", pytest.approx(20.0), sentence)]
+    # The rest of the graph waits for it.
+    assert needed == []
+    assert [entity for entity, *_ in low_parallelism] == ["fit"]
+
+
 def test_tasks_without_a_name(apply, worker, move, run):
     """The trace has no task records; the last task takes longer than the others."""
     records = [worker("w1"), worker("w2")]

@@ -43,9 +43,10 @@ _STANDARD: Final = re.compile(
 _TYPED: Final = re.compile(r"<(?:dynamic-code|stdin|ipython|cell|doctest|console|string input)")
 _RECORDER: Final = re.compile(r"(^|[/\\])roast_recorder[/\\](?!demo[/\\])")
 
-#: Compiled functions that only compute, so that own code which calls them is a loop as well.
+#: Compiled functions that only compute, so that own code which calls them is a loop as well. Of
+#: methods of modules, such as numpy.random.normal, early recorders name the type only.
 _COMPUTES: Final = re.compile(
-    r"(builtins\.(?!input|open|print|exec|eval|compile|__import__)|math\.|random\.|itertools\."
+    r"(builtins\.(?!input|open|print|exec|eval|compile|__import__|method)|math\.|random\.|itertools\."
     r"|_?functools\.|_?operator\.|_?collections\.|time\.(time|perf_counter|thread_time)).*"
     r"|(.*\.)?(append|extend|add|items|keys|values|split|strip|format|replace|encode|startswith"
     r"|endswith|setdefault|popleft|appendleft)"

@@ -12,7 +12,14 @@ from __future__ import annotations
 
 import dis
 import weakref
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, Final, NamedTuple
 
 from roast_recorder.process_state import here
@@ -205,12 +212,14 @@ def _name(callee: _Callee, frame: FrameType) -> str:
             value, first, rest = inner, name, after
         called = first[len(first.rstrip("()")) :]
         if value is not None:
-            path = f"{_known_name(value)}{called}{dot}{rest}"
+            path = f"{_known_name(value, first)}{called}{dot}{rest}"
     return path[:_MAX_CHARACTERS]
 
 
-def _known_name(value: Any) -> str:
+def _known_name(value: Any, name: str = "") -> str:
     """Return the name of a module, function or class, or of the class of another value.
+
+    `name` is that by which the program finds the value.
 
     The value belongs to the program: isinstance() and attributes of other kinds of objects,
     such as proxies, can call its code.
@@ -218,6 +227,10 @@ def _known_name(value: Any) -> str:
     kind = type(value)
     if kind is ModuleType:
         return str(value.__name__)
+    if kind is MethodType:  # such as numpy.random.normal, of a random state
+        owner = value.__self__
+        owner = owner if issubclass(type(owner), type) else type(owner)
+        return f"{owner.__module__}.{owner.__qualname__}.{name.rstrip('()')}"
     if kind not in (BuiltinFunctionType, FunctionType) and not issubclass(kind, type):
         # NumPy's functions are instances of its own classes, and have names.
         if kind.__module__.partition(".")[0] == "numpy" and hasattr(value, "__name__"):

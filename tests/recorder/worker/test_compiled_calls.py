@@ -1,6 +1,7 @@
 """Compiled functions are named as the code that calls them does."""
 
 import contextlib
+import random
 import sys
 import threading
 import time
@@ -8,6 +9,8 @@ import types
 import zlib
 from time import sleep
 
+import numpy as np
+import numpy.random  # NumPy loads it when it is used
 import pytest
 
 from roast_recorder.process_state import here
@@ -68,6 +71,10 @@ def by_keywords(file):
     print("x", file=file)
 
 
+def by_bound_method():
+    np.random.normal(random.gauss())  # noqa: NPY002 - as programs do
+
+
 def operators(a, b):
     return (a @ b)[0] + 1
 
@@ -84,6 +91,10 @@ def operators(a, b):
         (with_global, ["_thread.lock.__enter__", "_thread.lock.__exit__"]),
         (with_local, ["lock.__enter__", "lock.__exit__"]),
         (by_keywords, ["builtins.print"]),
+        (
+            by_bound_method,
+            ["random.Random.gauss", "numpy.random.mtrand.RandomState.normal"],
+        ),
         (operators, ["operator @", "operator []", "operator +"]),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

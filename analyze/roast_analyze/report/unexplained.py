@@ -60,6 +60,28 @@ _BETWEEN_GRAPHS: Final = """
 SELECT sum(between_seconds) FROM _bucket_uses
 WHERE (SELECT count(*) FROM _client_sessions WHERE client IS NOT NULL) > 1
 """
+#: Thread time without a client that submitted tasks, before the first graph and after the last
+#: result, as on the scheduler of a site: it is nobody's.
+_CLIENTLESS: Final = """
+SELECT
+    coalesce(sum(seconds) FILTER (period.stop_t <= first_t), 0),
+    coalesce(sum(seconds) FILTER (period.start_t >= last_t), 0)
+FROM (
+    SELECT
+        trace_id,
+        period.start_t,
+        period.stop_t,
+        nthreads * (least(to_t, period.stop_t) - greatest(from_t, period.start_t)) AS seconds
+    FROM (FROM _wall_time WHERE state = 'no client') AS period
+    INNER JOIN _worker_presence AS presence USING (trace_id)
+    WHERE from_t < period.stop_t AND to_t > period.start_t
+) AS period
+INNER JOIN (
+    SELECT trace_id, min(processing_t) AS first_t, max(end_t) AS last_t
+    FROM _task_runs
+    GROUP BY trace_id
+) USING (trace_id)
+"""
 #: Of the attempts that had not ended: their number, and the one that was assigned first.
 _UNFINISHED: Final = """
 SELECT
@@ -154,6 +176,13 @@ def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
     if between_seconds is not None and "between graphs" in uses:
         between_programs = uses["between graphs"] - between_seconds
         uses["between graphs"] -= max(between_programs, 0.0)
+    [(before_seconds, after_seconds)] = trace.rows(_CLIENTLESS)
+    for use, clientless_seconds in (
+        ("before first graph", before_seconds),
+        ("after last result", after_seconds),
+    ):
+        if use in uses:
+            uses[use] = max(uses[use] - clientless_seconds, 0.0)
     [(seconds, keys, attempts)] = trace.rows(_REPEATED)
     [(key, worker, assigned_seconds, unfinished)] = trace.rows(_UNFINISHED) or [
         ("", "", 0.0, 0)

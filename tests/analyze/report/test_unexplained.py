@@ -41,6 +41,18 @@ def test_a_client_that_computed_nothing_for_most_of_the_time(rest, worker, task,
     )
 
 
+def test_time_without_a_client(rest, worker, task, run):
+    """On the scheduler of a site, a client is there from 3 to 7 s, its task from 4 to 6 s."""
+    joined, left = ({"kind": f"client_{what}", "client": "c"} for what in ("added", "removed"))
+    records = [worker("w1"), {**joined, "t": 3.0}]
+    records += [task("a", t=4.0, client="c"), *run("a", 4.0, 6.0), {**left, "t": 7.0}]
+
+    assert rest(*records).endswith(
+        "Not explained: 2 s of 10 s of thread time (20 %): before the first graph 1 s, after "
+        "the last result 1 s."
+    )
+
+
 def test_an_attempt_that_had_not_ended(rest, worker, task, run):
     text = rest(
         worker("w1", name="one"),

@@ -176,6 +176,7 @@ def test_the_tour_runs():
     assert any("text/html" in output.get("data", {}) for output in shown)
 
 
+@pytest.mark.exhaustive
 def test_pages_of_nbconvert_have_the_timeline_of_a_recorded_cell(
     write_trace, worker, task, run, monkeypatch
 ):

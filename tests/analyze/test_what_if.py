@@ -348,6 +348,7 @@ def test_samples_are_replayed():
     assert frame["replay_error"].abs().max() < 0.1
 
 
+@pytest.mark.exhaustive
 def test_chunk_sizes_of_a_sample_are_predicted_and_limited(monkeypatch):
     with Trace(SAMPLES / "coffea.jsonl.zst") as trace:
         usual, small, large = trace.what_if(chunk_sizes=[5_000, 200_000]).iter_rows(named=True)

@@ -90,6 +90,7 @@ def test_tables_sort_by_a_trace_and_by_the_difference(page):
     assert seconds[len(known) :] == [""] * (len(seconds) - len(known))
 
 
+@pytest.mark.exhaustive
 def test_tables_scroll_and_the_page_does_not(page):
     name = page.locator("#table-time tbody tr td").first
     for width in (400, 800, 1440):

@@ -221,6 +221,7 @@ def test_a_filter_selects_the_attempts_of_the_view(page, trace, select, chosen, 
     assert seconds == pytest.approx(sum(s for _, s in expected), rel=0.01)
 
 
+@pytest.mark.exhaustive
 def test_a_filter_of_attempts_that_are_not_drawn_is_exact_or_a_lower_bound(bounded, trace):
     [(attempts, seconds)] = trace.rows(
         "SELECT count(*), sum(compute_seconds) FROM task_runs WHERE prefix = 'SlowProcessor'"

@@ -359,6 +359,7 @@ def test_a_killed_scheduler_is_logged_and_stopping_does_not_wait(
     assert kinds(read_lines(trace))[-1] != "trailer"
 
 
+@pytest.mark.exhaustive
 def test_a_scheduler_process_with_the_address_of_a_closed_cluster(
     own_cluster, start_scheduler, trace, by_kind
 ):

@@ -263,6 +263,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.exhaustive
 def test_a_program_that_exits_without_closing_its_cluster(tmp_path, read_lines):
     (tmp_path / "script.py").write_text(EXIT)
     command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path)]
@@ -290,6 +291,7 @@ with Client(n_workers=1, processes=False, dashboard_address=None) as client:
 """
 
 
+@pytest.mark.exhaustive
 def test_a_short_program_whose_scheduler_ends_with_it(trace, read_lines):
     """The first results are flushed without waiting for the interval."""
     subprocess.run([sys.executable, "-c", ABRUPT, str(trace)], timeout=60, check=True)

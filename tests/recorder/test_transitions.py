@@ -155,6 +155,7 @@ def test_task_runs_has_a_row_for_each_attempt(recorded):
     assert retried == with_worker == with_exception >= 10
 
 
+@pytest.mark.exhaustive
 def test_a_released_attempt_has_the_time_at_which_it_began(
     own_cluster, tmp_path, trace, by_kind
 ):

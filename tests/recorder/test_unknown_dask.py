@@ -107,6 +107,7 @@ def test_a_missing_name_ends_one_source_of_records(tmp_path):
     assert faults(tmp_path, NAMES, ["record"], ["missing"]) == {}
 
 
+@pytest.mark.exhaustive
 def test_last_records_that_a_worker_cannot_send_are_a_loss(tmp_path):
     case = "record:raises:Worker.plugins"
     [result] = results_of(tmp_path, [case]).values()

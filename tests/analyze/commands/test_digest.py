@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from marks import exhaustive
 from roast_analyze import Trace
 from roast_analyze.commands.digest import MOST_LINES
 from roast_analyze.report import findings
@@ -39,7 +40,9 @@ def digest(analyze):
     return digest
 
 
-@pytest.mark.parametrize("name", ["coffea", "coffea_failures", "metadata_map"])
+@pytest.mark.parametrize(
+    "name", [exhaustive("coffea"), "coffea_failures", exhaustive("metadata_map")]
+)
 def test_a_sample_has_the_facts_and_sentences_of_the_summary(
     analyze, monkeypatch, digest, name
 ):
@@ -61,6 +64,7 @@ def test_a_sample_has_the_facts_and_sentences_of_the_summary(
     assert rest.removeprefix("Findings").strip() in text
 
 
+@pytest.mark.exhaustive
 def test_text_of_a_trace_is_no_markup(write_trace, worker, task, run, chunk, digest):
     records = []
     for number, text in enumerate(HOSTILE):

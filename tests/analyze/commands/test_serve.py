@@ -194,6 +194,7 @@ def test_a_file_that_becomes_a_link_is_not_opened(tmp_path, write_trace, task):
         assert server.ask(f"/{page}")[0] == 404
 
 
+@pytest.mark.exhaustive
 def test_a_run_from_its_begin_to_its_report(tmp_path, lines, task, run, worker):
     records = [worker("w1"), task("a-1"), task("a-2"), *run("a-1", 0.0, 5.0)]
     *whole, trailer = lines(*records).splitlines(keepends=True)
@@ -250,6 +251,7 @@ def test_a_process_that_is_killed_is_replaced(tmp_path, write_trace, task):
         assert "<dt>Tasks</dt><dd><b>1</b>" in server.report(page)
 
 
+@pytest.mark.exhaustive
 def test_it_ends_with_its_processes(tmp_path, write_trace, task):
     write_trace(task("a-1"), name="runs/a.jsonl")
     with serving(tmp_path / "runs") as server:

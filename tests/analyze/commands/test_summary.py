@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from marks import exhaustive
 from roast_analyze import report
 from roast_analyze.commands import summary_tables, terminal
 from roast_analyze.report.run import SURPLUS
@@ -332,8 +333,8 @@ def test_losses_and_datasets_are_shown_even_if_they_do_not_fit(
     assert "Tasks by prefix" not in text
 
 
-@pytest.mark.parametrize("width", [60, 120])
-@pytest.mark.parametrize("name", ["coffea_failures", "metadata_map", "cut"])
+@pytest.mark.parametrize("width", [exhaustive(60), 120])
+@pytest.mark.parametrize("name", ["coffea_failures", exhaustive("metadata_map"), "cut"])
 def test_the_short_summary_of_a_sample_has_at_most_40_lines(
     analyze, monkeypatch, tmp_path, name, width
 ):
@@ -354,6 +355,7 @@ def test_the_short_summary_of_a_sample_has_at_most_40_lines(
     assert ("Not explained" in text) or ("No rule found" in text)
 
 
+@pytest.mark.exhaustive
 def test_numbers_are_left_out_before_names_wrap(
     summarize, monkeypatch, worker, task, run, chunk
 ):
@@ -528,6 +530,7 @@ def test_json_has_the_rows_of_views(analyze, write_trace, worker, task, run):
     assert (prefix["prefix"], prefix["compute_seconds"]) == ("a", 30.0)
 
 
+@pytest.mark.exhaustive
 def test_the_report_is_written_next_to_the_trace(analyze, write_trace, task):
     path = write_trace(task("a"), name="run.jsonl")
     page = path.with_name("run.html")

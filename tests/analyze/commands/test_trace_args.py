@@ -37,6 +37,7 @@ def pipe(tmp_path):
     return pipe
 
 
+@pytest.mark.exhaustive
 def test_a_pipe_is_read_as_a_trace(pipe, analyze, tmp_path, lines, task):
     trace = lines(task("a"))
     found = analyze("sql", pipe(trace), "SELECT key FROM tasks", "--format", "csv")

@@ -242,6 +242,7 @@ def test_every_line_is_valid_in_the_schema(convert):
     assert task["state"] == "processing"
 
 
+@pytest.mark.exhaustive
 def test_what_a_dump_lacks_and_logs_of_workers(convert, asked):
     log = [["a", "waiting", "processing", {}, "s", T + 3]]
     workers = {name: {"address": name, "last_seen": T} for name in ("tcp://w:1", "tcp://w:2")}

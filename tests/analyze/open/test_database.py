@@ -99,6 +99,7 @@ def test_a_trace_is_parsed_once(write_trace, records, read_bytes, folder):
     assert answers(path) == first
 
 
+@pytest.mark.exhaustive
 def test_a_path_can_be_written_in_several_ways(
     monkeypatch, tmp_path, write_segments, read_bytes
 ):

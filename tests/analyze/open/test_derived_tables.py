@@ -173,6 +173,7 @@ def test_another_process_fills_a_table_while_it_is_computed(path, monkeypatch):
         assert trace.rows(COUNT) == [(True,)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("files")
 def test_views_are_described_before_or_after_tables_are_filled(path, monkeypatch):
     trace = Trace(path)

@@ -60,6 +60,7 @@ def test_each_table_has_the_rows_of_all_traces(filled, original):
     assert filled.check() == []
 
 
+@pytest.mark.exhaustive
 def test_other_readers_can_read_the_tables(filled):
     table = DeltaTable(f"{filled.path}/task_runs")
     files = table.file_uris()
@@ -161,6 +162,7 @@ def test_runs_whose_start_is_not_a_date(store, write_run, tmp_path, analyze):
         assert analyze(*words)[0] == 0
 
 
+@pytest.mark.exhaustive
 def test_rows_of_an_interrupted_addition_are_invisible_until_it_is_repeated(filled, write_run):
     place = Location.of(filled.path)
     # Killed after the rows were committed, and before the run was.
@@ -272,7 +274,7 @@ def _overwrite_commit(store, content: str) -> None:
     [
         exhaustive(lambda store: _overwrite_commit(store, '{"x":1}\n')),
         exhaustive(lambda store: _overwrite_commit(store, "")),
-        lambda store: DeltaTable(f"{store.path}/runs").delete("trace_id = 'B'"),
+        exhaustive(lambda store: DeltaTable(f"{store.path}/runs").delete("trace_id = 'B'")),
     ],
 )
 def test_runs_that_nobody_removed_are_reported_and_their_rows_kept(store, write_run, lose):

@@ -69,6 +69,7 @@ def test_workers_with_the_most_idle_time_come_first(section, worker, gone, task,
     assert list(found.plots[1].figure.layout.yaxis.ticktext) == ["long", "short"]
 
 
+@pytest.mark.exhaustive
 def test_unknown_core_time(section, worker, task, run):
     for records, stop_t, text in [
         ([task("a")], 10.0, "No worker joined while this was recorded:"),

@@ -88,6 +88,7 @@ def test_runs_of_one_chunk_size_each(joint):
                  columns=columns) == [model, (*model[:2], 4000, *model[3:])]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_runs_from_which_no_joint_model_follows(joint):
     # Similar sizes, a single run, and too few chunks of one size.
     assert joint((1000, [1.5] * 9), (1900, [2.4] * 9), columns="*") == []

@@ -95,6 +95,7 @@ def test_cpu_time_of_a_slow_file(apply_each, process, workers):
         assert ("what the processor waits for in c.root" in change) == (cpu_seconds == 0.5)
 
 
+@pytest.mark.exhaustive
 def test_slow_server_and_slow_link(apply_each, process, worker):
     def records(workers, *reads):
         """Five chunks for each worker, server and time of reading."""

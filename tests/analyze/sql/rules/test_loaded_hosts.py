@@ -181,6 +181,7 @@ def test_blocked_event_loops_on_a_loaded_host(apply_each, loops, task, run):
     ]
 
 
+@pytest.mark.exhaustive
 def test_short_tasks_on_a_loaded_host(apply_each, loops, task, run):
     """The overhead of 0.29 s a task includes waiting for a core."""
     work = []

@@ -191,6 +191,7 @@ def test_the_place_of_nearly_all_failed_attempts(apply_each, attempts):
     assert "were in" not in unknown
 
 
+@pytest.mark.exhaustive
 def test_without_a_cluster(apply_each, worker, chunk, open_trace):
     """A chunk of the second file fails; in the other run, its entries cannot be counted."""
     about = {"dataset": "DY", "filename": "/d/1.root", "treename": "Events", "worker": "pid:1"}
@@ -466,6 +467,7 @@ def test_a_task_that_the_scheduler_refused(apply_each, worker, task, run, move, 
     assert others == computed == []
 
 
+@pytest.mark.exhaustive
 def test_a_merge_of_skipped_chunks_alone(ask, worker, task, run, chunk):
     """Its error follows from the skipped files, which rank before it."""
     records = [worker("w1")]

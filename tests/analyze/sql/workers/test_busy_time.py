@@ -237,6 +237,7 @@ def test_innermost_functions_that_were_not_counted(rows, attempt):
     ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_time_ranges_and_several_traces(write_traces, attempt):
     profiled = profile(cycle(10.0, own=100), cycle(11.0, numpy=100))
     paths = write_traces([*attempt, profiled], [*attempt])

@@ -401,6 +401,7 @@ def test_a_leaving_worker_starts_no_task(rows, worker, task, run, gone):
     ]
 
 
+@pytest.mark.exhaustive
 def test_attempts_are_read_in_parts(open_trace, worker, task, run, move, monkeypatch):
     """Parts do not change the times of repeated, unfinished and waiting tasks."""
     keys = [f"x-{number}" for number in range(6)]

@@ -10,6 +10,7 @@
 -- $min_seconds = 3: time with workers and before the first task
 -- $min_share = 0.1: the same, as a share of the run
 -- $named_share = 0.1: share of this time from which a state is named
+-- $waiting_share = 0.5: share of CPU time in own work below which the client waited more than it computed
 -- $least_saved = 0.25: part of this time that is saved at least; assumed
 WITH beginnings AS (
     SELECT trace_id, min(task.t) AS first_t, min(presence.from_t) AS joined_t
@@ -18,11 +19,12 @@ WITH beginnings AS (
         USING (trace_id)
     GROUP BY trace_id
 ),
--- On a host without free cores, only what the client computed counts.
+-- On a host without free cores, functions of Dask count as far as they computed. Own work can also wait for files.
 computed AS (
     SELECT
         trace_id,
         if(activity = 'dask', 'client makes graphs', 'client computes') AS state,
+        sum(cpu_seconds) AS cpu_seconds,
         least(sum(cpu_seconds) / sum(seconds), 1) AS share
     FROM client_activity AS activity
     INNER JOIN beginnings USING (trace_id)
@@ -40,7 +42,9 @@ states AS (
             WHEN 'client computes' THEN 'of its own work'
             ELSE 'of waits for Dask, as for workers or for data that it sent to them'
         END AS words,
-        sum(least(stop_t, first_t) - greatest(start_t, joined_t)) * coalesce(any_value(computed.share), 1) AS seconds
+        sum(least(stop_t, first_t) - greatest(start_t, joined_t)) 
+            * coalesce(any_value(computed.share) FILTER (state = 'client makes graphs'), 1) AS seconds,
+        any_value(computed.cpu_seconds) FILTER (state = 'client computes' AND share < $waiting_share) AS cpu_seconds
     FROM _wall_time
     INNER JOIN beginnings USING (trace_id)
     LEFT JOIN computed USING (trace_id, state)
@@ -62,6 +66,7 @@ found AS (
         trace_id,
         sum(seconds) AS seconds,
         arg_max(state, seconds) AS state,
+        max(cpu_seconds) AS cpu_seconds,
         list(format('{:.1f} s {}', states.seconds, words) ORDER BY seconds DESC, state)
             FILTER (states.seconds >= $named_share * all_seconds) AS parts
     FROM (SELECT *, sum(seconds) OVER (PARTITION BY trace_id) AS all_seconds FROM states) AS states
@@ -69,10 +74,15 @@ found AS (
 )
 SELECT
     NULL::VARCHAR AS entity,
-    'medium' AS confidence,
+    if(cpu_seconds IS NULL, 'medium', 'low') AS confidence,
     format(
-        'Workers were there before the first task was submitted, while the client spent {:.1f} s: {}.',
-        found.seconds, array_to_string(parts, '; ')
+        'Workers were there before the first task was submitted, while the client spent {:.1f} s: {}.{}',
+        found.seconds,
+        array_to_string(parts, '; '),
+        coalesce(format(
+            ' Its own work took {:.1f} s of CPU time, on a host without free cores: it can have waited for a core, or for'
+            ' something else, such as files.', cpu_seconds
+        ), '')
     ) AS sentence,
     found.seconds * mean_nthreads AS core_seconds,
     $least_saved * found.seconds AS wall_seconds_min,

@@ -142,19 +142,27 @@ def test_a_slow_worker_on_a_loaded_host(apply_each, loops, task, run):
 
 
 def test_a_late_first_task_on_a_loaded_host(apply_each, loops, task, run):
-    """The client computed for 3 of 40 s: the rest can be a wait for a core."""
+    """The client computed for 3 of 40 s. In functions of Dask, it waited for a core otherwise.
+
+    Of its own work, it can also be a wait for files.
+    """
     activity = {"kind": "client_activity", "t": 40.0, "client": "c", "activity": "dask"}
     activity |= {"start_t": 0.0, "stop_t": 40.0, "measured": {"cpu_seconds": 3.0}, "name": "f"}
-    work = [activity, task("a-1", t=40.0), *run("a-1", 40.0, 90.0)]
+    work = [task("a-1", t=40.0), *run("a-1", 40.0, 90.0)]
+    own = {**activity, "activity": "own"}
 
-    loaded, free = apply_each(
+    loaded, free, [(most, confidence, sentence)] = apply_each(
         "late-start",
-        [*loops(LATE, w1=(LATE, 1)), *work],
-        [*loops(PUNCTUAL, w1=(PUNCTUAL, 1)), *work],
-        columns="wall_seconds_max",
+        [*loops(LATE, w1=(LATE, 1)), activity, *work],
+        [*loops(PUNCTUAL, w1=(PUNCTUAL, 1)), activity, *work],
+        [*loops(LATE, w1=(LATE, 1)), own, *work],
+        columns="wall_seconds_max, confidence, sentence",
     )
 
-    assert (loaded, free) == ([], [(40.0,)])
+    assert loaded == []
+    assert [most for most, *_ in free] == [most] == [40.0]
+    assert confidence == "low"
+    assert "Its own work took 3.0 s of CPU time, on a host without free cores" in sentence
 
 
 def test_blocked_event_loops_on_a_loaded_host(apply_each, loops, task, run):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import dask.array
 import numpy as np
@@ -236,3 +237,46 @@ def data_sent_once(run: Run) -> None:
     with run.recorded(workers=4, memory="2GB") as client:
         model = client.scatter(np.random.default_rng(0).random(25_000_000))
         client.gather([client.submit(score, model, number) for number in range(60)])
+
+
+def write_file(number: int, folder: str) -> None:
+    time.sleep(0.3)
+    Path(folder, f"{number}.txt").write_text("x")
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/950",
+    "dropped-futures",
+    entities="write_file",
+    words="fire_and_forget 40.tasks",
+    wrong="fewer.workers",
+    also="unused-cluster",
+)
+def dropped_futures(run: Run) -> None:
+    """The program keeps no futures of tasks that write files, so that Dask cancels them."""
+    with run.recorded() as client:
+        for number in range(40):
+            client.submit(write_file, number, str(run.scratch))
+        time.sleep(6)
+
+
+def converge(number: int) -> int:
+    with clocked():
+        time.sleep(7)
+    return number
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/2617",
+    "cancelled-tasks",
+    entities="converge",
+    words="not.interrupted Event|Variable",
+    also="inside-tasks",
+)
+def cancelled_while_computing(run: Run) -> None:
+    """Tasks that the client cancels go on, and others wait for their threads."""
+    with run.recorded() as client:
+        futures = client.map(converge, range(2))
+        time.sleep(1)
+        client.cancel(futures)
+        client.gather(client.map(load, range(10)))

@@ -47,7 +47,9 @@ _NARROWED_RATIO: Final = 6.0
 #: Rules whose findings without a saving mean that the result is incomplete. They are major, and
 #: in this order at equal weight: the merge of skipped chunks alone fails, while coffea skips no
 #: chunk because a task failed.
-_INCOMPLETE_RESULT: Final = ("skipped-files", "retries", "unplaceable-tasks")
+_INCOMPLETE_RESULT: Final = (
+    "skipped-files", "retries", "unplaceable-tasks", "dropped-futures",
+)  # fmt: skip
 
 #: Share of the run with which these are ranked if an exception of the program ended it: what is
 #: missing comes before what could have been faster.

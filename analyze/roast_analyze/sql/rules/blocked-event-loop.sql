@@ -11,11 +11,13 @@
 -- hardly at other times.
 -- Records: stall
 -- Applies: (SELECT count(*) FROM raw.stall WHERE worker IS NOT NULL) >= $min_stalls
+-- Applies: EXISTS (FROM raw.stall WHERE worker IS NOT NULL AND stop_t - start_t >= $long_seconds)
 -- Explains: dispatch, dependencies, tail, imbalance, scheduler
 -- Source: stalls of event loops, and phases of attempts during them
 -- Documentation: https://distributed.dask.org/en/stable/worker.html
 -- $min_share = 0.1: stalls of a worker relative to the time of the run
 -- $min_stalls = 3: stalls of a worker; imports and the first graph block it once
+-- $long_seconds = 4.5: duration of a stall from which fewer count; imports take less
 -- $max_stalls = 200: longest stalls of a worker that are examined
 -- $max_computing_share = 0.5: share of the stalls in which threads compute
 -- $min_cpu_share = 0.5: CPU time of task threads relative to their compute time, below which cores can be lacking
@@ -68,7 +70,10 @@ stalls AS (
     LEFT JOIN (SELECT stall, sum(stop_t - start_t) AS seconds FROM both_blocked GROUP BY stall) AS shared
         USING (stall)
     WINDOW same AS (PARTITION BY trace_id, process)
-    QUALIFY count(*) FILTER (own_seconds > 0) OVER same >= $min_stalls
+    QUALIFY (
+            count(*) FILTER (own_seconds > 0) OVER same >= $min_stalls
+            OR max(own_seconds) OVER same >= $long_seconds
+        )
         AND sum(own_seconds) OVER same >= $min_share * (cluster.stop_t - cluster.start_t)
         AND row_number() OVER (same ORDER BY own_seconds DESC) <= $max_stalls
 ),
@@ -266,9 +271,10 @@ SELECT
         WHEN blocked_workers = 1 THEN 'The event loop of 1 worker was'
         ELSE format('The event loops of {} workers were', blocked_workers)
     END || format(
-        ' blocked {} times, {:.1f} s in all{}. Meanwhile, free threads waited for {:,.1f} core-seconds.',
-        stalls,
+        ' blocked {}, {:.1f} s{}{}. Meanwhile, free threads waited for {:,.1f} core-seconds.',
+        CASE stalls WHEN 1 THEN 'once' WHEN 2 THEN 'twice' ELSE stalls || ' times' END,
         stalled_seconds,
+        if(stalls > 1, ' in all', ''),
         CASE WHEN with_scheduler_seconds >= 0.05 THEN format(
             ', {:.1f} s of it while that of the scheduler was, too, which is not counted below',
             with_scheduler_seconds
@@ -317,8 +323,12 @@ SELECT
         WHEN cpu_share IS NOT NULL OR loads.host IS NOT NULL OR in_loops.prefixes IS NOT NULL THEN 'Otherwise, look'
         ELSE 'Look'
     END
-    || ' for plugins, async tasks and callbacks on workers that compute or wait synchronously: move that'
-    ' work to tasks or threads.' END AS change,
+    || ' for plugins, async tasks, callbacks and functions of client.run on workers that compute or wait synchronously:'
+    ' move that work to tasks or threads.'
+    || if(
+        stalls < $min_stalls * blocked_workers,
+        ' Imports of large packages block the loop as well: let a preload of the workers import them.', ''
+    ) END AS change,
     'SELECT worker, start_t, seconds FROM stalls WHERE process = ''worker'' ORDER BY seconds DESC' AS evidence,
     totals.trace_id
 FROM totals

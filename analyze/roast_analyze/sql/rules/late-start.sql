@@ -61,6 +61,24 @@ sent AS (
     WHERE topic = 'all' AND payload ->> '$.action' = 'scatter' AND t <= first_t
     GROUP BY trace_id
 ),
+-- Time in which the client waited while the event loop of a worker was blocked: of the worker with most of it.
+blocked AS (
+    SELECT trace_id, max(seconds) AS seconds
+    FROM (
+        SELECT
+            period.trace_id,
+            stall.server_id,
+            sum(least(stall.stop_t, period.stop_t, first_t) - greatest(stall.start_t, period.start_t)) AS seconds
+        FROM (FROM _wall_time WHERE state = 'client waits') AS period
+        INNER JOIN beginnings USING (trace_id)
+        INNER JOIN (FROM raw.stall WHERE worker IS NOT NULL) AS stall
+            ON period.trace_id = stall.trace_id
+            AND stall.start_t < least(period.stop_t, first_t)
+            AND stall.stop_t > period.start_t
+        GROUP BY ALL
+    )
+    GROUP BY trace_id
+),
 found AS (
     SELECT
         trace_id,
@@ -76,9 +94,12 @@ SELECT
     NULL::VARCHAR AS entity,
     if(cpu_seconds IS NULL, 'medium', 'low') AS confidence,
     format(
-        'Workers were there before the first task was submitted, while the client spent {:.1f} s: {}.{}',
+        'Workers were there before the first task was submitted, while the client spent {:.1f} s: {}.{}{}',
         found.seconds,
         array_to_string(parts, '; '),
+        coalesce(if(is_blocked, format(
+            ' For up to {:.1f} s of the waits, the event loop of a worker was blocked.', blocked.seconds
+        ), NULL), ''),
         coalesce(format(
             ' Its own work took {:.1f} s of CPU time, on a host without free cores: it can have waited for a core, or for'
             ' something else, such as files.', cpu_seconds
@@ -92,6 +113,9 @@ SELECT
             THEN 'Make smaller graphs: fewer partitions, columns and tasks, or submit a first part while the rest is made.'
         WHEN state = 'client computes'
             THEN 'Move this work into tasks, do it before the workers start, or submit what does not need it first.'
+        WHEN is_blocked
+            THEN 'Look for what blocks the event loops of workers then, such as the setup of a plugin: let a preload do it'
+            ' before the program begins, or the first tasks.'
         WHEN calls = 1 THEN 'Let tasks load the data that the client sent to workers (client.scatter).'
         WHEN calls > 1
             THEN 'Let tasks load the data that the client sent to workers, or send it in one call (client.scatter with a'
@@ -101,7 +125,12 @@ SELECT
     END AS change,
     'SELECT start_t, seconds, state FROM wall_time ORDER BY start_t' AS evidence,
     trace_id
-FROM found
+FROM (
+    SELECT found.*, blocked.seconds >= 0.5 * found.seconds AND state = 'client waits' AS is_blocked
+    FROM found
+    LEFT JOIN blocked USING (trace_id)
+) AS found
 INNER JOIN _run_size USING (trace_id)
+LEFT JOIN blocked USING (trace_id)
 LEFT JOIN sent USING (trace_id)
 WHERE found.seconds >= greatest($min_seconds, $min_share * run_seconds);

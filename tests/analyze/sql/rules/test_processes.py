@@ -341,6 +341,7 @@ def test_blocked_event_loop(apply_each, worker, task, run, sample):
         "four stalls of 1 s": (trace(*stalls(*times)), found("high", 4.0, 4.0)),
         # Imports block once.
         "one stall of 4 s": (trace(*stalls(2.0, seconds=4.0)), []),
+        "one stall of 4.8 s": (trace(*stalls(1.2, seconds=4.8)), found("high", 4.8, 4.8)),
         "stalls of 0.4 s": (trace(*stalls(*times, seconds=0.4)), []),
         "the machine is overloaded, so that the scheduler stalls as well": (
             trace(*stalls(*times), *stalls(*times, **scheduler)),

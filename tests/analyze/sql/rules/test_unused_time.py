@@ -60,6 +60,25 @@ def test_data_that_the_client_sends_before_the_first_task(apply_each, worker, ta
     assert often.endswith("or send it in one call (client.scatter with a list).")
 
 
+def test_blocked_event_loops_before_the_first_task(apply, worker, task, run):
+    """As by the setup of a plugin of the workers, for which the client waits."""
+    stalls = [
+        {"kind": "stall", "t": stop_t, "worker": address, "server_id": f"id-{address}-10.0",
+         "start_t": 12.0, "stop_t": stop_t}
+        for address, stop_t in (("w1", 32.0), ("w2", 35.0))
+    ]  # fmt: skip
+    [(sentence, change)] = apply(
+        "late-start",
+        *(worker("w1", t=10.0), worker("w2", t=10.0), did("wait", 5.0, 40.0), *stalls),
+        *(task("a-1", t=40.0, client="c"), *run("a-1", 40.0, 90.0)),
+        columns="sentence, change",
+    )
+
+    blocked = " For up to 23.0 s of the waits, the event loop of a worker was blocked."
+    assert sentence.endswith(blocked)
+    assert change.startswith("Look for what blocks the event loops of workers then, such as")
+
+
 def test_an_early_first_task_and_late_workers(apply_each, worker, task, run):
     early = [worker("w1"), did("own", 0.0, 9.0), task("a-1", t=9.0), *run("a-1", 9.0, 90.0)]
     # The workers joined just before the first task.

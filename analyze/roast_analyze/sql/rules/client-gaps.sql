@@ -10,6 +10,7 @@
 -- Source: Dask best practices, "Avoid calling compute repeatedly"
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_seconds = 0.5: duration of a gap
+-- $unknown_share = 0.5: share of the gaps in which it is not known what the client did, from which this is stated
 -- $large_graph_bytes = 1e7: size of a graph that explains a gap
 -- $part_bytes = 1e6: size of each of many graphs that are large together
 -- $total_bytes = 1e8: size of these graphs together
@@ -65,10 +66,25 @@ before_large_graphs AS (
 client AS (
     SELECT
         trace_id,
+        start_t,
+        stop_t,
         gap_seconds * coalesce(share, 1) AS gap_seconds,
         idle_seconds * coalesce(share, 1) AS idle_seconds
     FROM gaps
     LEFT JOIN before_large_graphs USING (trace_id, start_t)
+),
+-- Time in which it is not known what the client did: a user can have typed.
+unknown AS (
+    SELECT
+        client.trace_id,
+        sum(least(client.stop_t, period.stop_t) - greatest(client.start_t, period.start_t)) AS seconds
+    FROM client
+    INNER JOIN (FROM _wall_time WHERE state = 'client not known') AS period
+        ON client.trace_id = period.trace_id
+        AND client.start_t < period.stop_t
+        AND client.stop_t > period.start_t
+    WHERE gap_seconds >= $min_seconds
+    GROUP BY client.trace_id
 ),
 found AS (
     SELECT
@@ -101,7 +117,7 @@ slow AS (
 )
 SELECT
     NULL::VARCHAR AS entity,
-    'high' AS confidence,
+    if(is_unknown, 'medium', 'high') AS confidence,
     CASE
         WHEN gaps = 1 THEN format(
             'The workers had nothing to do for {:.1f} s between two graphs of the client.', gap_seconds
@@ -110,15 +126,22 @@ SELECT
             'The workers had nothing to do for {:.1f} s in {} gaps between graphs (the longest {:.1f} s).',
             gap_seconds, gaps, longest_seconds
         )
-    END AS sentence,
+    END
+    || if(is_unknown, ' What the client did meanwhile is not known.', '') AS sentence,
     idle_seconds AS core_seconds,
     0.65 * gap_seconds AS wall_seconds_min,
     gap_seconds AS wall_seconds_max,
     'Submit the next graph before working on a result: compute all in one call (dask.compute(a, b)), or use'
-    ' futures with as_completed().' AS change,
+    ' futures with as_completed().'
+    || if(is_unknown, ' If a user worked interactively, let the cluster shrink meanwhile (cluster.adapt).', '')
+        AS change,
     'SELECT t, tasks, update_seconds, graph_bytes FROM graph_updates ORDER BY t' AS evidence,
     trace_id
-FROM found
+FROM (
+    SELECT found.*, coalesce(unknown.seconds >= $unknown_share * gap_seconds, false) AS is_unknown
+    FROM found
+    LEFT JOIN unknown USING (trace_id)
+)
 UNION ALL BY NAME
 SELECT
     NULL::VARCHAR AS entity,

@@ -67,12 +67,13 @@ SELECT
     NULL::VARCHAR AS entity,
     'high' AS confidence,
     format(
-        'Opening {}, for {}{}, takes {:.1f} s, {:.0f} % of the compute time of chunks{}: {:.2g} s for each chunk.',
+        'Opening {}, for {}{}{}, takes {:.1f} s, {:.0f} % of the compute time of chunks{}: {:.2g} s for each chunk.',
         _counted(files, 'file'), _counted(chunks, 'chunk'),
         -- A run that stops early counts the entries of all files.
         CASE WHEN metadata_seconds > 0
             THEN format(', and {} to count {} entries', _counted(counted_files, 'file'), if(counted_files = 1, 'its', 'their'))
             ELSE '' END,
+        if(unpickling.seconds IS NULL, '', ', and what precedes it in coffea''s function'),
         opening_seconds, 100 * share,
         CASE WHEN metadata_seconds > 0 THEN ' and of counting together' ELSE '' END, totals.open_seconds
     )

@@ -70,7 +70,8 @@ WITH meanings AS (
         (
             'garbage collection', 'were interrupted by Python''s garbage collector', true,
             'Keep fewer Python objects alive in workers, such as lists of dicts: arrays and tables of Arrow have none for'
-            ' each element. Call gc.collect() less often, and gc.freeze() after objects were made that stay.'
+            ' each element. Call gc.freeze() after objects were made that stay. If the program calls gc.collect(), call'
+            ' it less often.'
         ),
         (
             'pickling', 'pickled or unpickled objects', false,

@@ -3,7 +3,7 @@
 import pytest
 
 
-def test_gaps(apply, worker, task, run):
+def test_gaps(apply_each, worker, task, run):
     """Two gaps of 10 s and 5 s; the 20 s before the first graph do not count."""
     records = [
         worker("w1", nthreads=2),
@@ -11,9 +11,26 @@ def test_gaps(apply, worker, task, run):
         task("b", t=40.0), *run("b", 40.0, 50.0),
         task("c", t=55.0), *run("c", 55.0, 100.0),
     ]  # fmt: skip
-    assert apply(
-        "client-gaps", *records, columns="core_seconds, wall_seconds_min, wall_seconds_max"
-    ) == [(pytest.approx(30.0), pytest.approx(0.65 * 15.0), pytest.approx(15.0))]
+    worked = [
+        {"kind": "client_activity", "t": stop_t, "client": "c", "activity": "own", "name": "f",
+         "start_t": start_t, "stop_t": stop_t}
+        for start_t, stop_t in ((30.0, 40.0), (50.0, 55.0))
+    ]  # fmt: skip
+    columns = "core_seconds, wall_seconds_min, wall_seconds_max, confidence, sentence"
+    [[(*unknown, confidence, sentence)], [known]] = apply_each(
+        "client-gaps", records, [*records, *worked], columns=columns
+    )
+    seconds = [pytest.approx(30.0), pytest.approx(0.65 * 15.0), pytest.approx(15.0)]
+    text = (
+        "The workers had nothing to do for 15.0 s in 2 gaps between graphs (the longest "
+        "10.0 s)."
+    )
+    assert unknown == seconds
+    assert (confidence, sentence) == (
+        "medium",
+        f"{text} What the client did meanwhile is not known.",
+    )
+    assert known == (*seconds, "high", text)
 
 
 def test_time_between_the_programs_of_two_clients(apply_each, worker, task, run):

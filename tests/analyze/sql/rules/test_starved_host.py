@@ -62,6 +62,26 @@ def trace(worker, process_facts, sample, task, run):
     return trace
 
 
+def test_more_threads_than_cores(apply_each, trace):
+    """Four threads of tasks compute on two cores, alone, or while others use a half of them."""
+    [[(alone, change)], [(beside, _)]] = apply_each(
+        "starved-host",
+        trace(own=1.95, others=0.05, waiting=0.5, executing=2),
+        trace(own=1.0, others=1.0, waiting=0.5, executing=2),
+        columns="sentence, change",
+    )
+
+    assert alone == (
+        "4.0 threads of tasks computed at a time on host h, which has 2 cores, for 100 % of "
+        "the sampled time with tasks. Threads that could have used a core waited for one for "
+        "50 % of that time."
+    )
+    assert change.startswith(
+        "Start at most as many threads of workers on host h as it has cores"
+    )
+    assert beside.endswith(" 4.0 threads of tasks computed at a time.")
+
+
 def test_hosts_without_free_cores(apply_each, trace):
     crowded = [("h", 100.0)]  # one core for 100 s
     cases = {
@@ -69,7 +89,7 @@ def test_hosts_without_free_cores(apply_each, trace):
         "the run uses both cores": (trace(own=1.95, others=0.05, waiting=0.1), []),
         "the run has more threads than cores": (
             trace(own=1.95, others=0.05, waiting=0.5, executing=2),
-            [],
+            [("h", None)],  # a remark: fewer threads would compute as much
         ),
         "the scheduler, which is the client, uses a core": (
             trace(own=2.0, others=0.0, scheduler_cpu=100.0),

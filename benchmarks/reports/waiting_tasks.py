@@ -354,3 +354,32 @@ def second_notebook(run: Run) -> None:
             other.stdout.readline()
             time.sleep(1)
             client.gather(client.map(pause, range(10), seconds=0.1))
+
+
+def make_data(number: int) -> np.ndarray:
+    return np.full(1_500_000, float(number))
+
+
+def fit_data(data: np.ndarray, turn: int) -> float:
+    with clocked():
+        time.sleep(0.12)
+    return float(data[0]) + turn
+
+
+@reported(
+    "https://github.com/dask/distributed/issues/7742",
+    "unbalanced-inputs",
+    entities="fit_data",
+    words="All.30.inputs rebalance|wait_for_workers",
+    also="late-workers",
+    wrong="fewer.workers",
+)
+def data_on_one_worker(run: Run) -> None:
+    """Data is made by the only worker; two others join, and tasks stay where the data is."""
+    with run.recorded(workers=1, memory="2GB") as client:
+        data = client.map(make_data, range(30))
+        wait(data)
+        run.cluster.scale(3)
+        client.wait_for_workers(3)
+        for turn in range(3):
+            client.gather([client.submit(fit_data, one, turn) for one in data])

@@ -362,7 +362,7 @@ def make_data(number: int) -> np.ndarray:
 
 def fit_data(data: np.ndarray, turn: int) -> float:
     with clocked():
-        time.sleep(0.12)
+        time.sleep(0.06)
     return float(data[0]) + turn
 
 
@@ -371,7 +371,7 @@ def fit_data(data: np.ndarray, turn: int) -> float:
     "unbalanced-inputs",
     entities="fit_data",
     words="All.30.inputs rebalance|wait_for_workers",
-    also="late-workers",
+    also="late-workers client-gaps",
     wrong="fewer.workers",
 )
 def data_on_one_worker(run: Run) -> None:
@@ -381,5 +381,5 @@ def data_on_one_worker(run: Run) -> None:
         wait(data)
         run.cluster.scale(3)
         client.wait_for_workers(3)
-        for turn in range(3):
+        for turn in range(5):
             client.gather([client.submit(fit_data, one, turn) for one in data])

@@ -10,7 +10,7 @@
 -- Source: Dask best practices, "Avoid calling compute repeatedly"
 -- Documentation: https://docs.dask.org/en/stable/best-practices.html
 -- $min_seconds = 0.5: duration of a gap
--- $unknown_share = 0.5: share of the gaps in which it is not known what the client did, from which this is stated
+-- $stated_share = 0.5: share of the gaps above which it is stated that the client waited, or what it did is not known
 -- $large_graph_bytes = 1e7: size of a graph that explains a gap
 -- $part_bytes = 1e6: size of each of many graphs that are large together
 -- $total_bytes = 1e8: size of these graphs together
@@ -73,18 +73,19 @@ client AS (
     FROM gaps
     LEFT JOIN before_large_graphs USING (trace_id, start_t)
 ),
--- Time in which it is not known what the client did: a user can have typed.
-unknown AS (
+-- What the client did in the gaps, as far as it was not its own work or functions of Dask: a user can have typed.
+activities AS (
     SELECT
         client.trace_id,
+        period.state,
         sum(least(client.stop_t, period.stop_t) - greatest(client.start_t, period.start_t)) AS seconds
     FROM client
-    INNER JOIN (FROM _wall_time WHERE state = 'client not known') AS period
+    INNER JOIN (FROM _wall_time WHERE state IN ('client not known', 'client waits')) AS period
         ON client.trace_id = period.trace_id
         AND client.start_t < period.stop_t
         AND client.stop_t > period.start_t
     WHERE gap_seconds >= $min_seconds
-    GROUP BY client.trace_id
+    GROUP BY client.trace_id, period.state
 ),
 found AS (
     SELECT
@@ -117,7 +118,7 @@ slow AS (
 )
 SELECT
     NULL::VARCHAR AS entity,
-    if(is_unknown, 'medium', 'high') AS confidence,
+    if(state IS NULL, 'high', 'medium') AS confidence,
     CASE
         WHEN gaps = 1 THEN format(
             'The workers had nothing to do for {:.1f} s between two graphs of the client.', gap_seconds
@@ -127,20 +128,33 @@ SELECT
             gap_seconds, gaps, longest_seconds
         )
     END
-    || if(is_unknown, ' What the client did meanwhile is not known.', '') AS sentence,
+    || CASE state
+        WHEN 'client not known' THEN ' What the client did meanwhile is not known.'
+        WHEN 'client waits' THEN ' The client waited for Dask meanwhile, as for workers or for data that it sent to them.'
+        ELSE ''
+    END AS sentence,
     idle_seconds AS core_seconds,
     0.65 * gap_seconds AS wall_seconds_min,
     gap_seconds AS wall_seconds_max,
-    'Submit the next graph before working on a result: compute all in one call (dask.compute(a, b)), or use'
-    ' futures with as_completed().'
-    || if(is_unknown, ' If a user worked interactively, let the cluster shrink meanwhile (cluster.adapt).', '')
-        AS change,
+    CASE
+        WHEN state = 'client waits'
+            THEN 'If the client waits for workers, submit tasks before all of them have joined. If it sends data, let tasks'
+            ' load it instead.'
+        ELSE concat(
+            'Submit the next graph before working on a result: compute all in one call (dask.compute(a, b)), or use'
+            ' futures with as_completed().',
+            if(
+                state IS NULL, '', ' If a user worked interactively, let the cluster shrink meanwhile (cluster.adapt).'
+            )
+        )
+    END AS change,
     'SELECT t, tasks, update_seconds, graph_bytes FROM graph_updates ORDER BY t' AS evidence,
     trace_id
 FROM (
-    SELECT found.*, coalesce(unknown.seconds >= $unknown_share * gap_seconds, false) AS is_unknown
+    SELECT found.*, activities.state
     FROM found
-    LEFT JOIN unknown USING (trace_id)
+    LEFT JOIN activities
+        ON found.trace_id = activities.trace_id AND activities.seconds > $stated_share * gap_seconds
 )
 UNION ALL BY NAME
 SELECT

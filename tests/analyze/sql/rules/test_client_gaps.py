@@ -11,26 +11,32 @@ def test_gaps(apply_each, worker, task, run):
         task("b", t=40.0), *run("b", 40.0, 50.0),
         task("c", t=55.0), *run("c", 55.0, 100.0),
     ]  # fmt: skip
-    worked = [
-        {"kind": "client_activity", "t": stop_t, "client": "c", "activity": "own", "name": "f",
-         "start_t": start_t, "stop_t": stop_t}
-        for start_t, stop_t in ((30.0, 40.0), (50.0, 55.0))
-    ]  # fmt: skip
-    columns = "core_seconds, wall_seconds_min, wall_seconds_max, confidence, sentence"
-    [[(*unknown, confidence, sentence)], [known]] = apply_each(
-        "client-gaps", records, [*records, *worked], columns=columns
+
+    def did(activity):
+        return [
+            {"kind": "client_activity", "t": stop_t, "client": "c", "activity": activity,
+             "name": "f", "start_t": start_t, "stop_t": stop_t}
+            for start_t, stop_t in ((30.0, 40.0), (50.0, 55.0))
+        ]  # fmt: skip
+
+    rows = apply_each(
+        "client-gaps",
+        *(records, [*records, *did("own")], [*records, *did("wait")]),
+        columns="core_seconds, wall_seconds_min, wall_seconds_max, confidence, sentence, change",
     )
-    seconds = [pytest.approx(30.0), pytest.approx(0.65 * 15.0), pytest.approx(15.0)]
+
     text = (
         "The workers had nothing to do for 15.0 s in 2 gaps between graphs (the longest "
         "10.0 s)."
     )
-    assert unknown == seconds
-    assert (confidence, sentence) == (
-        "medium",
-        f"{text} What the client did meanwhile is not known.",
-    )
-    assert known == (*seconds, "high", text)
+    unknown, known, waited = (row for [row] in rows)
+    seconds = (pytest.approx(30.0), pytest.approx(0.65 * 15.0), pytest.approx(15.0))
+    assert {row[:3] == seconds for row in (unknown, known, waited)} == {True}
+    not_known = f"{text} What the client did meanwhile is not known."
+    assert unknown[3:5] == ("medium", not_known)
+    assert known[3:5] == ("high", text)
+    assert waited[4].startswith(f"{text} The client waited for Dask meanwhile, as for workers")
+    assert waited[5].startswith("If the client waits for workers, submit tasks before all of")
 
 
 def test_time_between_the_programs_of_two_clients(apply_each, worker, task, run):

@@ -172,6 +172,7 @@ def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
     starved = {finding.entity for finding in found if finding.id == "starved-host"}
     uses = dict(query_uses(trace))
     core_seconds = sum(uses.values())
+    obstacle = query_obstacle(trace)
     [(between_seconds,)] = trace.rows(_BETWEEN_GRAPHS)
     if between_seconds is not None and "between graphs" in uses:
         between_programs = uses["between graphs"] - between_seconds
@@ -199,9 +200,11 @@ def query(trace: Session, found: Iterable[Finding]) -> Unexplained:
         unfinished_seconds=assigned_seconds,
         # A finding has described the others, for the time with tasks.
         loaded_hosts=[
-            row for row in trace.rows(_LOADED_HOSTS) if visible(row[0]) not in starved
+            row
+            for row in trace.rows(_LOADED_HOSTS)
+            if visible(row[0]) not in starved and not obstacle
         ],
-        obstacle=query_obstacle(trace),
+        obstacle=obstacle,
     )
 
 

@@ -6,7 +6,8 @@
 -- is a place to look at only if chunks of other files or datasets were attempted and hardly failed;
 -- otherwise the code can be the cause as well.
 -- A worker or host is named if nearly all failed attempts ran there, more than by chance, while tasks of the same
--- prefixes ran elsewhere and hardly failed.
+-- prefixes ran elsewhere and hardly failed. A task counts once for each worker or host that tried it, because its
+-- retries can fail for the same reason; how many tries a place had is given, since one that fails quickly gets more.
 -- Retries are stated if none of them succeeded: repeating an error that occurs each time costs time and ends
 -- the same way.
 -- If a server did not answer or a connection failed, neither the code nor a file on that server is to blame.
@@ -29,7 +30,7 @@
 -- $min_others = 3: chunks elsewhere that were attempted, without which a place is not blamed
 -- $max_others_share = 0.1: share of them that failed, above which it is not
 -- $min_place_keys = 3: tasks that failed on a worker or host that is named
--- $max_chance = 0.01: largest probability that so many attempts ran on one of the workers by chance
+-- $max_chance = 0.01: largest probability that so many of the failures are on any one of the workers by chance
 -- $max_words = 16: words of the first error that are quoted
 -- $max_characters = 300: their length
 -- $min_message_words = 3: words of a message that is quoted beside the type of the error
@@ -245,7 +246,10 @@ sites AS (
         worker,
         count(*) FILTER (has_failed) AS failed,
         count(*) FILTER (NOT has_failed) AS succeeded,
+        count(DISTINCT key) AS tried_keys,
         count(DISTINCT key) FILTER (has_failed) AS failed_keys,
+        sum(tried_keys) OVER level AS all_tried_keys,
+        sum(failed_keys) OVER level AS all_failed_keys,
         count(DISTINCT worker) FILTER (has_failed) AS failed_workers,
         sum(count(*) FILTER (has_failed)) OVER level - failed AS failed_elsewhere,
         sum(count(*) FILTER (NOT has_failed)) OVER level - succeeded AS succeeded_elsewhere,
@@ -284,8 +288,8 @@ sick AS (
         AND failed >= $min_place_share * (failed + failed_elsewhere)
         AND succeeded_elsewhere >= $min_others
         AND failed_elsewhere <= $max_others_share * succeeded_elsewhere
-        AND places * ((failed + succeeded) / (failed + succeeded + failed_elsewhere + succeeded_elsewhere)) ** failed
-            <= $max_chance
+        -- Any of the places can have them by chance.
+        AND places * _hypergeometric_tail(failed_keys, all_tried_keys, all_failed_keys, tried_keys) <= $max_chance
     QUALIFY row_number() OVER (PARTITION BY trace_id, exception_type ORDER BY worker IS NULL, failed DESC) = 1
 ),
 -- Merges of nothing but skipped chunks, which fail by themselves.

@@ -1,5 +1,7 @@
 """Rule retries: attempts that failed."""
 
+from math import comb
+
 import pytest
 
 
@@ -262,6 +264,61 @@ def test_a_host_where_tasks_fail(apply_each, worker, task, run):
     assert " All 10 failed attempts were on worker worker-3 on host bad. " in one
     # Two failed attempts of 40 on one of four workers.
     assert "failed attempts were on" not in all_alike + by_chance
+
+
+@pytest.mark.parametrize(
+    ("found", "tries", "failed", "tries_there"),
+    [(56, 60, 56, 56), (2, 40, 2, 10), (9, 40, 10, 10), (1, 3, 3, 1), (900, 9000, 950, 4000)],
+)
+def test_the_chance_that_failures_are_in_one_place(rows, found, tries, failed, tries_there):
+    """Count the ways in which at least so many of them are there."""
+    query = f"SELECT _hypergeometric_tail({found}, {tries}, {failed}, {tries_there})"
+    ways = sum(
+        comb(tries_there, n) * comb(tries - tries_there, failed - n)
+        for n in range(found, min(failed, tries_there) + 1)
+    )
+
+    [(chance,)] = rows(query, {"kind": "event", "t": 1.0, "topic": "x"})
+
+    assert chance == pytest.approx(ways / comb(tries, failed))
+
+
+def test_a_worker_that_fails_quickly_and_so_receives_most_tasks(apply_each, worker, task, run):
+    """Of 60 tasks, 56 fail at once on one of three workers; 4 others succeed."""
+
+    def records(*rows):
+        """Write attempts: number of the task, worker, and whether it fails."""
+        traces = [worker(f"w{n}", name=str(n), host="h") for n in range(4)]
+        traces += [task(f"read-{number}") for number in {number for number, _, _ in rows}]
+        for run_id, (number, on, fails) in enumerate(rows):
+            error = {"outcome": "retried", "exception": "OSError('x')"} if fails else {}
+            begin = 1.0 * run_id
+            about = {"worker": f"w{on}", "run_id": run_id, **error}
+            traces += run(f"read-{number}", begin, begin + 0.5, **about)
+        return traces
+
+    good = [(number, number % 4, False) for number in range(28)]
+    attracting = [
+        (number, 1 if number > 3 else 2 * (number % 2), number > 3) for number in range(60)
+    ]
+    few, again = [[(100 + n, 1, True) for n in range(3)] * times for times in (1, 4)]
+
+    [(named,)], [(three,)], [(retried,)], [(elsewhere_too,)] = apply_each(
+        "retries",
+        records(*attracting),
+        records(*good, *few),
+        # Further attempts at the same three tasks are no further tries.
+        records(*good, *again),
+        # Each of three tasks fails on any worker.
+        records(*good, *((100 + n, on, True) for n in range(3) for on in range(4))),
+        columns="sentence",
+    )
+
+    assert (
+        " All 56 failed attempts were on worker 1 on host h. On other workers, 4 attempts at "
+        "such tasks succeeded, and none failed with OSError. "
+    ) in named
+    assert "failed attempts were on" not in three + retried + elsewhere_too
 
 
 def test_a_module_that_the_workers_lack(apply, worker, task, run):

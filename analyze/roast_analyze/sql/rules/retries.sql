@@ -4,13 +4,15 @@
 -- retried. If tasks failed for good, the result is incomplete, and without the error the run would
 -- take longer: there is no saving. A file or dataset is named if nearly all failed attempts are in it. It
 -- is a place to look at only if chunks of other files or datasets were attempted and hardly failed;
--- otherwise the code can be the cause as well.
+-- otherwise the code can be the cause as well. If reading the number of entries failed, files are compared, of which
+-- these entries or a chunk were read.
 -- A worker or host is named if nearly all failed attempts ran there, more than by chance, while tasks of the same
 -- prefixes ran elsewhere and hardly failed. A task counts once for each worker or host that tried it, because its
 -- retries can fail for the same reason; how many tries a place had is given, since one that fails quickly gets more.
 -- Retries are stated if none of them succeeded: repeating an error that occurs each time costs time and ends
 -- the same way.
--- If a server did not answer or a connection failed, neither the code nor a file on that server is to blame.
+-- If a server did not answer, reported an error or a connection failed, neither the code nor a file on that server is
+-- to blame.
 -- Errors of decompression mean that a file is probably damaged, unless a later attempt succeeds.
 -- A task that the scheduler refuses, because its inputs exceed the memory limit of the worker, is stated without an
 -- attempt: fewer inputs are advised if it has more than two. Tasks that no
@@ -27,7 +29,7 @@
 -- Documentation: https://distributed.dask.org/en/stable/resilience.html
 -- $min_attempts = 1: number of failed attempts
 -- $min_place_share = 0.9: share of the failed attempts that are in one file or dataset if it is named
--- $min_others = 3: chunks elsewhere that were attempted, without which a place is not blamed
+-- $min_others = 3: chunks (or files) elsewhere that were attempted, without which a place is not blamed
 -- $max_others_share = 0.1: share of them that failed, above which it is not
 -- $min_place_keys = 3: tasks that failed on a worker or host that is named
 -- $max_chance = 0.01: largest probability that so many of the failures are on any one of the workers by chance
@@ -47,10 +49,22 @@ WITH chunks_of_attempts AS (
     FROM _chunks
     GROUP BY seq
 ),
+-- Tasks that read the number of entries of a file.
+counts AS (
+    SELECT
+        trace_id,
+        key,
+        any_value(dataset) AS dataset,
+        any_value(filename) AS filename,
+        any_value(treename) AS treename
+    FROM raw.chunk
+    SEMI JOIN (FROM _coffea_roles WHERE role = 'file metadata') AS roles USING (trace_id, key)
+    GROUP BY trace_id, key
+),
 attempts AS (
     SELECT
         *,
-        trim(regexp_replace(_error_cause(exception), '\s+', ' ', 'g')) AS error,
+        _error_text(exception) AS error,
         coalesce(_exception_type(error), 'unknown exception') AS exception_type
     FROM (
         SELECT
@@ -65,13 +79,15 @@ attempts AS (
             attempt.exception,
             -- Null unless the task reads one file.
             file.filename,
-            chunk.dataset,
-            chunk.treename,
+            coalesce(chunk.dataset, counts.dataset) AS dataset,
+            coalesce(chunk.treename, counts.treename) AS treename,
             chunk.entry_start,
             chunk.entry_stop,
+            counts.key IS NOT NULL AS is_count,
             'task' AS noun
         FROM _task_runs AS attempt
         LEFT JOIN _task_files AS file USING (trace_id, key)
+        LEFT JOIN counts USING (trace_id, key)
         LEFT JOIN chunks_of_attempts AS chunk USING (seq)
         WHERE _has_raised(attempt.outcome)
             AND NOT _is_given_up(attempt.exception)
@@ -79,13 +95,13 @@ attempts AS (
         -- Without a cluster there are no tasks.
         SELECT
             trace_id, key, attempt, outcome, compute_seconds, end_t, exception, filename, dataset,
-            treename, entry_start, entry_stop, 'chunk' AS noun
+            treename, entry_start, entry_stop, false AS is_count, 'chunk' AS noun
         FROM _chunks
         WHERE NOT has_task AND _has_raised(outcome)
         UNION ALL BY NAME
         SELECT
             trace_id, key, 'erred' AS outcome, t AS end_t, exception, filename, dataset, treename,
-            'file' AS noun
+            true AS is_count, 'file' AS noun
         FROM _unread_files
         WHERE NOT is_skipped
     )
@@ -118,6 +134,9 @@ failed AS (
             AND bool_and(_is_damage(exception_type, error)) AS is_damage,
         bool_and(coalesce(_read_fault(exception_type, error) IN ('timeout', 'no connection'), false))
             AS is_unanswered,
+        bool_and(coalesce(_read_fault(exception_type, error) = 'server error', false)) AS is_reported,
+        -- Reading the number of entries failed, and no chunk.
+        bool_and(is_count) AS is_count,
         -- The file is on a server, and not the disk of a worker.
         bool_and(coalesce(contains(filename, '://'), false)) AS is_remote,
         median(compute_seconds) AS median_seconds,
@@ -171,9 +190,12 @@ places AS (
         count(*) AS attempts,
         any_value(treename) AS treename,
         min(entry_start) AS entry_start,
-        max(entry_stop) AS entry_stop
+        max(entry_stop) AS entry_stop,
+        any_value(all_are_counts) AS is_count
     FROM (
-        SELECT *, count(*) OVER (PARTITION BY trace_id, exception_type) AS all_attempts FROM attempts
+        SELECT *, count(*) OVER own AS all_attempts, bool_and(is_count) OVER own AS all_are_counts
+        FROM attempts
+        WINDOW own AS (PARTITION BY trace_id, exception_type)
     )
     WHERE filename IS NOT NULL
     GROUP BY GROUPING SETS (
@@ -213,15 +235,29 @@ other_chunks AS (
     )
     GROUP BY ALL
 ),
+-- Chunks, and files of which a chunk or the number of entries was read.
 tried AS (
-    SELECT
-        trace_id,
-        dataset,
-        filename,
-        bool_or(_has_raised(outcome) OR outcome = 'skipped') AS has_failed
-    FROM _chunks
-    WHERE outcome IN ('memory', 'skipped') OR _has_raised(outcome)
-    GROUP BY trace_id, dataset, filename, treename, entry_start
+    SELECT trace_id, is_file, dataset, filename, bool_or(has_failed) AS has_failed
+    FROM (
+        SELECT
+            trace_id,
+            unnest([false, true]) AS is_file,
+            dataset,
+            filename,
+            CASE WHEN NOT is_file THEN (treename, entry_start) END AS chunk,
+            _has_raised(outcome) OR outcome = 'skipped' AS has_failed
+        FROM _chunks
+        WHERE outcome IN ('memory', 'skipped') OR _has_raised(outcome)
+        UNION ALL BY NAME
+        SELECT trace_id, true AS is_file, counts.dataset, counts.filename, _has_raised(run.outcome) AS has_failed
+        FROM _task_runs AS run
+        INNER JOIN counts USING (trace_id, key)
+        WHERE run.outcome = 'memory' OR _has_raised(run.outcome)
+        UNION ALL BY NAME
+        -- Its task succeeds if coffea skips the file.
+        SELECT trace_id, true AS is_file, dataset, filename, true AS has_failed FROM _unread_files
+    )
+    GROUP BY trace_id, is_file, dataset, filename, chunk
 ),
 elsewhere AS (
     SELECT
@@ -232,6 +268,7 @@ elsewhere AS (
     FROM places AS place
     INNER JOIN tried
         ON place.trace_id = tried.trace_id
+        AND place.is_count = tried.is_file
         AND NOT coalesce(
             place.filename = tried.filename, place.dataset IS NOT DISTINCT FROM tried.dataset
         )
@@ -365,6 +402,8 @@ described AS (
             WHEN fault = 'server error'
                 THEN ' A server reported it: repeat the work later, or read another replica or through another'
                 ' redirector.'
+            WHEN regexp_matches(first_error, 'MissTreeError|with any cycle number')
+                THEN ' Check whether all files have this tree.'
             WHEN regexp_matches(first_error, 'KeyInFile|no (branch|field) |FieldNotFound', 'i')
                 THEN ' Check whether all files have this branch.'
             ELSE ''
@@ -380,7 +419,7 @@ described AS (
             END
         ) AS named_error,
         CASE WHEN failed.failed_keys > 0 AND vain_retries >= $min_retries AND is_same_error AND NOT is_unanswered
-                AND NOT any_retry_succeeded
+                AND NOT is_reported AND NOT any_retry_succeeded
             THEN ' Use fewer retries until it is fixed.' ELSE '' END AS fewer_retries,
         regexp_extract(first_error, 'No module named \W*([\w.]+)', 1) AS missing_module,
         coalesce(
@@ -389,14 +428,26 @@ described AS (
             false
         ) AS is_compared,
         place.filename IS NOT NULL OR place.dataset IS NOT NULL AS has_place,
-        if(place.filename IS NULL, 'datasets', 'files') AS other_places,
+        concat(
+            CASE
+                WHEN NOT failed.is_count THEN 'chunk{} of other '
+                WHEN place.filename IS NULL THEN 'file{} of other '
+                ELSE 'other file{}'
+            END,
+            CASE WHEN place.filename IS NULL THEN 'datasets' WHEN NOT failed.is_count THEN 'files' END
+        ) AS others,
         coalesce(elsewhere.attempted, 0) AS attempted_elsewhere,
         coalesce(elsewhere.failed, 0) AS failed_elsewhere,
         (
             SELECT count(DISTINCT filename) = failed.files AND bool_and(has_failed)
             FROM tried
-            WHERE tried.trace_id = failed.trace_id
+            WHERE tried.trace_id = failed.trace_id AND tried.is_file = failed.is_count
         ) AS is_everywhere,
+        (
+            SELECT count(DISTINCT filename)
+            FROM tried
+            WHERE tried.trace_id = failed.trace_id AND tried.is_file AND NOT has_failed
+        ) AS counted_files,
         place.filename,
         CASE
             WHEN place.attempts = 1 THEN ' It was'
@@ -413,7 +464,7 @@ described AS (
                 CASE other.succeeded WHEN 0 THEN 'None' ELSE other.succeeded::VARCHAR END,
                 CASE other.failed WHEN 0 THEN '' ELSE format(', {} failed', other.failed) END
             ),
-            if(noun = 'file', '. No chunk of it was processed.', '. No other chunk of it was processed.')
+            if(failed.is_count, '. No chunk of it was processed.', '. No other chunk of it was processed.')
         ) AS place
     FROM failed
     LEFT JOIN places AS place
@@ -458,7 +509,7 @@ refused AS (
         arg_min(limit_size, refusal.t) AS limit_size,
         arg_min(inputs, refusal.t) AS inputs,
         bool_and(coalesce(roles.role = 'merge', false)) AS is_merge,
-        arg_min(trim(regexp_replace(refusal.exception, '\s+', ' ', 'g')), refusal.t)[:$max_characters::BIGINT] AS error
+        arg_min(_error_text(refusal.exception), refusal.t)[:$max_characters::BIGINT] AS error
     FROM _refusals AS refusal
     LEFT JOIN _coffea_roles AS roles USING (trace_id, key)
     ANTI JOIN results
@@ -520,10 +571,10 @@ SELECT
         CASE
             WHEN place IS NULL THEN ''
             WHEN attempted_elsewhere = 0
-                THEN format(' No chunk of other {} was attempted.', other_places)
+                THEN format(' No {} was attempted.', replace(others, '{}', ''))
             ELSE format(
-                ' {:,} {} of other {} {} attempted, and {} failed.', attempted_elsewhere,
-                if(attempted_elsewhere = 1, 'chunk', 'chunks'), other_places,
+                ' {:,} {} {} attempted, and {} failed.', attempted_elsewhere,
+                replace(others, '{}', if(attempted_elsewhere = 1, '', 's')),
                 if(attempted_elsewhere = 1, 'was', 'were'),
                 if(failed_elsewhere = 0, 'none', failed_elsewhere::VARCHAR)
             )
@@ -566,14 +617,18 @@ SELECT
         WHEN is_damage AND filename IS NOT NULL
             THEN format('{} is probably damaged: check it, or copy it again.', filename)
         -- If few other files could be read, the program can be the cause.
-        WHEN is_damage AND files <= (
+        WHEN is_damage AND files <= if(is_count, counted_files, (
             SELECT count(DISTINCT filename) FROM _chunks
             WHERE _chunks.trace_id = described.trace_id AND outcome = 'memory'
-        )
+        ))
             THEN 'The files are probably damaged: check them, or copy them again.'
         -- Neither the code nor a file is to blame.
         WHEN is_unanswered AND is_remote AND failed_keys > 0
             THEN format('{} can be intact.{}', coalesce(filename, 'The files'), hint)
+        WHEN is_reported AND is_remote AND failed_keys > 0 THEN format(
+            'The server reported {}: {} can be intact. Repeat the work later, or read another replica or through'
+            ' another redirector.', exception_type, coalesce(filename, 'the files')
+        )
         WHEN failed_keys = 0 AND retried > 0 AND vain_retries IS NULL THEN format(
             'Find the cause of {}.{} Repeat only the operation that fails, inside of the task, not the whole task.',
             exception_type, hint
@@ -582,16 +637,17 @@ SELECT
             THEN format(
                 'Find the cause of {}{}.{}{}', named_error, coalesce(' in ' || filename, ''), hint, fewer_retries
             )
+        -- A hint has the cause.
         WHEN is_everywhere AND files > 1
             THEN format(
-                'Find the cause of {} in the code: it failed in each of the {} files that were attempted.{}',
-                named_error, files, fewer_retries
+                'Find the cause of {}{}: it failed in each of the {} files that were attempted.{}{}',
+                named_error, if(hint = '', ' in the code', ''), files, hint, fewer_retries
             )
         WHEN has_place AND attempted_elsewhere < $min_others
             THEN format(
-                'Find the cause of {} in the code that raised it (traceback in view failures): too few chunks of'
-                ' other {} were attempted to blame this one.{}',
-                named_error, other_places, fewer_retries
+                'Find the cause of {}{}: too few {} were attempted to blame this one.{}{}',
+                named_error, if(hint = '', ' in the code that raised it (traceback in view failures)', ''),
+                replace(others, '{}', 's'), hint, fewer_retries
             )
         ELSE format('Find the cause of {}.{}{}', named_error, hint, fewer_retries)
     END AS change,

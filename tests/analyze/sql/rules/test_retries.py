@@ -170,6 +170,158 @@ def test_a_file_is_blamed_only_beside_others(apply_each, attempts):
     )
 
 
+MISSING_TREE = (
+    "UprootMissTreeError(\"not found: 'Events' (with any cycle number)\\n\\n    Available "
+    "keys: 'events;1'\\n\")"
+)
+
+
+@pytest.fixture
+def counts(worker, task, chunk, run):
+    """Return the records of tasks that read the number of entries: file and exception."""
+
+    def counts(*rows: tuple[str, str | None], outcome="erred") -> list[dict]:
+        records = [worker("w1")]
+        for number, (file, exception) in enumerate(rows):
+            key, begin = f"automatic_retries-{number}-{file}", 40.0 + number
+            ended = {"outcome": outcome, "exception": exception} if exception else {}
+            records += [
+                task(key),
+                chunk(key, dataset=file[:2], filename=f"/d/{file}", treename="Events"),
+                *run(key, begin, begin + 0.5, run_id=100 + number, **ended),
+            ]
+        return records
+
+    return counts
+
+
+def test_a_file_whose_entries_could_not_be_read(apply_each, attempts, counts, chunk):
+    """It is compared with files whose entries or chunks were read; a chunk only with chunks."""
+    others = [(f"TT{number}.root", None) for number in range(6)]
+    wrong = ("DY.root", MISSING_TREE)
+    processed = [(f"TT{number}.root", 0, "memory", None) for number in (1, 7)]
+    # With skipbadfiles, these tasks succeed without an answer.
+    skipped = [
+        chunk(
+            f"automatic_retries-{number + 1}-{file}", run_id=101 + number,
+            dataset="TT", filename=f"/d/{file}", exception=MISSING_TREE, until="metadata",
+        )
+        for number, (file, _) in enumerate(others)
+    ]  # fmt: skip
+
+    [named], [with_chunks], [alone], [everywhere], [others_skipped], [in_chunk] = apply_each(
+        "retries",
+        counts(wrong, *others),
+        [*counts(wrong, *others[:2]), *attempts(*processed)],
+        counts(wrong, *others[:2]),
+        counts(wrong, *((file, MISSING_TREE) for file, _ in others)),
+        [*counts(wrong, *others), *skipped],
+        [*counts(*others), *attempts(("DY.root", 0, "erred", "KeyError('jet_pt')"))],
+        columns="sentence, change",
+    )
+
+    advice = (
+        "Find the cause of UprootMissTreeError{}: {} Check whether all files have this tree."
+    )
+    sentence, change = named
+    assert (
+        " It was in DY.root (tree Events, dataset DY). No chunk of it was processed. 6 other "
+        'files were attempted, and none failed. The error: UprootMissTreeError("not found: '
+        "'Events' (with any cycle number) Available keys: 'events;1' \")"
+    ) in sentence
+    assert change == (
+        "Find the cause of UprootMissTreeError in /d/DY.root. Check whether all files have "
+        "this tree."
+    )
+    # Of TT1.root, both were read.
+    assert " 3 other files were attempted, and none failed. " in with_chunks[0]
+    assert with_chunks[1] == change
+    assert " 2 other files were attempted, and none failed. " in alone[0]
+    assert alone[1] == advice.format(
+        "", "too few other files were attempted to blame this one."
+    )
+    assert everywhere[1] == advice.format(
+        "", "it failed in each of the 7 files that were attempted."
+    )
+    assert " 6 other files were attempted, and 6 failed. " in others_skipped[0]
+    assert "DY.root" not in others_skipped[1]
+    # Their entries say nothing about a processor.
+    assert " No chunk of other files was attempted. " in in_chunk[0]
+    assert "too few chunks of other files were attempted to blame this one." in in_chunk[1]
+
+
+def response(path: str) -> str:
+    """Return the text of an error of aiohttp, as coffea quotes it."""
+    headers = (
+        "headers=<CIMultiDictProxy('Host': 'far', 'User-Agent': 'Python/3.11 aiohttp/3.14')>"
+    )
+    return (
+        f"Failed to open file: WorkItem(filename='{path}'). The error was: ClientResponseError("
+        f"RequestInfo(url=URL('{path}'), method='GET', {headers}, real_url=URL('{path}')), (), "
+        f"status=503, message='Service Unavailable', {headers})."
+    )
+
+
+def test_an_error_that_a_server_reports(apply_each, attempts):
+    """Neither the code nor a file is to blame, also if it is in one file, or in each."""
+
+    def records(failed, others=0):
+        failed = [
+            (file, start, "erred", repr(Exception(response("http://far/" + file))))
+            for file in failed
+            for start in (0, 1000)
+        ]
+        rows = attempts(*failed, *((f"TT{n}.root", 0, "memory", None) for n in range(others)))
+        return [
+            {**row, "filename": row["filename"].replace("/d/", "http://far/")}
+            if "filename" in row
+            else row
+            for row in rows
+        ]
+
+    [one], [beside_others], [each] = apply_each(
+        "retries",
+        records(["DY1.root"]),
+        records(["DY1.root"], others=4),
+        records(["DY1.root", "DY2.root", "DY3.root"]),
+        columns="sentence, change",
+    )
+
+    advice = (
+        "The server reported ClientResponseError: {} can be intact. Repeat the work later, or "
+        "read another replica or through another redirector."
+    )
+    assert one[0].endswith(
+        " The error: ClientResponseError(URL('http://far/DY1.root'), status=503, "
+        "message='Service Unavailable')"
+    )
+    assert one[1] == beside_others[1] == advice.format("http://far/DY1.root")
+    assert each[1] == advice.format("the files")
+
+
+@pytest.mark.exhaustive
+def test_a_hint_is_given_also_if_few_files_were_attempted(apply_each, attempts):
+    absent = "FileNotFoundError(2, 'No such file or directory')"
+    one, each = (
+        [(f"DY{number}.root", 0, "erred", absent) for number in range(files)]
+        for files in (1, 3)
+    )
+
+    [(of_one,)], [(of_each,)] = apply_each(
+        "retries", attempts(*one), attempts(*each), columns="change"
+    )
+
+    look = "Check whether the workers can see the file at this path."
+    assert of_one == (
+        "Find the cause of FileNotFoundError: too few chunks of other files were attempted to "
+        f"blame this one. {look}"
+    )
+    assert of_each == (
+        "Find the cause of FileNotFoundError: it failed in each of the 3 files that were "
+        f"attempted. {look}"
+    )
+
+
 @pytest.mark.exhaustive
 def test_the_place_of_nearly_all_failed_attempts(apply_each, attempts):
     def records(*files):

@@ -60,7 +60,7 @@ rounds AS (
     HAVING sum(peak_nthreads * extent - seconds) >= $min_round_share * any_value(run_core_seconds)
 ),
 bound AS MATERIALIZED (
-    SELECT *, dependencies >= $min_inputs AS is_merge
+    SELECT *, dependencies >= $min_inputs AS has_many_inputs
     FROM _bound_attempts
     WHERE NOT is_single AND (dependencies > 0 OR trace_id NOT IN (SELECT trace_id FROM _slow_submissions))
 ),
@@ -72,10 +72,17 @@ prefixes_of AS (
         any_value(role) AS role,
         sum(idle_seconds) AS idle_seconds,
         sum(seconds) AS seconds,
-        coalesce(sum(idle_seconds) FILTER (is_merge), 0) > 0.5 * sum(idle_seconds) AS is_merge,
-        max_by(dependencies, idle_seconds) AS inputs,
+        coalesce(sum(idle_seconds) FILTER (has_many_inputs), 0) > 0.5 * sum(idle_seconds) AS is_merge,
+        -- Of a tree, the last merge can have few inputs, although most of the time is that of others.
+        if(
+            is_merge,
+            max_by(dependencies, idle_seconds) FILTER (has_many_inputs),
+            max_by(dependencies, idle_seconds)
+        ) AS inputs,
+        min(dependencies) AS fewest_inputs,
+        max(dependencies) AS most_inputs,
         max(seconds) AS longest_seconds,
-        max_by(seconds / dependencies, idle_seconds) FILTER (dependencies > 0) AS input_seconds,
+        max_by(seconds / dependencies, idle_seconds) FILTER (has_many_inputs) AS input_seconds,
         avg((dependencies > 0)::INTEGER) AS dependent_share
     FROM bound
     WHERE prefix IS NOT NULL
@@ -92,10 +99,13 @@ fan_ins AS (
     SELECT
         trace_id,
         prefix,
-        arg_min(
-            fan_in,
-            inputs * input_seconds * fan_in / (fan_in - 1) / mean_nthreads
-            + fan_in * input_seconds * ceil(log(inputs) / log(fan_in))
+        coalesce(
+            arg_min(
+                fan_in,
+                inputs * input_seconds * fan_in / (fan_in - 1) / mean_nthreads
+                + fan_in * input_seconds * ceil(log(inputs) / log(fan_in))
+            ),
+            min(fan_in)
         ) AS fan_in
     FROM prefixes_of
     INNER JOIN _run_size USING (trace_id)
@@ -110,7 +120,8 @@ SELECT
         WHEN is_merge THEN format(
             '{} of {}, with {} inputs, took {}{:.1f} s, while other threads were idle for {:,.1f} core-seconds.',
             CASE scarce_tasks WHEN 1 THEN 'A task' ELSE scarce_tasks || ' tasks' END,
-            prefix, inputs, CASE WHEN scarce_tasks > 1 THEN 'up to ' ELSE '' END, longest_seconds, idle_seconds
+            prefix, if(fewest_inputs = most_inputs, inputs::VARCHAR, format('{} to {}', fewest_inputs, most_inputs)),
+            CASE WHEN scarce_tasks > 1 THEN 'up to ' ELSE '' END, longest_seconds, idle_seconds
         )
         WHEN scarce_tasks = 1 THEN format(
             'A task of {} took {:.1f} s, while other threads were idle for {:,.1f} core-seconds.',

@@ -83,10 +83,13 @@ SELECT
     share * totals.seconds AS core_seconds,
     0.7 * core_seconds / cluster.nthreads AS wall_seconds_min,
     least(1.2 * core_seconds / cluster.mean_nthreads, cluster.wall_seconds) AS wall_seconds_max,
-    format(
-        'Preload only the branches that the processor uses: {}{}.',
-        array_to_string(used[:10], ', '),
-        CASE WHEN len(used) > 10 THEN format(' and {} more', len(used) - 10) ELSE '' END
+    coalesce(
+        format(
+            'Preload only the branches that the processor uses: {}{}.',
+            array_to_string(used[:10], ', '),
+            CASE WHEN len(used) > 10 THEN format(' and {} more', len(used) - 10) ELSE '' END
+        ),
+        'Do not preload branches: the processor uses none of them.'
     ) AS change,
     'SELECT branch, sum(compressed_bytes) AS bytes, max(read_seconds) IS NOT NULL AS is_used'
     ' FROM chunk_branches GROUP BY branch ORDER BY is_used, bytes DESC' AS evidence,

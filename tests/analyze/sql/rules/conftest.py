@@ -35,7 +35,9 @@ def apply_rules(write_traces):
                     continue
                 found = trace.sql(rule.sql, rule.parameters).pl()
                 assert set(COLUMNS) <= set(found.columns)
-                assert found["sentence"].null_count() == found["change"].null_count() == 0
+                texts = found.select("sentence", "change").cast(pl.String)
+                assert texts.null_count().sum_horizontal().sum() == 0
+                assert not texts.select(pl.all().str.strip_chars() == "").to_series().any()
                 rows = [found.filter(pl.col("trace_id") == f"T{n}") for n in range(len(traces))]
                 for of_trace, own in zip(kinds, rows, strict=True):
                     assert own.is_empty() or rule.records is None or rule.records in of_trace

@@ -78,6 +78,40 @@ def test_a_merge_or_a_part_of_a_shuffle(apply_each, merged):
     assert "is a part of a shuffle" in rows[1][0][0]
 
 
+def test_a_tree_whose_last_merge_has_two_inputs(apply_each, worker, task, chunk, run):
+    """Its other merges, which have six, leave more threads idle together, but each fewer."""
+    records = [worker(f"w{number}") for number in range(6)]
+    chunks = [f"part-{number}" for number in range(12)]
+    for number, key in enumerate(chunks):
+        begin = float(number // 6)
+        on = f"w{number % 6}"
+        records += [task(key), *run(key, begin, begin + 1.0, worker=on, run_id=number)]
+    merges = [("reduce-0", chunks[:6]), ("reduce-1", chunks[6:])]
+    for number, (key, inputs) in enumerate(merges):
+        records += [task(key, dependencies=inputs)]
+        records += run(key, 2.0, 9.0, worker=f"w{number}", run_id=20 + number)
+    records += [task("reduce-2", dependencies=["reduce-0", "reduce-1"])]
+    records += run("reduce-2", 9.0, 13.0, worker="w0", run_id=30)
+    entries = [
+        chunk(key, filename="1.root", entry_start=number, entry_stop=number + 1)
+        for number, key in enumerate(chunks)
+    ]
+
+    [(sentence, change)], [(_, of_coffea)] = apply_each(
+        "low-parallelism",
+        *(records, [*records, *entries]),
+        columns="sentence, change",
+        stop_t=13.0,
+    )
+
+    assert sentence.startswith("3 tasks of reduce, with 2 to 6 inputs, took up to 7.0 s, ")
+    assert change == (
+        "Merge in a tree with a fan-in of 2 instead of 6 (split_every=2), if reduce can "
+        "combine partial results; otherwise split it into parts that run in parallel."
+    )
+    assert of_coffea == "Merge fewer results at once: treereduction=2 (now 6)."
+
+
 def test_arrays_with_other_chunks(apply_each, worker, task, run):
     """Where arrays with different chunks are combined, Dask rechunks them by itself."""
 

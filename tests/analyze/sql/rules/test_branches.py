@@ -24,11 +24,14 @@ def test_branches_that_are_not_used(apply_each, process, worker):
     # All branches are used, but some chunks need fewer.
     used = {"branches": branches(x=0.1, y=1e-4), "columns": ["x-data", "y-data"]}
     fewer = {"branches": branches(x=0.1, y=None), "columns": ["x-data"]}
+    # The processor counts events.
+    none = {**preloaded, "branches": branches(x=None, y=None), "columns": []}
 
     assert apply_each(
         "unused-branches",
         [worker("w1"), *process(*[preloaded] * 4)],
         [worker("w1"), *process({**chunk, **used}, {**chunk, **fewer})],
+        [worker("w1"), *process(*[none] * 4)],
         columns="core_seconds, sentence, change",
     ) == [
         [
@@ -43,6 +46,16 @@ def test_branches_that_are_not_used(apply_each, process, worker):
             )
         ],
         [],
+        [
+            (
+                pytest.approx(0.4 * 8.0),
+                (
+                    "2 of 2 branches that are read are never used, such as x: 7.63 MiB of "
+                    "7.63 MiB."
+                ),
+                "Do not preload branches: the processor uses none of them.",
+            )
+        ],
     ]
 
 

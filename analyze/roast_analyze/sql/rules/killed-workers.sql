@@ -7,9 +7,11 @@
 -- that the kernel or the batch system killed, or that crashed, is lost for an unknown reason; if the end
 -- of its batch job is recorded and passed at that time, the job reached its time limit. Workers that left
 -- after the last task are not counted, unless the run went on and lacked what they had. The memory of a worker when it was killed is less than
--- it needs; how much it needs is not recorded. Dask computes lost results again as long as a client holds
--- them, even if it has fetched them. The saving excludes the time in which the client did its own work, if
--- this is recorded and no other client submitted tasks.
+-- it needs; how much it needs is not recorded. A worker that cannot unpickle a task closes its connection, and is lost for
+-- an unknown reason: it is stated if each worker that received tasks of a prefix was lost at once, and no execution of
+-- such tasks was recorded. A crash as a task begins looks the same. Dask computes lost results again as long as a client
+-- holds them, even if it has fetched them. The saving excludes the time in which the client did its own work, if this is
+-- recorded and no other client submitted tasks.
 -- Applies: EXISTS (FROM _worker_removals WHERE is_lost OR kill IS NOT NULL)
 -- Missing threads: counted
 -- Explains: lost attempt, recomputed result, failed attempt, leaving worker
@@ -19,6 +21,7 @@
 -- $named_seconds = 0.05: lost or missing time that is stated
 -- $max_sample_seconds = 30: age of the last sample of memory of a worker that was lost for an unknown reason
 -- $little_memory = 0.5: share of its limit that makes a lack of memory less likely than a crash
+-- $at_once_seconds = 1: time between the first task of a prefix on a worker and the loss of the worker
 -- $limit_seconds = 30: time around the end of a batch job in which its worker is lost to the time limit
 -- $ending_seconds = 2: time between the loss of a worker after the last task and the end of the recording
 -- $same_age = 0.05: relative difference of ages at which workers were lost that is called the same
@@ -109,6 +112,42 @@ survivors AS (
     SEMI JOIN given_up USING (trace_id, prefix)
     WHERE outcome = 'memory'
     GROUP BY trace_id, prefix
+),
+-- Times from the first task of a prefix on a worker to the loss of the worker, null if it was not lost. No execution of
+-- tasks of these prefixes is recorded.
+unbegun_tasks AS (
+    SELECT
+        run.trace_id,
+        run.prefix,
+        run.worker,
+        removed.process,
+        any_value(removed.removed_t) - min(run.processing_t) AS seconds
+    FROM _task_runs AS run
+    LEFT JOIN (FROM removed WHERE what = 'lost for an unknown reason') AS removed
+        ON run.trace_id = removed.trace_id
+        AND run.worker = removed.worker
+        AND run.processing_t BETWEEN coalesce(removed.joined_t, '-infinity') AND removed.removed_t
+    WHERE run.prefix IS NOT NULL
+        AND (run.trace_id, run.prefix) NOT IN (
+            SELECT (trace_id, prefix)
+            FROM _task_runs
+            WHERE prefix IS NOT NULL AND coalesce(execute_start_t, compute_start_t) IS NOT NULL
+            UNION ALL
+            SELECT (trace_id, prefix) FROM raw.profile WHERE prefix IS NOT NULL
+        )
+    GROUP BY run.trace_id, run.prefix, run.worker, removed.process
+),
+-- The prefix whose tasks most workers did not survive.
+unbegun_prefixes AS (
+    SELECT
+        trace_id,
+        prefix,
+        count(*) AS workers,
+        ceil(round(10 * max(seconds), 3)) / 10 AS seconds
+    FROM unbegun_tasks
+    GROUP BY trace_id, prefix
+    HAVING bool_and(coalesce(seconds <= $at_once_seconds, false))
+    QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY count(*) DESC, prefix) = 1
 ),
 -- Memory of workers that were lost for an unknown reason, when they were last sampled.
 last_memory AS (
@@ -337,6 +376,15 @@ SELECT
             if(unknown > 1, ' at most', '')
         ) END,
         format(
+            ' {} {:.1f} s after the first of them, and no execution of such a task is recorded.',
+            if(
+                unbegun.workers = 1,
+                'The worker',
+                format('Each of the {} workers', unbegun.workers)
+            ) || ' that received tasks of ' || unbegun.prefix || ' was lost at most',
+            unbegun.seconds
+        ),
+        format(
             ' {} {}{}.',
             CASE fatal.workers
                 WHEN 1 THEN 'The killed worker had'
@@ -410,6 +458,13 @@ SELECT
                     WHERE jobs.trace_id = costs.trace_id AND jobs.process = 'worker'
                 ), '')
             )
+        WHEN unbegun.workers > 0.5 * deaths
+            THEN format(
+                'Search the logs of the workers for "Failed to deserialize" or an import error: a worker that cannot'
+                ' unpickle a task, such as without a module that the client has, closes its connection. Install the module'
+                ' there, or send one of your own with client.upload_file. Otherwise, run a task of {} alone in a process'
+                ' with PYTHONFAULTHANDLER=1, which prints where compiled code crashed.', unbegun.prefix
+            )
         WHEN is_same_age
             THEN format(
                 'Look for a time limit: all of these workers were lost at the same age, {:.0f} s. If the batch system'
@@ -451,4 +506,5 @@ LEFT JOIN given_up USING (trace_id)
 LEFT JOIN survivors USING (trace_id)
 LEFT JOIN last_memory USING (trace_id)
 LEFT JOIN large_results AS large USING (trace_id)
+LEFT JOIN unbegun_prefixes AS unbegun USING (trace_id)
 LEFT JOIN _fatal_chunks AS fatal USING (trace_id);

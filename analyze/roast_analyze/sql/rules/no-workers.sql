@@ -1,6 +1,7 @@
 -- Time without any worker.
 -- Periods in which tasks or the client waited and no worker was there: core time, which belongs to workers, has
--- nothing of them. Workers that were missing while others computed have another rule.
+-- nothing of them. Workers that were missing while others computed have another rule. The advice depends on why the
+-- workers left; if they were killed or lost for an unknown reason, rule killed-workers has more about it.
 -- Applies: EXISTS (FROM _wall_time WHERE state = 'no worker')
 -- Missing threads: counted
 -- Source: state "no worker" of view wall_time
@@ -37,6 +38,17 @@ found AS (
         arg_max(is_requested, seconds) FILTER (start_t >= first_t) AS is_requested
     FROM periods
     LEFT JOIN presence USING (trace_id)
+    GROUP BY trace_id
+),
+-- Those that rule killed-workers describes.
+departures AS (
+    SELECT
+        trace_id,
+        count(*) AS workers,
+        count(kill) AS kills,
+        count(*) FILTER (kill IS NULL AND closing IS NULL) AS unknown
+    FROM _worker_removals
+    WHERE is_lost OR kill IS NOT NULL
     GROUP BY trace_id
 ),
 plans AS (
@@ -89,8 +101,23 @@ SELECT
                 WHEN is_requested
                     THEN 'Workers were closed on request, as by adaptive scaling: let one remain, such as with'
                         ' cluster.adapt(minimum=1).'
-                ELSE 'Find out why all workers left (evidence), and let some remain, such as batch jobs that do not end'
-                    ' at the same time.'
+                WHEN departures.kills >= 0.5 * departures.workers
+                    THEN format(
+                        'Prevent that workers are killed because of memory, as {} (rule killed-workers).',
+                        if(departures.kills = 1, 'one was', departures.kills || ' were')
+                    )
+                WHEN starts_with(closing, 'signal-')
+                    THEN 'Find out who sends the signal that stopped the last worker: batch systems send 15 before they'
+                        ' preempt a job or end it at its limit.'
+                WHEN settings.has_jobs
+                    THEN 'Find out why all workers left (evidence), and let some remain, such as batch jobs that do not'
+                        ' end at the same time.'
+                WHEN departures.unknown > 0
+                    THEN format(
+                        'Find out why all workers left: {} lost for an unknown reason (rule killed-workers).',
+                        if(departures.unknown = 1, 'one was', departures.unknown || ' were')
+                    )
+                ELSE 'Find out why all workers left (evidence), and let some remain.'
             END
         END
     ) AS change,
@@ -98,5 +125,7 @@ SELECT
     trace_id
 FROM found
 INNER JOIN _cluster_size AS cluster USING (trace_id)
+INNER JOIN _run_settings AS settings USING (trace_id)
+LEFT JOIN departures USING (trace_id)
 LEFT JOIN plans USING (trace_id)
 WHERE found.seconds >= greatest($min_seconds, $min_share * (cluster.stop_t - cluster.start_t));

@@ -279,6 +279,43 @@ def test_the_task_whose_workers_ended_with_little_memory(
     assert unknown[1].startswith("Run die alone: look for memory beyond its limit")
 
 
+def test_workers_that_were_lost_with_their_first_tasks(apply_each, worker, task, run, gone):
+    """Two workers are lost soon after they received tasks, of which none is seen to begin."""
+
+    def trace(*others, seconds=0.3, events=()):
+        records = [worker("C"), task("b-1"), *run("b-1", 0.0, 90.0, "C"), *events]
+        for number, name in enumerate("AB"):
+            key, t = f"select-{number}", 20.0 + 20 * number
+            lost = run(key, t, t + seconds, name, "lost")
+            cleanup = f"handle-worker-cleanup-{number}.0"
+            records += [worker(name), task(key), *lost, gone(name, t + seconds, cleanup)]
+        return [*records, *others]
+
+    computed = [task("select-2"), *run("select-2", 1.0, 2.0, "C")]
+    on_another = [task("select-2"), *run("select-2", 30.0, None, "C")]
+
+    [at_once], *others = apply_each(
+        "killed-workers",
+        trace(),
+        trace(seconds=3.0),
+        trace(*computed),
+        trace(*on_another),
+        trace(events=[death(20.2, "A"), death(40.2, "B")]),
+        columns="sentence, change",
+    )
+
+    assert at_once[0].endswith(
+        " Each of the 2 workers that received tasks of select was lost at most 0.3 s after the "
+        "first of them, and no execution of such a task is recorded."
+    )
+    assert at_once[1].startswith(
+        'Search the logs of the workers for "Failed to deserialize" or an import error: '
+    )
+    for [(sentence, change)] in others:
+        assert "received tasks of" not in sentence
+        assert "deserialize" not in change
+
+
 def test_findings_format_sizes_as_the_report_does(rows):
     sizes = [0, 999, 1023, 1024, 65_432, 999_999, 954 * 2**20, 2**51]
     found = rows(f"SELECT _byte_size(nbytes) FROM (SELECT unnest({sizes}) AS nbytes)")

@@ -154,6 +154,46 @@ def test_why_no_worker_was_left(apply, worker, task, run, gone, stimulus_id, rea
     assert text.startswith(change)
 
 
+def test_workers_that_were_killed_or_lost_before_none_was_left(
+    apply_each, worker, task, run, move, gone, process_facts
+):
+    """Both are killed for memory, one is, or both are lost, also of a batch job."""
+
+    def death(name):
+        about = {"kind": "event", "topic": "worker-restart-memory", "worker": name}
+        return {**about, "t": 29.0, "payload": {"worker": name, "rss": 10**9}}
+
+    def records(killed="", others=()):
+        lost = [task("a-3"), move(0.0, "a-3", "released>waiting"), *others]
+        for n, name in enumerate("AB"):
+            lost += [worker(name), task(f"a-{n}"), *run(f"a-{n}", 0.0, 30.0, name, "lost")]
+            lost += [death(name)] if name in killed else []
+            lost.append(gone(name, 30.0, f"handle-worker-cleanup-{n}.0"))
+        return lost
+
+    job = process_facts("worker", worker="A", variables={
+        "SLURM_JOB_ID": "1", "SLURM_JOB_START_TIME": "1", "SLURM_JOB_END_TIME": "99",
+    })  # fmt: skip
+
+    [(both,)], [(one,)], [(lost,)], [(of_job,)] = apply_each(
+        "no-workers",
+        *(records("AB"), records("A"), records(), records(others=job)),
+        columns="change",
+    )
+
+    prevent = "Prevent that workers are killed because of memory, as {} (rule killed-workers)."
+    assert both == prevent.format("2 were")
+    assert one == prevent.format("one was")
+    assert lost == (
+        "Find out why all workers left: 2 were lost for an unknown reason (rule "
+        "killed-workers)."
+    )
+    assert of_job == (
+        "Find out why all workers left (evidence), and let some remain, such as batch jobs "
+        "that do not end at the same time."
+    )
+
+
 @pytest.mark.exhaustive
 def test_late_workers_of_a_large_cluster(apply, worker, naps):
     """With 150 workers a time bucket of core_time is 1 s long."""

@@ -118,3 +118,70 @@ def test_tasks_that_wait_for_tasks(found, worker, task, run, move):
     assert begun == (sentence, LOOK)
     # They have left their threads.
     assert left[1] == LOOK
+
+
+def waiting(start_t: float, worker: str) -> dict:
+    """Return samples of 10 s: a task waits for an event, and a client starts for 0.2 s."""
+    names = [
+        ("__init__", "/x/distributed/client.py"),
+        ("wait", "/lib/python3.12/threading.py"),
+        ("__call__", "/x/dask/_task_spec.py"),
+        ("consume", "/home/a/my.py"),
+        ("wait", "/x/distributed/event.py"),
+    ]
+    record = profile(start_t, 1000, worker)
+    return record | {
+        "tree": {
+            "frames": [
+                {"name": name, "filename": file, "line_number": 1} for name, file in names
+            ],
+            # The client has nodes 1 and 2; the task has 3 to 6.
+            "parents": [None, 0, 1, 0, 3, 4, 5],
+            "node_frames": [None, 0, 1, 2, 3, 4, 1],
+            "line_numbers": [None, 1, 1, 1, 1, 1, 1],
+            "slices": [
+                {
+                    "start_t": start_t,
+                    "stop_t": start_t + 10.0,
+                    "nodes": [0, 1, 2, 3, 4, 5, 6],
+                    "counts": [1000, 20, 0, 980, 980, 980, 0],
+                    "innermost": [0, 0, 20, 0, 0, 0, 980],
+                }
+            ],
+        }
+    }
+
+
+def test_all_threads_wait_while_other_tasks_have_none(found, worker, task, run, move):
+    """Four tasks wait on two threads for an event that a fifth one sets."""
+    records = [worker("w1"), worker("w2"), task("b-1"), *run("b-1", 1.0)]
+    for number in range(4):
+        on = f"w{1 + number % 2}"
+        records += [task(f"a-{number}"), *run(f"a-{number}", 0.0, worker=on)]
+    records += [waiting(10.0 * n, on) for n in range(10) for on in ("w1", "w2")]
+    queued = [task("c-1"), move(1.0, "c-1", "released>queued")]
+
+    assigned, some_queued, free = found(records, [*records, *queued], [*records, worker("w3")])
+
+    stacks = (
+        "In 200.0 sampled seconds, the stacks begin with consume (home/a/my.py) and mostly end "
+        "with wait (lib/python3.12/threading.py)."
+    )
+    occupied = (
+        " Tasks that had not ended occupied all 2 threads of the cluster, while {} had not "
+        "begun."
+    )
+    assert assigned[0].endswith(
+        stacks + occupied.format("3 other assigned tasks, such as b-1,")
+    )
+    assert assigned[1] == (
+        "If they wait for a task such as b, it needs a thread: make it a task on which they "
+        "depend, or call secede() before they wait. Otherwise, find out what consume computes "
+        "or waits for there; with a timeout, what waits for ever ends with an error."
+    )
+    assert some_queued[0].endswith(
+        occupied.format("3 other assigned tasks and 1 queued task, such as b-1,")
+    )
+    assert stacks in free[0]
+    assert "occupied" not in free[0]
+    assert free[1].startswith("Find out what consume computes or waits for there; ")

@@ -19,7 +19,7 @@ from roast_recorder.commands.attach import (
     unreachable,
 )
 from roast_recorder.scheduler import health
-from roast_recorder.writer.condition import SILENT_SECONDS, Condition, conditions
+from roast_recorder.writer.condition import Condition, conditions, valid_time
 
 
 def add_to(commands: Any) -> None:
@@ -110,15 +110,15 @@ def _of_scheduler(options: argparse.Namespace) -> list[Condition]:
 def _condition(one: dict[str, Any]) -> Condition:
     age = one.get("last_write_age_seconds")
     problem = one.get("problem")
-    if not problem and one["state"] == health.RECORDING and (age or 0) > SILENT_SECONDS:
+    if not problem and one["state"] == health.RECORDING and (age or 0) > health.SILENT_SECONDS:
         problem = f"nothing was written for {age:.0f} s"
     has_started = one["state"] != health.NOT_STARTED
     return Condition(
         path=one.get("trace") or f"trace {one.get('trace_id')} of {one.get('client')}",
         state=health.FAILING if problem and has_started else one["state"],
         detail=problem or "",
-        start_t=one.get("start_t"),
-        written_t=None if age is None else time() - age,
+        start_t=valid_time(one.get("start_t")),
+        written_t=None if age is None else valid_time(time() - age),
         nbytes=one.get("nbytes", 0),
         dropped=sum(one["records_dropped"].values()) if "records_dropped" in one else None,
     )

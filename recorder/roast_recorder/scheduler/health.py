@@ -30,6 +30,10 @@ FAILING: Final = "failing"
 ENDED: Final = "ended"
 NOT_STARTED: Final = "not started"
 
+#: Time without a write after which a recording that has something to write does not work. A
+#: recording writes every second or so; a scheduler can be busy for a while.
+SILENT_SECONDS: Final = 30.0
+
 #: Added to the name of a trace for that of its note.
 NOTE_ENDING: Final = ".not-recorded.json"
 

@@ -3,6 +3,10 @@
 Only the beginning and the end of a file are read, and all of it where it has no trailer and
 is small, to count dropped records. A trace that is being written is locked by its writing
 process.
+
+Several users can write to the folder of the preload. Only regular files are opened, no read is
+larger than the limits below, and every value is checked, so that one file cannot hide the
+condition of the others.
 """
 
 from __future__ import annotations
@@ -11,20 +15,20 @@ import contextlib
 import errno
 import fcntl
 import gzip
-import json
 import os
-import zlib
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
 from time import time
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import orjson
 import zstandard
 
 from roast_recorder.scheduler import health
+from roast_recorder.scheduler.health import SILENT_SECONDS
 from roast_recorder.writer.segments import MIN_FREE_BYTES, MIN_FREE_SHARE, SEGMENT_NAME
 from roast_recorder.writer.trace_file import ENDINGS
 
@@ -34,9 +38,24 @@ TAIL_BYTES: Final = 256 * 2**10
 #: Largest file without a trailer whose losses are counted.
 MAX_COUNTED_BYTES: Final = 64 * 2**20
 
-#: Time without a write after which a recording that samples does not work. A recording writes
-#: every second or so; a scheduler can be busy for a while.
-SILENT_SECONDS: Final = 30.0
+#: Decompressed content that is read of one file, and the longest line in it.
+MAX_CONTENT_BYTES: Final = 2**30
+MAX_LINE_BYTES: Final = 16 * 2**20
+
+#: Frames that are tried at the end of a file: the last one can be incomplete, and compressed
+#: data can look like a beginning.
+MAX_TRIED_FRAMES: Final = 100
+
+#: Largest note, and longest text of a note or a trailer that is shown.
+MAX_NOTE_BYTES: Final = 64 * 2**10
+MAX_TEXT: Final = 500
+
+#: Times that a date can show: up to the year 9999.
+MAX_T: Final = 253_402_300_799.0
+
+#: Details of a note, and of a trace, that cannot be read.
+UNREADABLE_NOTE: Final = "the note cannot be read"
+NOT_A_FILE: Final = "it is not a regular file"
 
 #: Kinds that roast-analyze import appends behind the trailer.
 _IMPORTED: Final = ("import", "io_file", "io_segment", "function")
@@ -68,18 +87,39 @@ class Condition:
 
 def conditions(path: Path) -> Iterator[Condition]:
     """Yield the condition of a trace, or of the traces in a folder and of its notes."""
-    if not path.is_dir() or _segments(path):
+    if not path.is_dir():
         yield condition(path)
         return
+    # Traces can lie beside segments, which any user of the folder can put there.
+    if _segments(path):
+        yield from _readable(path, Path.is_dir, condition)
     for entry in sorted(path.iterdir()):
-        trace = entry.name.removesuffix(health.NOTE_ENDING)
-        # Retention has removed it, or it belongs to another user.
-        with contextlib.suppress(FileNotFoundError, PermissionError):
-            if trace != entry.name:
-                if not (path / trace).exists():
-                    yield _of_note(path / trace)
-            elif entry.name.endswith(ENDINGS) or (entry.is_dir() and _segments(entry)):
-                yield condition(entry)
+        name = entry.name.removesuffix(health.NOTE_ENDING)
+        if name != entry.name and name.strip("."):
+            yield from _readable(path / name, lambda trace: not _is_trace(trace), _of_note)
+        else:
+            yield from _readable(entry, _is_trace, condition)
+
+
+def _readable(
+    trace: Path, is_listed: Callable[[Path], bool], read: Callable[[Path], Condition]
+) -> Iterator[Condition]:
+    """Yield what is read of a trace, or one line about the error of what cannot be read."""
+    try:
+        if is_listed(trace):
+            yield read(trace)
+    except (FileNotFoundError, PermissionError):
+        pass  # retention has removed it, or it belongs to another user
+    except OSError as error:
+        detail = f"it cannot be read: {error.strerror}"
+        yield Condition(str(trace), health.FAILING, detail, dropped=None)
+
+
+def _is_trace(path: Path) -> bool:
+    """Return whether a path in a folder is that of a trace, or has the name of one."""
+    if path.name.endswith(ENDINGS) and not SEGMENT_NAME.fullmatch(path.name):
+        return os.path.lexists(path)
+    return path.is_dir() and bool(_segments(path))
 
 
 def _segments(folder: Path) -> list[Path]:
@@ -87,61 +127,87 @@ def _segments(folder: Path) -> list[Path]:
 
 
 def condition(trace: Path) -> Condition:
-    """Return the condition of one trace."""
-    files = _segments(trace) if trace.is_dir() else [trace]
-    last = files[-1]
-    status = last.stat()
-    nbytes = sum(file.stat().st_size for file in files)
-    header = next(_records(last), {})
-    oldest = header if last == files[0] else next(_records(files[0]), {})
-    found = Condition(str(trace), "", "", oldest.get("t"), status.st_mtime, nbytes)
-    note, age = _note(trace), time() - status.st_mtime
-    if not header:
-        is_new = not status.st_size and _is_written(last, age)
-        found.state = health.RECORDING if is_new else health.FAILING
-        found.detail = note.get("problem", "it has no record")
-        return found
-    end, found.dropped = _last_record(last), _count_of(header)
-    reason = "data was imported" if end.get("kind") in _IMPORTED else None
-    if end.get("kind") == "trailer":
-        reason, found.written_t = str(end.get("reason")), end.get("t")
-        found.dropped += _count_of(end)
-    elif reason is None:
-        found.dropped = _dropped_in(last, found.dropped)
-    if reason is not None and reason != "rotated":
-        found.state, found.detail = health.ENDED, reason
-    elif not _is_written(last, age):
-        reasons = "stopped without a trailer", note.get("problem")
-        found.state, found.detail = health.FAILING, ": ".join(filter(None, reasons))
-    elif problem := note.get("problem") or _problem(last, header, age):
-        found.state, found.detail = health.FAILING, problem
-    else:
-        found.state = health.RECORDING
+    """Return the condition of one trace; raise OSError if it cannot be read."""
+    files = (_segments(trace) if trace.is_dir() else None) or [trace]
+    first, last = files[0], files[-1]
+    with _opened(last) as file:
+        status = os.fstat(file.fileno())
+        header = oldest = _first_record(file, last.suffix)
+        if first != last:
+            with _opened(first) as beginning:
+                oldest = _first_record(beginning, first.suffix)
+        found = Condition(str(trace), "", nbytes=_nbytes(files))
+        found.start_t = valid_time(oldest.get("t"))
+        found.written_t = valid_time(status.st_mtime)
+        noted, age = _noted_problem(trace), time() - status.st_mtime
+        if header:
+            _read_end(found, file, last.suffix, header)
+        if found.state:
+            return found
+        if header and _is_written(file, age):
+            found.detail = noted or _problem(last, header, age)
+        elif header:
+            found.detail = ": ".join(filter(None, ("stopped without a trailer", noted)))
+        elif not status.st_size and _is_written(file, age):
+            found.detail = noted
+        else:
+            found.detail = noted or "it has no record"
+        found.state = health.FAILING if found.detail else health.RECORDING
     if not (found.is_well or found.dropped):
         found.dropped = None  # what was dropped since the last write is in no file
     return found
 
 
+def _read_end(found: Condition, file: BinaryIO, suffix: str, header: dict[str, Any]) -> None:
+    """Set how a trace ended, if it has, and its dropped records."""
+    end, found.dropped = _last_record(file, suffix), _count_of(header)
+    reason = "data was imported" if end.get("kind") in _IMPORTED else None
+    if end.get("kind") == "trailer":
+        reason, found.written_t = _text(end.get("reason")), valid_time(end.get("t"))
+        found.dropped += _count_of(end)
+    elif reason is None:
+        found.dropped = _dropped_in(file, suffix, found.dropped)
+    if reason is not None and reason != "rotated":
+        found.state, found.detail = health.ENDED, reason
+
+
 def _of_note(trace: Path) -> Condition:
-    note = _note(trace)
-    problem = note.get("problem", "the note cannot be read")
-    detail = f"{problem} ({note.get('scheduler')} on {note.get('host')})" if note else problem
-    return Condition(str(trace), "not recorded", detail, note.get("t"), dropped=None)
+    note = _note(trace) or {}
+    detail = _text(note.get("problem")) or UNREADABLE_NOTE
+    if note:
+        scheduler, host = (_text(note.get(name)) or "?" for name in ("scheduler", "host"))
+        detail += f" ({scheduler} on {host})"
+    t = valid_time(note.get("t"))
+    return Condition(str(trace), "not recorded", detail, t, dropped=None)
 
 
-def _note(trace: Path) -> dict[str, Any]:
+def _note(trace: Path) -> dict[str, Any] | None:
+    """Return the note beside a trace; empty if it cannot be read, None if there is none."""
     try:
-        note = json.loads(health.note_of(str(trace)).read_bytes())
+        with _opened(health.note_of(str(trace))) as file:
+            note = orjson.loads(file.read(MAX_NOTE_BYTES))
+    except FileNotFoundError:
+        return None
     except (OSError, ValueError):
         return {}
     return note if isinstance(note, dict) else {}
 
 
-def _is_written(file: Path, age: float) -> bool:
+def _noted_problem(trace: Path) -> str:
+    """Return the problem in the note beside a trace; empty if there is no note."""
+    note = _note(trace)
+    if note is None:
+        return ""
+    # On a full disk, a note is created and remains empty.
+    return _text(note.get("problem")) or _full_disk(trace) or UNREADABLE_NOTE
+
+
+def _is_written(file: BinaryIO, age: float) -> bool:
     """Return whether a process is writing a file: it has the lock."""
     try:
-        with file.open("rb") as opened:
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        # A recording that begins must find it unlocked.
+        fcntl.flock(file, fcntl.LOCK_UN)
     except BlockingIOError:
         return True
     except OSError as error:
@@ -153,71 +219,165 @@ def _is_written(file: Path, age: float) -> bool:
 
 
 def _problem(file: Path, header: dict[str, Any], age: float) -> str:
-    """Return what keeps a trace that is open from being written; empty if nothing does."""
-    disk, settings = os.statvfs(file.parent), header.get("settings") or {}
-    # Without samples, or between two flushes, an idle scheduler has nothing to write.
+    """Return what keeps a trace that is open from being written; empty if nothing is known."""
+    settings = header.get("settings")
+    settings = settings if isinstance(settings, dict) else {}
+    # Without samples, or between two flushes, an idle scheduler has nothing to write. What it
+    # then cannot write is in the note.
     names = ("flush_interval_seconds", "sample_interval_seconds")
-    interval = sum(settings.get(name, 0) for name in names)
-    if age <= 2 * interval or "scheduler_sample" not in settings.get("kinds", ()):
+    interval = sum(_number(settings.get(name)) or 0.0 for name in names)
+    kinds = settings.get("kinds")
+    has_samples = isinstance(kinds, list) and "scheduler_sample" in kinds
+    if age <= 2 * interval or not has_samples:
         return ""
-    if disk.f_bavail < min(MIN_FREE_BYTES / disk.f_frsize, disk.f_blocks * MIN_FREE_SHARE):
-        return "the disk is almost full"
-    return f"nothing was written for {age:.0f} s" if age > SILENT_SECONDS + 2 * interval else ""
+    is_silent = age > SILENT_SECONDS + 2 * interval
+    return _full_disk(file) or (f"nothing was written for {age:.0f} s" if is_silent else "")
 
 
-# -- records ------------------------------------------------------------------------------
+def _full_disk(file: Path) -> str:
+    """Return that the disk of a file has no space that a trace may use; empty if it has."""
+    disk = os.statvfs(file.parent)
+    is_full = disk.f_bavail < min(
+        MIN_FREE_BYTES / disk.f_frsize, disk.f_blocks * MIN_FREE_SHARE
+    )
+    return "the disk is almost full" if is_full else ""
 
 
-def _records(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file, up to its end or to what cannot be read."""
-    with contextlib.suppress(Exception), file.open("rb") as opened:
-        lines: Any = opened
-        if file.suffix == ".gz":
-            lines = gzip.GzipFile(fileobj=opened)
-        elif file.suffix == ".zst":
-            decompressor = zstandard.ZstdDecompressor()
-            lines = BufferedReader(decompressor.stream_reader(opened, read_across_frames=True))
-        yield from (one for one in map(orjson.loads, lines) if isinstance(one, dict))
+# -- values -------------------------------------------------------------------------------
 
 
-def _last_record(file: Path) -> dict[str, Any]:
+def valid_time(value: Any) -> float | None:
+    """Return a time since the epoch; None if it is no date up to the year 9999."""
+    t = _number(value)
+    return t if t is not None and 0 <= t <= MAX_T else None
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, (int, float)) and type(value) is not bool else None
+
+
+def _text(value: Any) -> str:
+    """Return a text of a record or a note as one line; empty if it is none."""
+    return " ".join(value[:MAX_TEXT].split()) if isinstance(value, str) else ""
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value >= 0 else 1
+
+
+def _count_of(record: dict[str, Any]) -> int:
+    dropped = record.get("dropped_by_kind")
+    return sum(map(_count, dropped.values())) if isinstance(dropped, dict) else 0
+
+
+# -- files --------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file; raise OSError for anything else, which could block or not end."""
+    # Before it is opened, too: opening a FIFO resumes the process that writes it.
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, NOT_A_FILE, str(path))
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    with open(os.open(path, flags), "rb") as file:  # noqa: PTH123 - a descriptor
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # it was replaced
+            raise OSError(errno.EINVAL, NOT_A_FILE, str(path))
+        yield file
+
+
+def _nbytes(files: list[Path]) -> int:
+    nbytes = 0
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):  # retention has removed it
+            nbytes += file.stat().st_size
+    return nbytes
+
+
+class _LimitError(Exception):
+    """The content of a file is beyond the limit."""
+
+
+def _lines(file: BinaryIO, suffix: str, limit: list[int]) -> Iterator[bytes]:
+    """Yield the lines from here to the end of a file, or raise the error of what is damaged.
+
+    The limit is the number of bytes that may still be read of the content.
+    """
+    lines: Any = file
+    if suffix == ".gz":
+        lines = gzip.GzipFile(fileobj=file)
+    elif suffix == ".zst":
+        decompressor = zstandard.ZstdDecompressor()
+        lines = BufferedReader(
+            decompressor.stream_reader(file, read_across_frames=True, closefd=False)
+        )
+    while line := lines.readline(MAX_LINE_BYTES):
+        limit[0] -= len(line)
+        if limit[0] < 0 or len(line) == MAX_LINE_BYTES:
+            raise _LimitError
+        yield line
+
+
+def _first_record(file: BinaryIO, suffix: str) -> dict[str, Any]:
+    """Return the first record of a file; empty if there is none."""
+    with contextlib.suppress(Exception):
+        file.seek(0)
+        record = orjson.loads(next(_lines(file, suffix, [MAX_CONTENT_BYTES])))
+        return record if isinstance(record, dict) else {}
+    return {}
+
+
+def _last_record(file: BinaryIO, suffix: str) -> dict[str, Any]:
     """Return the last whole record of a file; empty if there is none."""
-    nbytes, size = TAIL_BYTES, file.stat().st_size
+    nbytes, size, limit = TAIL_BYTES, os.fstat(file.fileno()).st_size, [MAX_CONTENT_BYTES]
     while True:
-        with file.open("rb") as opened:
-            opened.seek(max(size - nbytes, 0))
-            tail = opened.read()
-        for text in _ends(tail, file.suffix):
-            # The last line can be incomplete, and compressed data can look like a beginning.
-            with contextlib.suppress(IndexError, ValueError):
-                record = orjson.loads(text.split(b"\n")[-2])
+        start = max(size - nbytes, 0)
+        file.seek(start)
+        tail = file.read(size - start)
+        for at in _frames_in(tail, suffix):
+            line = b""
+            # The last line can be incomplete.
+            with contextlib.suppress(Exception):
+                file.seek(start + at)
+                for one in _lines(file, suffix, limit):
+                    line = one if one.endswith(b"\n") else line
+            with contextlib.suppress(ValueError):
+                record = orjson.loads(line)
                 return record if isinstance(record, dict) else {}
         if nbytes >= min(size, MAX_COUNTED_BYTES):
             return {}
         nbytes *= 8
 
 
-def _ends(tail: bytes, suffix: str) -> Iterator[bytes]:
-    """Yield what the end of a file may be the text of: its last frame first."""
+def _frames_in(tail: bytes, suffix: str) -> Iterator[int]:
+    """Yield where frames may begin in the end of a file: the last one first."""
     if suffix not in _BEGINNINGS:
-        yield tail
+        # Only the last two lines: the rest need not be read again.
+        yield tail.rfind(b"\n", 0, max(tail.rfind(b"\n"), 0)) + 1
         return
     at = len(tail)
-    while (at := tail.rfind(_BEGINNINGS[suffix], 0, at)) >= 0:
-        with contextlib.suppress(zlib.error, zstandard.ZstdError):
-            if suffix == ".gz":
-                yield zlib.decompressobj(31).decompress(tail[at:])
-            else:
-                yield zstandard.ZstdDecompressor().decompressobj().decompress(tail[at:])
+    for _ in range(MAX_TRIED_FRAMES):
+        if (at := tail.rfind(_BEGINNINGS[suffix], 0, at)) < 0:
+            return
+        yield at
 
 
-def _dropped_in(file: Path, before: int) -> int | None:
-    """Return the dropped records of a segment without trailer and of those before it."""
-    if file.stat().st_size > MAX_COUNTED_BYTES:
+def _dropped_in(file: BinaryIO, suffix: str, before: int) -> int | None:
+    """Return the dropped records of a segment without trailer and of those before it.
+
+    They are unknown, None, if the segment is large.
+    """
+    if os.fstat(file.fileno()).st_size > MAX_COUNTED_BYTES:
         return None
-    losses = (record for record in _records(file) if record.get("kind") == "loss")
-    return before + sum(int(loss.get("records", 1)) for loss in losses)
-
-
-def _count_of(record: dict[str, Any]) -> int:
-    return sum((record.get("dropped_by_kind") or {}).values())
+    dropped = before
+    try:
+        file.seek(0)
+        for line in _lines(file, suffix, [MAX_CONTENT_BYTES]):
+            record = orjson.loads(line)
+            if isinstance(record, dict) and record.get("kind") == "loss":
+                dropped += _count(record.get("records", 1))
+    except _LimitError:
+        return None
+    except Exception:  # noqa: BLE001 - the end can be incomplete
+        return dropped
+    return dropped

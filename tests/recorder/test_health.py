@@ -219,6 +219,17 @@ def test_a_full_disk(start_recorded, small_disk, capsys):
 
 
 @pytest.mark.exhaustive
+def test_a_disk_that_is_full_when_the_scheduler_starts(start_recorded, small_disk, capsys):
+    """The trace is created and remains empty, and so does its note."""
+    (small_disk / "other").write_bytes(b"x" * shutil.disk_usage(small_disk).free)
+
+    recorded = start_recorded(small_disk)
+
+    check_failing(recorded, capsys, "the disk is almost full")
+    assert not sum(file.stat().st_size for file in recorded.trace.iterdir())
+
+
+@pytest.mark.exhaustive
 def test_a_limit_of_the_size_of_files(start_recorded, capsys):
     """As a quota, it is not seen in the free space of the disk: the preload notes it."""
     recorded = start_recorded()

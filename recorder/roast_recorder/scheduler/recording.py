@@ -110,6 +110,9 @@ class SchedulerRecording:
 
     async def _run(self) -> None:
         try:
+            # It has the settings, without which ``roast-record status`` cannot recognize an
+            # idle scheduler.
+            await self._writer.begin()
             ending = await pump(self._pull, self._writer)
             await self._writer.finish(time(), ending)
             self._running = None

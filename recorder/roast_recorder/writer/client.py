@@ -217,6 +217,10 @@ class Writer:
                 "check its disk"
             ) from None
 
+    async def begin(self) -> None:
+        """Write the header before the first record."""
+        await self._in_thread(self._request, "begin")
+
     async def write_batches(self, batches: list[Batch]) -> None:
         """Write encoded batches of rows; they are in the trace on return."""
         await self._in_thread(self._request, "write_batches", batches)

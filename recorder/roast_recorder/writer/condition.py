@@ -53,6 +53,9 @@ MAX_TEXT: Final = 500
 #: Times that a date can show: up to the year 9999.
 MAX_T: Final = 253_402_300_799.0
 
+#: Age from which an empty file on a full disk cannot be one that was just created.
+NEW_SECONDS: Final = 2.0
+
 #: Details of a note, and of a trace, that cannot be read.
 UNREADABLE_NOTE: Final = "the note cannot be read"
 NOT_A_FILE: Final = "it is not a regular file"
@@ -149,7 +152,7 @@ def condition(trace: Path) -> Condition:
         elif header:
             found.detail = ": ".join(filter(None, ("stopped without a trailer", noted)))
         elif not status.st_size and _is_written(file, age):
-            found.detail = noted
+            found.detail = noted or _problem_of_empty(last, age)
         else:
             found.detail = noted or "it has no record"
         found.state = health.FAILING if found.detail else health.RECORDING
@@ -232,6 +235,17 @@ def _problem(file: Path, header: dict[str, Any], age: float) -> str:
         return ""
     is_silent = age > SILENT_SECONDS + 2 * interval
     return _full_disk(file) or (f"nothing was written for {age:.0f} s" if is_silent else "")
+
+
+def _problem_of_empty(file: Path, age: float) -> str:
+    """Return what keeps the first record from being written; empty if the file is new.
+
+    The preload writes a header at once. Without it, nothing is known of the settings.
+    """
+    if age <= NEW_SECONDS:
+        return ""
+    silent = f"nothing was written for {age:.0f} s" if age > SILENT_SECONDS else ""
+    return _full_disk(file) or silent
 
 
 def _full_disk(file: Path) -> str:

@@ -180,6 +180,18 @@ class Segments:
                         path.unlink()
         self._open()
 
+    def begin(self) -> None:
+        """Write the header, so that the file shows a recording that has no record yet.
+
+        It never raises. If it fails, the first write tries it again.
+        """
+        if not self.state.nbytes:
+            try:
+                self._require_space()
+                self._append()
+            except Exception as error:  # noqa: BLE001 - recording must not end the run
+                self._warn_unwritten(error)
+
     def write_batches(self, batches: Iterable[tuple[int, bytes]]) -> None:
         """Write encoded rows, by the number of their batch, unless the trace has them."""
         for number, batch in batches:

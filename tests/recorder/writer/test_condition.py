@@ -264,3 +264,41 @@ def test_beginnings_of_frames_that_are_none(tmp_path):
 
     assert condition(path).state == "failing"
     assert time.monotonic() - start < 5
+
+
+def test_an_empty_trace(tmp_path, monkeypatch):
+    """The header is written at once, so an empty file is new or cannot be written."""
+    path = tmp_path / "run" / "000001.jsonl.zst"
+    path.parent.mkdir()
+    path.touch()
+    note = tmp_path / "run.not-recorded.json"
+
+    def found(age: float = 0) -> tuple[str, str]:
+        os.utime(path, (time.time() - age,) * 2)
+        [one] = conditions(tmp_path)
+        return one.state, one.detail
+
+    assert found() == ("failing", "it has no record")
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert found(20) == ("recording", "")
+        assert found(100) == ("failing", "nothing was written for 100 s")
+        note.touch()  # its content could not be written
+        assert found() == ("failing", "the note cannot be read")
+        monkeypatch.setattr(module, "MIN_FREE_BYTES", 2**70)
+        monkeypatch.setattr(module, "MIN_FREE_SHARE", 2)
+        assert found() == ("failing", "the disk is almost full")
+        note.unlink()
+        assert found(1) == ("recording", "")
+        assert found(3) == ("failing", "the disk is almost full")
+        assert condition(path.parent).dropped is None
+
+
+def test_an_empty_note_beside_a_trace(tmp_path):
+    """A note is created on a full disk as well, and then remains empty."""
+    path = written(tmp_path / "a.jsonl", HEADER)
+    (tmp_path / "a.jsonl.not-recorded.json").touch()
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        found = condition(path)
+    assert (found.state, found.detail) == ("failing", "the note cannot be read")

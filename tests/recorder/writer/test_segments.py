@@ -169,6 +169,21 @@ def test_a_trace_without_records_leaves_no_folder(begin, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["users"]
 
 
+def test_the_header_before_the_first_record(begin, full, read):
+    segments = begin("trace.jsonl")
+    full.append(True)
+    segments.begin()
+    assert not segments.state.nbytes
+    full.clear()
+    segments.begin()
+    segments.begin()
+    assert kinds(read("trace.jsonl")[0]) == ["header"]
+    segments.write(events(1, 2))
+    segments.finish(2.0, "it was stopped")
+
+    assert kinds(read("trace.jsonl")[0]) == ["header", "event", "trailer"]
+
+
 def test_records_after_the_end_are_dropped(begin, read):
     segments = begin("trace.jsonl")
     segments.write(events(0, 2))

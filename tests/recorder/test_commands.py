@@ -14,7 +14,7 @@ from distributed import Client
 from roast_recorder import __version__
 from roast_recorder.cli import main
 from roast_recorder.client_preload import numbered
-from roast_recorder.commands import attach
+from roast_recorder.commands import attach, status
 
 pytestmark = pytest.mark.cluster
 
@@ -379,6 +379,24 @@ def test_invalid_calls(tmp_path, monkeypatch, capsys, caplog):
         if not is_right or err.count("\n") != 1 or list(tmp_path.glob("t*")):
             failures.append((call, code, err))
     assert failures == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "path", "detail"),
+    [
+        ({"state": "not started", "trace": "", "problem": "no place"}, "no trace", "no place"),
+        (
+            {"state": "recording", "trace_id": "a", "client": "c"},
+            "trace a of c",
+            "nothing was written for 60 s",
+        ),
+        ({"state": "recording", "trace": "/d/x", "flush_interval_seconds": 50.0}, "/d/x", ""),
+    ],
+)
+def test_status_of_the_answer_of_a_scheduler(answer, path, detail):
+    """Between two flushes, records wait; a recording that did not start can have no place."""
+    found = status._condition({"last_write_age_seconds": 60.0, **answer})
+    assert (found.path, found.detail) == (path, detail)
 
 
 def test_version_and_help(capsys):

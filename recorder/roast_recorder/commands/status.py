@@ -107,14 +107,22 @@ def _of_scheduler(options: argparse.Namespace) -> list[Condition]:
         raise unreachable(options.scheduler, error) from None
 
 
+def _name_without_path(one: dict[str, Any]) -> str:
+    """Return a name for a recording whose trace is elsewhere, or that has no place for one."""
+    trace_id, client = one.get("trace_id"), one.get("client")
+    return f"trace {trace_id} of {client}" if trace_id else "no trace"
+
+
 def _condition(one: dict[str, Any]) -> Condition:
     age = one.get("last_write_age_seconds")
     problem = one.get("problem")
-    if not problem and one["state"] == health.RECORDING and (age or 0) > health.SILENT_SECONDS:
+    # Between two flushes, records wait.
+    limit = health.SILENT_SECONDS + 2 * one.get("flush_interval_seconds", 0)
+    if not problem and one["state"] == health.RECORDING and (age or 0) > limit:
         problem = f"nothing was written for {age:.0f} s"
     has_started = one["state"] != health.NOT_STARTED
     return Condition(
-        path=one.get("trace") or f"trace {one.get('trace_id')} of {one.get('client')}",
+        path=one.get("trace") or _name_without_path(one),
         state=health.FAILING if problem and has_started else one["state"],
         detail=problem or "",
         start_t=valid_time(one.get("start_t")),

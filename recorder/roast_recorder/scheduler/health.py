@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -136,7 +138,18 @@ def write_note(trace: str, problem: str, scheduler: str) -> None:
     """Note why nothing is written to a trace, or remove the note if there is no problem."""
     note = {"t": time(), "problem": problem, "scheduler": scheduler, "host": gethostname()}
     with suppress(OSError):  # the disk may be what fails
-        if problem:
-            note_of(trace).write_text(json.dumps(note) + "\n")
-        else:
+        if not problem:
             note_of(trace).unlink(missing_ok=True)
+            return
+        # Other users of the folder can put a link or a FIFO there.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
+        with open(os.open(note_of(trace), flags, 0o666), "w") as file:  # noqa: PTH123
+            file.write(json.dumps(note) + "\n")
+
+
+def is_noted(trace: str) -> bool:
+    """Return whether a note is beside a trace, and is not empty as on a full disk."""
+    with suppress(OSError):
+        status = note_of(trace).lstat()
+        return stat.S_ISREG(status.st_mode) and status.st_size > 0
+    return False

@@ -335,6 +335,7 @@ class Recorder(SchedulerPlugin):
             "start_t": self._start_t,
             "state": ENDED if self._ending else RECORDING,
             "buffer_bytes": self._buffer.nbytes,
+            "flush_interval_seconds": self.settings["flush_interval_seconds"],
             "last_write_age_seconds": monotonic() - self._buffer.last_pull,
             **self.writer_health(),
         }

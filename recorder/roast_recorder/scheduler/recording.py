@@ -41,6 +41,13 @@ logger = logging.getLogger("roast_recorder")
 #: How long connecting to the scheduler and fetching the rest may take.
 RESCUE_TIMEOUT_SECONDS = 25.0
 
+#: Time between two checks whether the writing process answers and a note is still there.
+WATCH_SECONDS = 2.0
+
+#: Problem of a recording whose last request has had no answer for a while: the process was
+#: stopped, or waits for a disk.
+SILENT = "the writing process does not answer"
+
 #: Takes the number of the last batch that has been written, and returns what
 #: :meth:`~roast_recorder.scheduler.plugin.Recorder.pull` returns.
 Pull = Callable[[int], Awaitable[dict[str, Any] | None]]
@@ -91,6 +98,8 @@ class SchedulerRecording:
         about = header(trace_id, settings, facts)
         self._writer = Writer(target, about, values, retain_root=retain_root, store=store)
         self._running: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._noting = asyncio.Lock()
         self._address = str(facts.get("scheduler", ""))
         self._noted = ""
 
@@ -104,6 +113,7 @@ class SchedulerRecording:
         self._recorder.on_all_left = self._finish_now
         self._recorder.writer_health = self._writer_health
         self._running = asyncio.create_task(self._run())
+        self._watching = asyncio.create_task(self._watch())
         atexit.register(self._finish_at_exit)
         health.register(self._health)
         logger.info("roast: recording to %s", self._writer.target)
@@ -127,8 +137,23 @@ class SchedulerRecording:
     async def _pull(self, received: int) -> dict[str, Any] | None:
         """Pull, after it was noted whether the last batches are in the trace."""
         if (problem := self._writer.problem) != self._noted:
-            await call_in_thread(self._note, problem)
+            async with self._noting:
+                await call_in_thread(self._note, problem)
         return await self._recorder.pull(received)
+
+    async def _watch(self) -> None:
+        """Note that the writing process does not answer; write a note again that has gone."""
+        while True:
+            await asyncio.sleep(WATCH_SECONDS)
+            async with self._noting:
+                is_silent = self._writer.silent_seconds > health.SILENT_SECONDS
+                problem = SILENT if is_silent else self._noted
+                if problem:
+                    await call_in_thread(self._note_again, problem)
+
+    def _note_again(self, problem: str) -> None:
+        if problem != self._noted or not health.is_noted(self._writer.target):
+            self._note(problem)
 
     def _note(self, problem: str) -> None:
         self._noted = problem
@@ -171,6 +196,9 @@ class SchedulerRecording:
 
     def _end(self, ending: str) -> None:
         atexit.unregister(self._finish_at_exit)
+        with contextlib.suppress(RuntimeError):  # the loop of the task may be closed
+            if self._watching is not None:
+                self._watching.cancel()
         self._writer.log_end(ending)
         if not ending:
             self._note(REMOVED)

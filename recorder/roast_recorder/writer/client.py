@@ -173,6 +173,8 @@ class Writer:
         self.state = State()
         #: When nothing was left to be written for the last time, on the monotonic clock.
         self.written_at = monotonic()
+        # When the request that has no answer yet was made.
+        self._asked_at: float | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
         # Requests wait for a disk: they are made in a thread, in the order of the calls.
@@ -229,6 +231,12 @@ class Writer:
         """Note that no batch is waiting to be written."""
         if not self.problem:
             self.written_at = monotonic()
+
+    @property
+    def silent_seconds(self) -> float:
+        """Time since a request was made that has no answer yet."""
+        asked_at = self._asked_at
+        return 0.0 if asked_at is None else monotonic() - asked_at
 
     @property
     def problem(self) -> str:
@@ -342,6 +350,7 @@ class Writer:
         """Send a request and read the answer; return whether there was one."""
         if self._connection is None:
             return False
+        self._asked_at = monotonic()
         try:
             self._connection.send((operation, arguments))
             while not self._connection.poll(ENDED_CHECK_SECONDS):
@@ -351,6 +360,8 @@ class Writer:
             error, state, warnings = self._connection.recv()
         except (OSError, EOFError):
             return False
+        finally:
+            self._asked_at = None
         if error is not None:
             if process := self._disconnect():
                 process.wait()

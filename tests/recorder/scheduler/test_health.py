@@ -1,5 +1,6 @@
 """Metrics of recordings in the registry of prometheus_client."""
 
+import os
 import sys
 
 import pytest
@@ -74,3 +75,25 @@ def test_a_registry_that_refuses(monkeypatch, caplog):
     monkeypatch.setattr(prometheus_client.REGISTRY, "register", refuse)
     health.register(dict)
     assert "/metrics does not describe the recording: duplicate" in caplog.text
+
+
+def test_a_note_is_written_to_no_other_file(tmp_path):
+    """Other users of the folder can put a link or a FIFO there."""
+    other = tmp_path / "other"
+    other.write_text("mine")
+    note = tmp_path / "run.not-recorded.json"
+    note.symlink_to(other)
+    health.write_note(str(tmp_path / "run"), "no space", "tcp://a:1")
+    assert other.read_text() == "mine"
+    assert not health.is_noted(str(tmp_path / "run"))
+
+    note.unlink()
+    os.mkfifo(note)
+    health.write_note(str(tmp_path / "run"), "no space", "tcp://a:1")
+    assert not health.is_noted(str(tmp_path / "run"))
+
+    note.unlink()
+    health.write_note(str(tmp_path / "run"), "no space", "tcp://a:1")
+    assert health.is_noted(str(tmp_path / "run"))
+    health.write_note(str(tmp_path / "run"), "", "tcp://a:1")
+    assert list(tmp_path.iterdir()) == [other]

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from roast_recorder.coffea.instrumentation import add_listener, remove_listener
 from roast_recorder.header import header, header_facts
-from roast_recorder.probes.environment import client_facts
+from roast_recorder.probes import part_of
 from roast_recorder.process_state import here
 from roast_recorder.scheduler.wire_format import loss, plain
 from roast_recorder.writer.client import TraceOwner, Writer
@@ -117,9 +117,7 @@ class LocalRecording(TraceOwner):
     async def _record(self, writer: Writer, spool: Spool) -> None:
         try:
             if "environment" in self.settings.kinds:
-                about = {"kind": "environment", "t": time()}
-                facts = client_facts(self.settings)
-                await writer.write([about | fact for fact in facts])
+                await writer.write(self._environment())
             stopping = False
             while not stopping:
                 # Blocking, because nothing else runs on this event loop.
@@ -134,6 +132,16 @@ class LocalRecording(TraceOwner):
         except Exception:
             logger.exception("roast: %s ends here; the run continues", self.path)
             await writer.abandon()
+
+    def _environment(self) -> list[Fields]:
+        """Return the facts of this process, or their loss."""
+        t = time()
+        try:
+            facts = part_of("environment", "client_facts")(self.settings)
+        except Exception as error:  # noqa: BLE001 - as any probe, it fails alone
+            reason = f"the process cannot be described: {type(error).__name__}: {error}"
+            return [{"kind": "loss", "t": t, **loss(reason, "environment", 0, t, t)}]
+        return [{"kind": "environment", "t": t, **fact} for fact in facts]
 
     def _records(self, pid: int, measured: Records) -> Iterator[Fields]:
         """Complete the records of one chunk as a scheduler would."""

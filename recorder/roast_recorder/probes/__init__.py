@@ -142,23 +142,32 @@ def load(
     for name, recorded in PROBES.items():
         if kinds.isdisjoint(recorded):
             continue
-        try:
-            create = getattr(import_module(f"roast_recorder.probes.{name}"), side, None)
-        except Exception as error:  # noqa: BLE001 - the others can be used
-            create = _Missing(f"{type(error).__name__}: {error}")
+        create = part_of(name, side)
         chosen = kinds.intersection(getattr(create, "kinds", recorded))
         if create and chosen and settings.get(getattr(create, "setting", ""), True):
             found.append((tuple(sorted(chosen)), create))
     return found
 
 
+def part_of(probe: str, name: str) -> Any:
+    """Return a class or function of a probe; None if the probe has none of this name.
+
+    If the probe cannot be imported, as after its file was removed, return what raises the error
+    where it is called. Nothing else imports a probe.
+    """
+    try:
+        return getattr(import_module(f"roast_recorder.probes.{probe}"), name, None)
+    except Exception as error:  # noqa: BLE001 - the rest can be used
+        return _Missing(f"{type(error).__name__}: {error}")
+
+
 class _Missing:
-    """Raises instead of creating a probe."""
+    """Raises instead of what a probe would do."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
-    def __call__(self, _core: Any) -> Any:
+    def __call__(self, *_arguments: Any) -> Any:
         raise ImportError(self._reason)
 
 
@@ -166,6 +175,6 @@ def decoder(kind: str) -> Callable[[str, float, Any], Iterable[Record]] | None:
     """Return the decoder of the rows of a kind; None if their content is fields of records."""
     for name in DECODING:
         if kind in PROBES[name]:
-            module = import_module(f"roast_recorder.probes.{name}")
-            return module.DECODERS.get(kind)  # type: ignore[no-any-return]
+            decoders = part_of(name, "DECODERS")
+            return decoders.get(kind) if isinstance(decoders, dict) else decoders
     return None

@@ -50,10 +50,10 @@ class OnClient(ClientProbe):
     """Report the program that records."""
 
     def _install(self) -> None:
-        self.core.run(dask_setup(self.core.client))
+        self.core.run(report_program(self.core.client))
 
 
-async def dask_setup(client: Client) -> None:
+async def report_program(client: Client) -> None:
     """Report the program of a client to its scheduler."""
     # The program of a task that submits tasks is Dask's worker.
     if client.id.startswith("Client-worker-"):

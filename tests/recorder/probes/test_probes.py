@@ -1,6 +1,8 @@
 """Probes are independent of each other: each can be left out, fail, or be added."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -14,6 +16,7 @@ import pytest
 from distributed import span
 
 import roast_recorder
+import roast_schemas
 import roast_schemas.records
 from roast_recorder.pickling import dumps_by_value, pickled_worker_plugin
 from roast_recorder.probes import (
@@ -72,6 +75,54 @@ def test_the_rest_is_recorded_without_the_file_of_any_probe(client, tmp_path, by
         assert records.keys() >= ALWAYS - others, name
         assert lost == {*kinds}, name
         assert records["trailer"][0]["dropped_by_kind"].keys() == lost, name
+
+
+WITHOUT_FILES = """
+import asyncio, importlib, pkgutil, sys
+from types import SimpleNamespace
+import roast_recorder
+from roast_recorder import client_program, probes
+from roast_recorder.settings import Settings, recorded_kinds
+
+assert roast_recorder.__file__.startswith(sys.argv[1]), roast_recorder.__file__
+assert not list(pkgutil.iter_modules(probes.__path__))
+for module in pkgutil.walk_packages(roast_recorder.__path__, "roast_recorder."):
+    if not module.name.startswith(("roast_recorder.coffea", "roast_recorder.demo")):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+asyncio.run(client_program.dask_setup(SimpleNamespace(id="Client-1")))
+kinds = recorded_kinds(Settings().as_dict())
+for side in ("OnScheduler", "OnWorker", "OnClient"):
+    assert len(probes.load(side, kinds, Settings().as_dict())) == 14
+print("imported")
+try:
+    import coffea
+except ImportError:
+    sys.exit()
+with roast_recorder.record(path=f"{sys.argv[1]}/t.jsonl"):
+    pass
+"""
+
+
+def test_the_files_of_probes_can_be_removed(tmp_path, by_kind):
+    """No other module needs them, neither Dask's preloads nor recordings without a cluster."""
+    for package in (roast_recorder, roast_schemas):
+        folder = Path(package.__path__[0])
+        shutil.copytree(folder, tmp_path / folder.name)
+    for file in (tmp_path / "roast_recorder" / "probes").glob("[!_]*.py"):
+        file.unlink()
+    shutil.rmtree(tmp_path / "roast_recorder" / "probes" / "__pycache__", ignore_errors=True)
+    command = [sys.executable, "-c", WITHOUT_FILES, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+
+    assert (done.returncode, done.stdout) == (0, "imported\n"), done.stderr
+    if (tmp_path / "t.jsonl").exists():
+        records = by_kind(tmp_path / "t.jsonl")
+        assert not records["environment"]
+        [lost] = records["loss"]
+        assert "No module named 'roast_recorder.probes.environment'" in lost["reason"]
 
 
 class OnScheduler(SchedulerProbe):

@@ -321,11 +321,6 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
 
     class Parser(argparse.ArgumentParser):
         def error(self, message: str) -> NoReturn:
-            from roast_analyze.open.names import is_url, without_secrets
-
-            message = " ".join(
-                without_secrets(word) if is_url(word) else word for word in message.split(" ")
-            )
             unknown, _, words = message.partition(": ")
             hint = f"see {self.prog} --help"
             if unknown == "unrecognized arguments":

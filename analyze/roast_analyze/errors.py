@@ -14,7 +14,16 @@ INSTALL_COMMAND = "pip install -U '.[analyze]' in a clone of roast"
 
 
 class TraceError(Exception):
-    """Base class of all errors that the user can fix."""
+    """Base class of all errors that the user can fix.
+
+    Messages name what the user typed, and no URL in them has a user, a password or a query.
+    """
+
+    def __init__(self, *arguments: object) -> None:
+        # Imported here, because a command that succeeds does not need it.
+        from roast_schemas.urls import safe_message
+
+        super().__init__(*(safe_message(a) if isinstance(a, str) else a for a in arguments))
 
 
 class TraceNotFound(TraceError):

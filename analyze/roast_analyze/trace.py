@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from roast_analyze.errors import TraceError
 from roast_analyze.flamegraph import Flamegraph, stacks_of
 from roast_analyze.open.session import Session
+from roast_schemas.urls import safe_message
 
 if TYPE_CHECKING:
     import polars as pl
@@ -162,7 +163,8 @@ class Trace(Session):
             raise TraceError("no base given: trace.why(other_trace)")
         for base in bases:
             if not isinstance(base, Session):
-                raise TypeError(f"invalid base {base!r}: open it, as with Trace({base!r})")
+                message = f"invalid base {base!r}: open it, as with Trace({base!r})"
+                raise TypeError(safe_message(message))
         *compared, new = [(run.path.name, query_amounts(run)) for run in (*bases, self)]
         found = Reasons.of(compared, new)
         if details:

@@ -21,6 +21,7 @@ from typing import Final, NoReturn
 
 from roast_recorder import __version__
 from roast_recorder.commands import INVALID_CALL, CallError, attach, demo, run, status
+from roast_schemas.urls import safe_message
 
 #: Programs that a call to ``run`` names.
 PROGRAM: Final = re.compile(r"(?:^|/)python[\d.]*$|\.py$")
@@ -83,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = parser.parse_args(words)
         return int(options.run(options))
     except Usage as error:
-        print(f"roast-record: {_correction(words, str(error)) or error}", file=sys.stderr)
+        text = _correction(words, str(error)) or str(error)
+        print(f"roast-record: {safe_message(text)}", file=sys.stderr)
         return INVALID_CALL
     except CallError as error:
         print(f"roast-record: {error}", file=sys.stderr)

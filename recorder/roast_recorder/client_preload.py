@@ -20,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from roast_schemas.urls import safe_message
+
 if TYPE_CHECKING:
     from distributed import Client
 
@@ -99,6 +101,6 @@ async def dask_setup(client: Client) -> None:
             raise
         recording.when_ended(lambda _: release_claim())
     except Exception as error:  # the program must run
-        reason = str(error).partition("\n")[0]
+        reason = safe_message(str(error).partition("\n")[0])
         print(f"roast-record: this client is not recorded: {reason}", file=sys.stderr)
         logger.debug("roast: not recorded", exc_info=True)

@@ -2,7 +2,8 @@
 
 :mod:`roast_schemas.records` declares the kinds and :mod:`roast_schemas.units` their units.
 :mod:`roast_schemas.describe` derives the JSON Schema, DuckDB's column types and the data
-dictionary from them. :mod:`roast_schemas.redact` replaces secrets.
+dictionary from them. :mod:`roast_schemas.redact` replaces secrets, and
+:mod:`roast_schemas.urls` removes those of URLs in messages.
 :mod:`roast_schemas.documentation` refers from messages to pages of the documentation.
 
 The package needs only the standard library, so that it can be sent to a cluster in a pickle.

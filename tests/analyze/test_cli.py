@@ -14,6 +14,7 @@ import roast_analyze
 from marks import exhaustive
 from roast_analyze.cli import COMMANDS, main
 from roast_analyze.commands import summary
+from roast_analyze.errors import TraceNotFound
 
 
 def process(*words, **options):
@@ -144,6 +145,49 @@ def test_an_invalid_call_exits_with_2_and_one_message(
         assert len(messages) == 1, line
         assert "Traceback" not in captured.err
         assert trace.read_bytes() == before
+
+
+#: Calls with secrets in a URL that is mistyped, or where a path is expected.
+SECRET_CALLS = """
+serve URL
+serve http:/u:SECRET@h/x
+sql http:/u:SECRET@h/x?a=SECRET QUERY
+sql https//u:SECRET@h/x QUERY
+https//h/x?a=SECRET
+check //u:SECRET@h/x
+store list URL
+store add http:/u:SECRET@h/x --to store
+store check s4://u:SECRET@h/x?a=SECRET
+export TRACE --perfetto URL
+TRACE --html http:/u:SECRET@h/x
+TRACE --unknown URL
+TRACE --from URL
+each https//u:SECRET@h/x SELECT
+scrub TRACE -o URL
+import yappi x --into URL
+explain TRACE --views https:/u:SECRET@h/x
+"""
+
+
+def test_no_message_has_the_secrets_of_a_url(write_trace, task, capsys, monkeypatch, tmp_path):
+    trace = str(write_trace(task("a")))
+    monkeypatch.chdir(tmp_path)
+    url = "http://u:SECRET@127.0.0.1:1/x?sig=SECRET"
+    for line in SECRET_CALLS.strip().splitlines():
+        words = [{"URL": url, "TRACE": trace}.get(word, word) for word in line.split()]
+        code = main(words)
+        out, err = capsys.readouterr()
+        assert code in (1, 2), line
+        assert err.startswith("roast-analyze: "), line
+        assert "SECRET" not in out + err, (line, err)
+
+
+def test_messages_in_python_have_no_secrets():
+    for name in ("https//u:SECRET@h/x", Path("https://u:SECRET@h/x?a=SECRET")):
+        with pytest.raises(TraceNotFound) as caught:
+            roast_analyze.Trace(name)
+        assert "SECRET" not in str(caught.value)
+        assert "pass a URL as a text, not as a path, and with ://" in str(caught.value)
 
 
 def test_messages_suggest_a_correction(analyze, write_trace, task):

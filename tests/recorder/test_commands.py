@@ -360,6 +360,36 @@ def test_frequent_mistakes_are_corrected(tmp_path, monkeypatch, capsys, call, me
     assert not list(tmp_path.glob("t*"))
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            "status https://u:SECRET@h/x?X-Amz-Signature=SECRET",
+            "cannot read 'https://h/x?…': status reads local folders; name one, or ask",
+        ),
+        ("status http:/u:SECRET@h/x", "cannot read 'http:/h/x': status reads local folders"),
+        ("status --scheduler tcp://u:SECRET@127.0.0.1:1", "answers at 'tcp://127.0.0.1:1'"),
+        ("attach http://u:SECRET@h/x?a=SECRET", "no scheduler answers at 'http://h/x?…'"),
+        ("run -o https:/u:SECRET@h/x -- true", "a trace cannot be written to https:/…: name"),
+        ("run -o https//u:SECRET@h/x -- true", "a trace cannot be written to https//…: name"),
+        ("http://u:SECRET@h/x?a=SECRET", "use roast-record attach http://h/x?…"),
+        ("run http://u:SECRET@h/x", "cannot run 'http://h/x': No such file"),
+        ("demo --files http://u:SECRET@h/x", "no file 'http:/h/x'"),
+    ],
+)
+def test_no_message_has_the_secrets_of_a_url(call, message, monkeypatch, capsys, caplog):
+    monkeypatch.setattr(attach, "CONNECT_TIMEOUT_SECONDS", 1.0)
+    for name in ("distributed", "distributed.client", "distributed.core"):
+        caplog.set_level(logging.CRITICAL, name)
+
+    assert main(shlex.split(call)) == 2
+
+    err = capsys.readouterr().err
+    assert message in err
+    assert "SECRET" not in err
+    assert err.count("\n") == 1
+
+
 def test_invalid_calls(tmp_path, monkeypatch, capsys, caplog):
     pytest.importorskip("coffea")
     monkeypatch.chdir(tmp_path)

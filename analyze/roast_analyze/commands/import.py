@@ -25,7 +25,6 @@ from typing import Final
 from roast_analyze.commands.messages import print_note, print_result
 from roast_analyze.commands.trace_args import trace_argument
 from roast_analyze.errors import TraceError
-from roast_analyze.open.names import without_secrets
 from roast_analyze.report.quantities import counted
 
 TOOLS: Final = ("darshan", "yappi", "dump")
@@ -122,8 +121,6 @@ def _check_options(options: argparse.Namespace) -> None:
     if str(target) == "-":
         raise TraceError(f"--{required} cannot be stdout: name a file")
     if isinstance(target, str):
-        raise TraceError(
-            f"cannot write {without_secrets(target)!r}: name a file, and upload it afterwards"
-        )
+        raise TraceError(f"cannot write {target!r}: name a file, and upload it afterwards")
     if tool == "dump" and len(options.files) > 1:
         raise TraceError(f"expected one dump, got {len(options.files)}")

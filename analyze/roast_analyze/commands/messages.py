@@ -11,17 +11,18 @@ from typing import TextIO
 
 from roast_analyze.errors import CacheNotUsed, ViewSkipped
 from roast_analyze.safe_text import visible
+from roast_schemas.urls import safe_message
 
 
 def print_result(text: str) -> None:
     """Print a line on stdout."""
     # Numbers contain no-break spaces, at which some terminals do not wrap.
-    print(visible(text).replace("\N{NO-BREAK SPACE}", " "))
+    print(visible(safe_message(text)).replace("\N{NO-BREAK SPACE}", " "))
 
 
 def print_note(text: object) -> None:
     """Print a line on stderr, which begins with the name of the command."""
-    print(visible(f"roast-analyze: {text}"), file=sys.stderr, flush=True)
+    print(visible(safe_message(f"roast-analyze: {text}")), file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from roast_analyze.safe_text import visible
+from roast_schemas.urls import safe_message
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -42,11 +43,13 @@ def progress(name: str, stage: str, *, measured: bool = True) -> Iterator[Listen
             columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
             _displays.append(Progress(*columns, console=Console(stderr=True), transient=True))
         [bars] = _displays
-        description = escape(visible(f"{name}: {stage}"))
+        description = escape(visible(safe_message(f"{name}: {stage}")))
         bar = bars.add_task(description, total=1.0 if measured else None, visible=False)
 
     def listener(stage: str, share: float) -> None:
-        bars.update(bar, description=escape(visible(f"{name}: {stage}")), completed=share)
+        bars.update(
+            bar, description=escape(visible(safe_message(f"{name}: {stage}"))), completed=share
+        )
 
     def show() -> None:
         bars.update(bar, visible=True)

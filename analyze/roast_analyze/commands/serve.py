@@ -32,6 +32,7 @@ from roast_analyze.commands.messages import print_note
 from roast_analyze.commands.trace_args import add_reading, is_store
 from roast_analyze.commands.whole_numbers import whole_number
 from roast_analyze.errors import TraceError, TraceNotFound
+from roast_schemas.urls import is_like_url
 
 if TYPE_CHECKING:
     import socket
@@ -111,6 +112,11 @@ def _catalog(options: argparse.Namespace, cache_folder: Path, read: Reader) -> C
     if is_store(options.name):
         return StoreCatalog(options.name, *given, cache=options.cache)
     path = Path(options.name)
+    if is_like_url(options.name) and not path.exists():
+        raise TraceNotFound(
+            f"no store is at {options.name!r}: name a local folder of traces, or the URL of a "
+            "store"
+        )
     if not path.exists():
         raise TraceNotFound(
             f"{options.name!r} does not exist: name a folder of traces or a store"

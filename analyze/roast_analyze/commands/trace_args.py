@@ -18,8 +18,9 @@ from roast_analyze.commands.progress import progress
 from roast_analyze.errors import TraceError
 from roast_analyze.open import remote
 from roast_analyze.open.discover import group_by_trace, trace_name
-from roast_analyze.open.names import file_name, is_url, names_replaced, without_secrets
+from roast_analyze.open.names import file_name, is_url, names_replaced
 from roast_analyze.output_paths import STDIN
+from roast_schemas.urls import without_secrets
 
 if TYPE_CHECKING:
     from roast_analyze.open.session import Session

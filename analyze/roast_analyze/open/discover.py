@@ -32,6 +32,7 @@ from roast_analyze.open.names import SUFFIXES
 from roast_schemas import SCHEMA_VERSION
 from roast_schemas.describe import kinds
 from roast_schemas.documentation import docs
+from roast_schemas.urls import is_like_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -210,8 +211,11 @@ def parts_of(name: Path) -> list[Path]:
 
 def _not_found(name: Path) -> str:
     """Return the error about a path that does not exist, with a similar one beside it."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/(?!/)", str(name)):
-        return f"{str(name)!r} does not exist: pass a URL as a text, not as a path"
+    if is_like_url(str(name)):
+        return (
+            f"{str(name)!r} does not exist: pass a URL as a text, not as a path, and with :// "
+            "after its scheme"
+        )
     if glob.has_magic(str(name)) and not name.is_symlink():
         return f"no file matches {str(name)!r}: name a trace file or a folder of segments"
     try:

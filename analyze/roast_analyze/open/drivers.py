@@ -21,8 +21,9 @@ from urllib.parse import unquote, urlsplit
 
 from roast_analyze.errors import MissingExtra, NoRoom, NotATrace, TraceError, TraceNotFound
 from roast_analyze.open.growing import FRAME_END
-from roast_analyze.open.names import SUFFIXES, scheme_of, without_secrets
+from roast_analyze.open.names import SUFFIXES, scheme_of
 from roast_schemas.documentation import docs
+from roast_schemas.urls import without_secrets
 
 if TYPE_CHECKING:
     import fsspec

@@ -1,7 +1,8 @@
 """Names of traces: suffixes of their files, and URLs.
 
 A URL can contain credentials: a user and password, or a signature or token in its query. None
-of them may be shown or kept, so everything but the driver uses :func:`without_secrets`.
+of them may be shown or kept, so everything but the driver uses
+:func:`~roast_schemas.urls.without_secrets`.
 """
 
 from __future__ import annotations
@@ -15,16 +16,12 @@ from typing import Final
 from urllib.parse import unquote
 
 from roast_analyze.errors import NotATrace, TraceError
+from roast_schemas.urls import without_secrets
 
 #: Suffixes of the files of traces, which a folder is searched for.
 SUFFIXES: Final = (".jsonl", ".jsonl.zst", ".jsonl.gz")
 
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://\S")
-
-#: User and password of a URL after ``://``: all up to the last ``@`` of the host. A password
-#: that is not quoted can contain any character: text before the first ``:`` that is not
-#: followed by a port is a user.
-_USER: Final = re.compile(r"[^/?#]*@|[^/?#:\[]*:(?!\d+(?:[/?#]|$)).*@", re.DOTALL)
 
 #: Characters of a file name that are replaced: those of patterns, shells and other places.
 _UNSAFE: Final = re.compile(r"[^\w.+=@-]")
@@ -49,20 +46,6 @@ def local_path(url: str) -> Path:
     if host not in ("", "localhost"):
         raise NotATrace(f"{url!r} is on the host {host!r}: use file:///PATH")
     return Path(unquote(f"/{path}"))
-
-
-def without_secrets(url: str) -> str:
-    """Return a URL without user and password, and without the text of its query.
-
-    Examples
-    --------
-    >>> without_secrets("https://me:secret@example.org/t.jsonl?token=abc#x")
-    'https://example.org/t.jsonl?…'
-    """
-    scheme, _, rest = url.partition("://")
-    user = _USER.match(rest)
-    place, *query = re.split("[?#]", rest[user.end() :] if user else rest, maxsplit=1)
-    return f"{scheme}://{place}{'?…' if query else ''}"
 
 
 def file_name(url: str) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from roast_analyze.errors import TraceError
 from roast_analyze.open.discover import group_by_trace, parts_of
-from roast_analyze.open.names import without_secrets
 from roast_analyze.open.remote import at_hand, path_of, shown_name
+from roast_schemas.urls import without_secrets
 
 if TYPE_CHECKING:
     import os

@@ -37,8 +37,8 @@ from roast_analyze.open.names import (
     names_replaced,
     safe_name,
     scheme_of,
-    without_secrets,
 )
+from roast_schemas.urls import without_secrets
 
 if TYPE_CHECKING:
     import os

@@ -27,6 +27,7 @@ from roast_analyze.server.following import SILENT_SECONDS, Following
 from roast_analyze.server.kept import Kept
 from roast_analyze.server.listing import Listed, progress, row
 from roast_analyze.server.sources import StoreSource, TraceSource
+from roast_schemas.urls import safe_message
 
 if TYPE_CHECKING:
     from roast_analyze.server.folder import FoundTrace
@@ -293,7 +294,7 @@ class StoreCatalog(Catalog):
         self._store = Store(store)
         self._source = partial(StoreSource, memory_limit=memory_limit, cache=cache)
         self._seen: int | None = None
-        self.name = one_line(store, 300)
+        self.name = one_line(safe_message(store), 300)
         self.hint = "The store is empty. roast-analyze store add TRACE --to STORE adds runs."
         self._store.version()  # an error if it is none
 

@@ -23,6 +23,7 @@ from roast_analyze.store.conversion import Converted, Source, convert, runs_sche
 from roast_analyze.store.delta import Location
 from roast_analyze.store.maintenance import Problem, check_tables, compact_tables
 from roast_analyze.store.session import StoreSession, named_traces
+from roast_schemas.urls import safe_message
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
@@ -243,7 +244,7 @@ class Store:
         return self._open(trace_ids)
 
     def __repr__(self) -> str:
-        return f"Store({self.path!r})"
+        return safe_message(f"Store({self.path!r})")
 
     def _open(self, trace_ids: Sequence[str] | None) -> StoreSession:
         runs = self._place.open_runs()

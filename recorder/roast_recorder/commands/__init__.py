@@ -16,6 +16,7 @@ import dask
 from roast_recorder.settings import Settings
 from roast_recorder.writer.client import checked_path, unnamed_trace
 from roast_schemas.documentation import docs
+from roast_schemas.urls import safe_message
 
 Number = TypeVar("Number", int, float)
 
@@ -23,7 +24,10 @@ SUCCESS, FAILED, INVALID_CALL = 0, 1, 2
 
 
 class CallError(Exception):
-    """An invalid call; the text names the value and what to do."""
+    """An invalid call; the text names the value, a URL without secrets, and what to do."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(safe_message(text))
 
 
 def positive(kind: type[Number], what: str, use: str) -> Callable[[str], Number]:

@@ -20,6 +20,7 @@ from roast_recorder.commands.attach import (
 )
 from roast_recorder.scheduler import health
 from roast_recorder.writer.condition import Condition, conditions, valid_time
+from roast_schemas.urls import is_like_url
 
 
 def add_to(commands: Any) -> None:
@@ -52,6 +53,11 @@ def _status(options: argparse.Namespace) -> int:
     if options.scheduler:
         found = _of_scheduler(options)
     else:
+        if is_like_url(options.place) and not Path(options.place).exists():
+            raise CallError(
+                f"cannot read {options.place!r}: status reads local folders; name one, or ask "
+                "the scheduler with --scheduler ADDRESS"
+            )
         try:
             found = list(conditions(Path(options.place)))
         except OSError as error:

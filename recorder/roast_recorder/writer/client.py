@@ -31,6 +31,7 @@ import roast_schemas
 from roast_recorder.scheduler import wire_format
 from roast_recorder.writer.segments import State
 from roast_schemas.documentation import docs
+from roast_schemas.urls import is_like_url
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -72,11 +73,11 @@ def unnamed_trace() -> str:
 
 
 def checked_path(path: str | os.PathLike[str]) -> str:
-    """Return the path of a trace; raise ValueError if it is empty or a URL."""
+    """Return the path of a trace; raise ValueError if it is empty or like a URL."""
     text = os.fspath(path)
     if not text:
         raise ValueError("the path is empty: name a file or a folder, or leave it out")
-    if url := re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text):
+    if is_like_url(text) and (url := re.match(r"[A-Za-z0-9+.-]*:?/*", text)):
         # The rest can contain credentials.
         raise ValueError(
             f"a trace cannot be written to {url[0]}…: name a local file or folder, and upload "

@@ -2,7 +2,8 @@
 
 import pytest
 
-from roast_analyze.open.names import file_name, is_url, local_path, safe_name, without_secrets
+from roast_analyze.open.names import file_name, is_url, local_path, safe_name
+from roast_schemas.urls import without_secrets
 
 SHOWN = {
     "s3://bucket/run/t.jsonl": "s3://bucket/run/t.jsonl",

@@ -353,6 +353,10 @@ _REASONS: Final = (
         r"\w*Connect(?:ion|or)\w*Error|xrootd=Connection error",
         "no connection: check the address and the port",
     ),
+    (
+        r"errno=EINVAL|status=400",
+        "the server refuses the request as invalid: check the URL, and a versionId in it",
+    ),
     (r"status=5\d\d", "the server failed: try again later"),
     (r"ParamValidationError|InvalidURL|ValueError", "the URL is invalid: check it"),
 )
@@ -377,4 +381,7 @@ def _as_trace_error(url: str, driver: Driver, error: Exception) -> TraceError:
         return TraceNotFound(
             f"{shown!r} does not exist: name a trace file or a folder of segments"
         )
-    return NotATrace(f"cannot read {shown!r}: {type(error).__name__} of {driver.library}")
+    return NotATrace(
+        f"cannot read {shown!r}: {type(error).__name__} of {driver.library}; check the URL, or "
+        f"read a copy on this machine {docs('how-to/remote')}"
+    )

@@ -21,6 +21,9 @@ from roast_schemas.urls import without_secrets
 #: Suffixes of the files of traces, which a folder is searched for.
 SUFFIXES: Final = (".jsonl", ".jsonl.zst", ".jsonl.gz")
 
+#: Suffix of the recorder's notes about traces that it could not write, which lie beside traces.
+NOTE_SUFFIX: Final = ".not-recorded.json"
+
 _URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://\S")
 
 #: Characters of a file name that are replaced: those of patterns, shells and other places.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from roast_analyze.errors import TraceError
 from roast_analyze.open.discover import group_by_trace, parts_of
+from roast_analyze.open.names import NOTE_SUFFIX
 from roast_analyze.open.remote import at_hand, path_of, shown_name
 from roast_schemas.urls import without_secrets
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
     from pathlib import Path
 
@@ -28,11 +29,14 @@ def readable_traces(
 ) -> tuple[list[tuple[Path, ...]], list[TraceFailure]]:
     """Return the paths to open each trace with, and the names and files that are not traces.
 
-    The paths of traces at URLs are those of copies.
+    The paths of traces at URLs are those of copies. Notes of the recorder, which a pattern for
+    all files of a folder matches as well, are left out.
     """
     failures: list[TraceFailure] = []
     paths = []
     for name in names:
+        if os.fspath(name).endswith(NOTE_SUFFIX):
+            continue
         try:
             paths.append(path_of(name))
         except TraceError as error:

@@ -54,6 +54,12 @@ _ERRORS: Final = (DeltaError, pa.ArrowException, OSError)
 #: What separates the causes in a message of Delta Lake.
 _CAUSE: Final = re.compile(r"\s*\x1b\[31m↳\x1b\[0m\s*")
 
+#: What Delta Lake reports of a server without TLS, and how to allow it.
+_NO_TLS: Final = "URL scheme is not allowed"
+_ALLOW_HTTP: Final = (
+    "set AWS_ALLOW_HTTP=true (for Azure, AZURE_ALLOW_HTTP), or use an address with https://"
+)
+
 #: Application id under which Delta Lake records how many additions were numbered.
 _NUMBERS: Final = "roast.additions"
 
@@ -408,4 +414,7 @@ def _errors_as(kind: type[TraceError], problem: str, remedy: str) -> Iterator[No
         raise kind(f"{problem}: {remedy}") from None
     except _ERRORS as error:
         causes = _CAUSE.sub(": ", str(error)).partition("\n")[0]
+        if _NO_TLS in causes:
+            causes = "the address of its server begins with http://, without encryption"
+            remedy = _ALLOW_HTTP
         raise kind(f"{problem} ({causes}): {remedy}") from None

@@ -489,6 +489,18 @@ def s3(s3_server, monkeypatch):
         client.delete_object(Bucket="bucket", Key=item["Key"])
 
 
+def test_an_invalid_version_on_s3(s3, analyze, segment):
+    s3.put_object(Bucket="bucket", Key="t.jsonl", Body=segment(1))
+
+    code, _, err = analyze("sql", "s3://bucket/t.jsonl?versionId=abc", COUNT)
+
+    assert code == 2
+    assert err == (
+        "roast-analyze: cannot read 's3://bucket/t.jsonl?…': the server refuses the request as "
+        "invalid: check the URL, and a versionId in it (docs: how-to/remote)\n"
+    )
+
+
 def test_a_trace_on_s3(s3, analyze, segment):
     s3.put_object(Bucket="bucket", Key="runs/t.jsonl", Body=segment(1))
     url = "s3://bucket/runs/t.jsonl"

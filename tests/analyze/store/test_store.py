@@ -24,6 +24,7 @@ from roast_analyze.store.conversion import Source, convert
 from roast_analyze.store.delta import Location
 from roast_analyze.store.layout import RAW, VIEWS, relation
 from roast_analyze.store.store import in_batches
+from roast_recorder.scheduler.health import note_of
 
 #: 2026-01-31 and 2026-02-01, UTC.
 JANUARY, FEBRUARY = 1769817600.0, 1769904000.0
@@ -347,3 +348,29 @@ def test_no_store_and_no_library(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, delta.__name__)
     with pytest.raises(MissingExtra, match=r"pip install '\.\[store\]' in a clone"):
         import_module(delta.__name__)
+
+
+def test_notes_of_the_recorder_beside_traces_are_left_out(store, write_run, tmp_path):
+    """A pattern of the shell for all files of a folder matches them as well."""
+    write_run("A", "runs/A.jsonl")
+    note_of(str(tmp_path / "runs" / "B")).write_text('{"problem": "no space"}')
+
+    result = store.add(sorted((tmp_path / "runs").iterdir()))
+
+    assert (result.added, result.failures) == (1, ())
+
+
+def test_a_server_without_tls(monkeypatch):
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "REGION"):
+        monkeypatch.setenv(f"AWS_{name}", "testing")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.delenv("AWS_ALLOW_HTTP", raising=False)
+
+    with pytest.raises(NotAStore) as caught:
+        Store("s3://bucket/store").runs()
+
+    assert str(caught.value) == (
+        "cannot read 's3://bucket/store/runs' (the address of its server begins with http://, "
+        "without encryption): set AWS_ALLOW_HTTP=true (for Azure, AZURE_ALLOW_HTTP), or use an "
+        "address with https://"
+    )

@@ -18,6 +18,9 @@ RATE_SECONDS: Final = 60.0
 #: Number of failures that are kept.
 FAILURES: Final = 5
 
+#: Roles of the processes on whose machine a trace can be written.
+_WRITERS: Final = ("scheduler", "client")
+
 
 @dataclass
 class Amount:
@@ -78,6 +81,8 @@ class Progress:
         self.label: str | None = None
         self.program: str | None = None
         self.end_reason: str | None = None
+        #: Hosts of the scheduler and the recording client, one of which writes the trace.
+        self.hosts: set[str] = set()
         self.start_t = self.now = 0.0
         #: First submission of a task, from which rates are computed.
         self.work_t: float | None = None
@@ -112,6 +117,8 @@ class Progress:
             self.label = str(label)
 
     def _add_environment(self, _: float, record: Mapping[str, Any]) -> None:
+        if record["section"] == "process" and record["value"]["role"] in _WRITERS:
+            self.hosts.add(str(record["value"]["machine"]["host"]))
         # A recorder that is attached from a shell is not the program.
         is_program = (record["section"], record["name"]) == ("client", "program")
         if is_program and record["value"] != "roast-record":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import sys
@@ -19,17 +20,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from roast_analyze.algorithms.progress import Progress
 from roast_analyze.errors import TraceError
-from roast_analyze.open.growing import GrowingTrace
 from roast_analyze.report import live as texts
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import one_line
+from roast_analyze.server.following import Following
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from roast_analyze.algorithms.progress import Amount
+    from roast_analyze.algorithms.progress import Amount, Progress
 
 #: Time between two reads of the trace.
 _INTERVAL_SECONDS: Final = 0.5
@@ -40,26 +40,25 @@ _BAR: Final = 20
 
 
 def follow(path: Path) -> None:
-    """Show the progress of a run until its recording ends or the user presses q."""
+    """Show the progress of a run until its recording has ended or the user presses q."""
     console = Console(highlight=False)
     if not (console.is_terminal and sys.stdin.isatty()):
         raise TraceError("--follow needs a terminal: leave it out for a summary")
-    trace, progress = GrowingTrace(path), Progress()
+    following = Following(path)
     # What is there already was written before.
-    changed_at, is_first = time.monotonic() - _age_seconds(path), True
+    changed_at = time.monotonic() - _age_seconds(path)
+    following.read(math.inf)
     with _keys(), Live(console=console, auto_refresh=False, screen=False) as live:
         while True:
-            for record in trace.records():
-                if record is None:
-                    progress = Progress()
-                    continue
-                progress.add(record)
-                if not is_first:
-                    changed_at = time.monotonic()
-            is_first = False
-            live.update(page(path, progress, time.monotonic() - changed_at), refresh=True)
-            if progress.end_reason is not None or _is_pressed(b"q", _INTERVAL_SECONDS):
+            silence = following.silence(time.monotonic() - changed_at)
+            live.update(page(path, following.progress, silence), refresh=True)
+            has_ended = following.has_ended or silence.has_writer is False
+            if has_ended or _is_pressed(b"q", _INTERVAL_SECONDS):
                 return
+            known = following.records
+            following.read(math.inf)
+            if following.records > known:
+                changed_at = time.monotonic()
 
 
 def _age_seconds(path: Path) -> float:
@@ -92,18 +91,18 @@ def _is_pressed(key: bytes, seconds: float) -> bool:
     return False
 
 
-def page(path: Path, run: Progress, silent_seconds: float = 0.0) -> RenderableType:
+def page(path: Path, run: Progress, silence: texts.Silence) -> RenderableType:
     """Return the page of a run."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    for name, text in _facts(path, run, silent_seconds):
+    for name, text in _facts(path, run, silence):
         grid.add_row(name, _text(text))
     parts: list[RenderableType] = [grid]
     if run.datasets:
-        parts += ["", _amounts("dataset", run.datasets, run)]
+        parts += ["", _amounts("dataset", run.datasets, run, silence)]
     if run.prefixes:
-        parts += ["", _amounts("prefix", run.prefixes, run)]
+        parts += ["", _amounts("prefix", run.prefixes, run, silence)]
     for t, key, text in run.failures:
         after = q.seconds(t - run.start_t)
         parts.append(Text.assemble(("failed ", "red"), _text(f"{after} {key}: {text}", 150)))
@@ -115,24 +114,26 @@ def _text(text: str, limit: int = 400) -> Text:
     return Text(one_line(text, limit))
 
 
-def _facts(path: Path, run: Progress, silent_seconds: float) -> Iterator[tuple[str, str]]:
+def _facts(path: Path, run: Progress, silence: texts.Silence) -> Iterator[tuple[str, str]]:
     yield "Trace", path.name or str(path)
     if not run.start_t:
         yield "", "no record yet; q leaves"
         return
-    name, text = texts.state(run, silent_seconds)
-    yield name, text if run.end_reason is not None else f"{text}; q leaves"
-    yield from texts.facts(run)
+    name, text = texts.state(run, silence)
+    yield name, text if name == "Ended" else f"{text}; q leaves"
+    yield from texts.facts(run, silence)
 
 
-def _amounts(name: str, amounts: Mapping[str, Amount], run: Progress) -> Table:
+def _amounts(
+    name: str, amounts: Mapping[str, Amount], run: Progress, silence: texts.Silence
+) -> Table:
     """Return the table of those that are not done, and then of the largest others."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(name, overflow="fold")
     done, of, *others = texts.HEADINGS
     for heading in (done, of, "", *others):
         table.add_column(heading, justify="left" if not heading else "right", no_wrap=True)
-    for row in islice(texts.amounts(amounts, run), _ROWS):
+    for row in islice(texts.amounts(amounts, run, silence), _ROWS):
         filled = round(_BAR * row.share)
         bar = "█" * filled + "·" * (_BAR - filled)
         table.add_row(

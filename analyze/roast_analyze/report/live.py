@@ -12,11 +12,31 @@ if TYPE_CHECKING:
 
     from roast_analyze.algorithms.progress import Amount, Progress
 
-#: Time without a record after which this is stated: a recording has samples every second.
-SILENT_SECONDS: Final = 5.0
+#: Time without a write after which a trace counts as no longer recorded, if it is not known
+#: whether a process writes it.
+ABANDONED_SECONDS: Final = 30.0
+
+#: Time between two writes, and between two samples, of a recording whose settings are unknown.
+_FLUSH_SECONDS: Final = 0.5
+_SAMPLE_SECONDS: Final = 1.0
 
 #: Headings of the rows of :func:`amounts`, after the name.
 HEADINGS: Final = ("done", "of", "failed", "per s", "left")
+
+
+class Silence(NamedTuple):
+    """Time since the last write of a trace, and whether a process can write more."""
+
+    seconds: float = 0.0
+    #: False if the process that wrote the trace has gone; None if that is not known.
+    has_writer: bool | None = True
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the trace counts as being recorded."""
+        if self.has_writer is None:
+            return self.seconds <= ABANDONED_SECONDS
+        return self.has_writer
 
 
 class AmountRow(NamedTuple):
@@ -32,17 +52,45 @@ class AmountRow(NamedTuple):
     left: str
 
 
-def state(run: Progress, silent_seconds: float = 0.0) -> tuple[str, str]:
+#: While records are being written.
+_NO_SILENCE: Final = Silence()
+
+
+def usual_seconds(run: Progress) -> float:
+    """Return the time between two writes that a recording rarely exceeds while it works."""
+    settings = run.header.get("settings")
+    settings = settings if isinstance(settings, dict) else {}
+    kinds = settings.get("kinds")
+    if isinstance(kinds, list) and {"worker_sample", "scheduler_sample"}.isdisjoint(kinds):
+        return RATE_SECONDS  # between two transitions, it has nothing to write
+    defaults = {
+        "flush_interval_seconds": _FLUSH_SECONDS,
+        "sample_interval_seconds": _SAMPLE_SECONDS,
+    }
+    intervals = [settings.get(name, default) for name, default in defaults.items()]
+    if not all(isinstance(seconds, (int, float)) for seconds in intervals):
+        intervals = [*defaults.values()]
+    return 2 * float(sum(intervals))
+
+
+def has_rate(run: Progress, silence: Silence) -> bool:
+    """Return whether the rate of the last minute is that of now."""
+    return run.end_reason is None and silence.seconds <= usual_seconds(run)
+
+
+def state(run: Progress, silence: Silence = _NO_SILENCE) -> tuple[str, str]:
     """Return whether the run goes on, and since when or how it ended."""
     seconds = q.seconds(run.now - run.start_t)
     if run.end_reason is not None:
         return "Ended", f"after {seconds}: {run.end_reason}"
-    if silent_seconds > SILENT_SECONDS:
-        return "Running", f"{seconds}; nothing was written for {q.seconds(silent_seconds)}"
-    return "Running", seconds
+    if silence.has_writer is False:
+        return "Ended", f"after {seconds}: stopped without a trailer"
+    if silence.seconds > usual_seconds(run):
+        seconds += f"; nothing was written for {q.seconds(silence.seconds)}"
+    return "Running" if silence.is_live else "No trailer", seconds
 
 
-def facts(run: Progress) -> Iterator[tuple[str, str]]:
+def facts(run: Progress, silence: Silence = _NO_SILENCE) -> Iterator[tuple[str, str]]:
     """Yield names and texts: what is done, by whom, and what is lost."""
     tasks = run.tasks
     text = f"{q.count(tasks.done)} of {q.count(tasks.total)} done"
@@ -52,14 +100,15 @@ def facts(run: Progress) -> Iterator[tuple[str, str]]:
         (len(run.processing), "assigned"),
     )
     text += "".join(f", {q.count(number)} {name}" for number, name in numbers if number)
-    yield "Tasks", text + _rest(tasks, run)
+    yield "Tasks", text + _rest(tasks, run, silence)
     if run.datasets:
         events = sum(amount.rates(run.now, _begun(run))[1] for amount in run.datasets.values())
         done, total = (
             sum(getattr(amount, name) for amount in run.datasets.values())
             for name in ("done_events", "events")
         )
-        yield "Events", f"{q.count(done)} of {q.count(total)}, {q.rate(events, 'events')} now"
+        now = f", {q.rate(events, 'events')} now" if has_rate(run, silence) else ""
+        yield "Events", f"{q.count(done)} of {q.count(total)}{now}"
     workers = list(run.workers.values())
     text = (
         f"{q.count(len(workers))} with {q.counted(sum(w.nthreads for w in workers), 'thread')}"
@@ -77,7 +126,10 @@ def facts(run: Progress) -> Iterator[tuple[str, str]]:
         yield "Memory", text
     if run.processing and run.end_reason is None:
         key, assigned_t = next(iter(run.processing.items()))
-        yield "Longest", f"{key} was assigned {q.seconds(run.now - assigned_t)} ago"
+        seconds = q.seconds(run.now - assigned_t)
+        # Since the last record, the task may have ended.
+        since = "ago" if has_rate(run, silence) else "before the last record"
+        yield "Longest", f"{key} was assigned {seconds} {since}"
     if run.lost:
         yield (
             "Lost",
@@ -85,14 +137,16 @@ def facts(run: Progress) -> Iterator[tuple[str, str]]:
         )
 
 
-def amounts(of: Mapping[str, Amount], run: Progress) -> Iterator[AmountRow]:
+def amounts(
+    of: Mapping[str, Amount], run: Progress, silence: Silence = _NO_SILENCE
+) -> Iterator[AmountRow]:
     """Yield the prefixes or datasets that are not done, and then the others, largest first."""
     in_order = sorted(
         of.items(), key=lambda item: (item[1].done >= item[1].total, -item[1].total)
     )
     for name, amount in in_order:
         rate, _ = amount.rates(run.now, _begun(run))
-        is_open = amount.done + amount.failed < amount.total and run.end_reason is None
+        is_open = amount.done + amount.failed < amount.total and has_rate(run, silence)
         left = amount.left_seconds(run.now, _begun(run)) if is_open else None
         yield AmountRow(
             name,
@@ -109,9 +163,9 @@ def _begun(run: Progress) -> float:
     return run.work_t if run.work_t is not None else run.start_t
 
 
-def _rest(amount: Amount, run: Progress) -> str:
+def _rest(amount: Amount, run: Progress, silence: Silence) -> str:
     """Return the rate and the expected end, while there is one."""
-    if run.end_reason is not None or amount.done + amount.failed >= amount.total:
+    if not has_rate(run, silence) or amount.done + amount.failed >= amount.total:
         return ""
     rate, _ = amount.rates(run.now, _begun(run))
     left = amount.left_seconds(run.now, _begun(run))

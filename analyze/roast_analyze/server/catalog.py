@@ -20,10 +20,11 @@ import xxhash
 
 from roast_analyze.errors import TraceError
 from roast_analyze.open.discover import trace_name
+from roast_analyze.report.live import ABANDONED_SECONDS
 from roast_analyze.safe_text import one_line
 from roast_analyze.server.facts import Facts
 from roast_analyze.server.folder import MOST_ENTRIES, Folder
-from roast_analyze.server.following import SILENT_SECONDS, Following
+from roast_analyze.server.following import Following
 from roast_analyze.server.kept import Kept
 from roast_analyze.server.listing import Listed, progress, row
 from roast_analyze.server.sources import StoreSource, TraceSource
@@ -230,7 +231,9 @@ class FolderCatalog(Catalog):
                 run.live = known.live
             run.facts = run.kept.read_facts()
             following = Following(*found.paths)
-            is_live = run.facts is None and (age < SILENT_SECONDS or following.is_locked())
+            is_live = run.facts is None and (
+                age < ABANDONED_SECONDS or bool(following.is_locked())
+            )
             if run.live is None and is_live:
                 run.live = following
             elif run.facts is None and run.live is None:
@@ -244,17 +247,17 @@ class FolderCatalog(Catalog):
         following, is_read = run.live, True
         if following is None:
             return True
-        run.silent_seconds = time.monotonic() - self._changed[run.id]
+        silent_seconds = time.monotonic() - self._changed[run.id]
         try:
             is_read = following.read(_READING_SECONDS)
-        except (TraceError, OSError):
-            run.live = None  # its report has the reason
-        else:
+            run.silence = following.silence(silent_seconds)
             # The stamp is that of the whole trace once no more is written.
-            has_ended = following.has_ended and run.silent_seconds > INTERVAL_SECONDS
-            is_silent = run.silent_seconds > SILENT_SECONDS
-            if has_ended or (is_silent and not following.is_locked()):
-                run.live = None
+            has_ended = following.has_ended and silent_seconds > INTERVAL_SECONDS
+            if has_ended or (is_read and not run.silence.is_live):
+                run.live, run.progress = None, progress(run, following)
+        except (TraceError, OSError) as error:
+            # Its report has the reason as well.
+            run.live, run.progress = None, {"facts": [("Damaged", one_line(str(error), 400))]}
         with self._lock:
             self._publish(run)
         return is_read

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roast_analyze.report import live
 from roast_analyze.report import quantities as q
+from roast_analyze.report.live import Silence
 from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Listed:
     live: Following | None = None
     #: Progress after the first records of a run that was not read yet.
     glance: Progress | None = None
-    silent_seconds: float = 0.0
+    silence: Silence = field(default_factory=Silence)
     #: Whether its facts are being read, or will be.
     is_expected: bool = False
     #: Number of the renewal of the list with which it changed.
@@ -157,11 +158,11 @@ def _live_cells(run: Listed, following: Following) -> dict[str, Cell]:
     """Return the cells of a run that is being recorded."""
     progress, tasks = following.progress, following.progress.tasks
     wall = progress.now - progress.start_t
-    silent = run.silent_seconds > live.SILENT_SECONDS
-    about = f"nothing written for {q.seconds(run.silent_seconds)}" if silent else ""
+    silent = run.silence.seconds > live.usual_seconds(progress)
+    about = f"nothing written for {q.seconds(run.silence.seconds)}" if silent else ""
     done = min(tasks.done / tasks.total, 1.0) if tasks.total else None
     left = tasks.left_seconds(progress.now, progress.work_t or progress.start_t)
-    remaining = f"{q.seconds(left)} left" if left else ""
+    remaining = f"{q.seconds(left)} left" if left and not silent else ""
     return {
         "user": _user(run),
         "start": _start(progress.start_t),
@@ -196,12 +197,12 @@ def _unread_cells(run: Listed) -> dict[str, Cell]:
 
 
 def progress(run: Listed, following: Following) -> dict[str, Any]:
-    """Return the page of a live run as JSON."""
+    """Return the page of a run that is being recorded, or was until now, as JSON."""
     found = following.progress
     if not found.start_t:
         facts = [("Running", "no record yet")]
     else:
-        facts = [live.state(found, run.silent_seconds), *live.facts(found)]
+        facts = [live.state(found, run.silence), *live.facts(found, run.silence)]
     return {
         "place": one_line(run.place, 200),
         "facts": [(name, one_line(text, 400)) for name, text in facts],
@@ -215,7 +216,7 @@ def progress(run: Listed, following: Following) -> dict[str, Any]:
                 "headings": live.HEADINGS,
                 "rows": [
                     {"share": it.share, "cells": [one_line(it.name), *it[1:3], *it[4:]]}
-                    for it in islice(live.amounts(amounts, found), _ROWS)
+                    for it in islice(live.amounts(amounts, found, run.silence), _ROWS)
                 ],
                 "more": max(len(amounts) - _ROWS, 0),
             }

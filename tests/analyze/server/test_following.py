@@ -1,6 +1,7 @@
 """The progress of a run that is being recorded."""
 
 import json
+from socket import gethostname
 
 import pytest
 
@@ -47,3 +48,48 @@ def test_a_damaged_trace(tmp_path):
         assert following.read(1.0)
     with pytest.raises(TraceError, match="cannot follow"):
         following.read(1.0)
+
+
+def process(host: str, role: str = "scheduler") -> dict:
+    value = {"role": role, "pid": 1, "machine": {"host": host}}
+    about = {"section": "process", "name": role, "value": value}
+    return {"kind": "environment", "t": 1.0, **about}
+
+
+@pytest.mark.parametrize(
+    ("processes", "has_writer"),
+    [
+        ([process(gethostname()), process("far", "worker")], False),
+        ([process(gethostname()), process("far", "client")], None),
+        ([process("far")], None),
+        ([], None),
+    ],
+)
+def test_the_process_that_wrote_a_trace_of_this_host_has_gone(tmp_path, processes, has_writer):
+    """A lock that was taken on another host is not seen on all file systems."""
+    path = tmp_path / "a.jsonl"
+    file = TraceFile(path)
+    file.append(b"".join(json.dumps(record).encode() + b"\n" for record in processes))
+    file.append(json.dumps({"kind": "event", "t": 1.0}).encode() + b"\n")
+    following = Following(path)
+    assert following.read(10.0)
+    assert following.silence(600.0).has_writer
+    file.close()
+    following = Following(path)
+    assert following.read(10.0)
+    assert following.silence(600.0).has_writer is has_writer
+    assert following.silence(1.0).has_writer  # between two segments, none is locked
+
+
+def test_the_lock_is_tested_every_other_second(tmp_path, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr("roast_analyze.server.following.time.monotonic", lambda: now)
+    path = tmp_path / "a.jsonl"
+    file = TraceFile(path)
+    file.append(json.dumps({"kind": "event", "t": 1.0}).encode() + b"\n")
+    following = Following(path)
+    assert following.is_locked()
+    file.close()
+    assert following.is_locked()
+    now += 2.0
+    assert following.is_locked() is False

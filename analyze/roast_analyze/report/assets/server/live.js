@@ -35,7 +35,7 @@ function table({ name, headings, rows, more }) {
 }
 
 function use(answer) {
-  const [[name, text], ...facts] = answer.facts ?? [["Running", ""]];
+  const [[name, text], ...facts] = answer.facts ?? [[answer.is_live ? "Running" : "Not live", ""]];
   document.getElementById("place").textContent = answer.place ?? "";
   const state = document.getElementById("state");
   state.textContent = `${name}: ${text}`;
@@ -49,7 +49,7 @@ function use(answer) {
     ...(answer.failures ?? []).map((failure) => element("li", `failed after ${failure}`)));
   document.documentElement.dataset.state = "drawn";
   if (answer.is_live) return true;
-  state.textContent = "The recording has ended.";
+  if (name === "Ended") state.textContent += ". The recording has ended.";
   document.getElementById("report").textContent = "Report of the run";
   return false;
 }

@@ -13,7 +13,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints, is_typeddict
 
-from roast_schemas.records import KINDS, SCHEMA_VERSION, Json
+from roast_schemas.records import KINDS, SCHEMA_VERSION, Json, Record
 from roast_schemas.units import Content, Field, Unit
 
 _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
@@ -116,6 +116,20 @@ def fields_of(record: type) -> tuple[FieldDescription, ...]:
         marker = next(m for m in reversed(markers) if isinstance(m, Field))
         fields.append(FieldDescription(name, python_type, **vars(marker)))
     return tuple(fields)
+
+
+@cache
+def number_fields(kind: str) -> dict[str, FieldDescription]:
+    """Return the fields that are numbers by name; of an unknown kind, those of all kinds."""
+    fields = kinds()[kind].fields if kind in kinds() else fields_of(Record)
+    return {field.name: field for field in fields if field.type in (int, float)}
+
+
+def is_valid(value: object, valid: tuple[int, int]) -> bool:
+    """Return whether a value is a number from the least to the largest valid one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return valid[0] <= value <= valid[1]
 
 
 def _object_schema(

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from roast_schemas.describe import is_valid, number_fields
+from roast_schemas.units import VALID, Unit
 
 #: Time of the past that rates are computed from.
 RATE_SECONDS: Final = 60.0
@@ -99,17 +103,27 @@ class Progress:
         self._tasks: dict[str, _Task] = {}
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Add a record; one with values that cannot be is ignored."""
-        t = record.get("t")
-        if not isinstance(t, (int, float)):
-            return
-        self.now = max(self.now, t)
-        self.start_t = self.start_t or t
-        try:
+        """Add a record; one with values that cannot be is ignored.
+
+        As in a trace that is opened, numbers that are not valid are null, and a record without
+        a valid time is none.
+        """
+        with suppress(KeyError, TypeError, AttributeError, ValueError):
+            numbers = number_fields(record["kind"])
+            invalid = [
+                name
+                for name, value in record.items()
+                if name in numbers and not is_valid(value, numbers[name].valid)
+            ]
+            if invalid:
+                record = {**record, **dict.fromkeys(invalid)}
+                if any(numbers[name].required for name in invalid):
+                    return  # damaged: the report counts it
+            t = record["t"]
+            self.now = max(self.now, t)
+            self.start_t = self.start_t or t
             if add := getattr(self, f"_add_{record['kind']}", None):
-                add(t, record)
-        except (KeyError, TypeError, AttributeError, ValueError):
-            pass  # of another version, or damaged: the report counts it
+                add(t, record)  # can be of another version
 
     def _add_header(self, _: float, record: Mapping[str, Any]) -> None:
         self.header = self.header or dict(record)
@@ -187,7 +201,8 @@ class Progress:
     def _add_worker_sample(self, _: float, record: Mapping[str, Any]) -> None:
         if worker := self.workers.get(str(record["worker"])):
             worker.nthreads = record.get("nthreads") or worker.nthreads
-            worker.memory = (record.get("metrics") or {}).get("memory") or 0
+            memory: Any = (record.get("metrics") or {}).get("memory")
+            worker.memory = memory if is_valid(memory, VALID[Unit.BYTES]) else 0
             worker.memory_limit = record.get("memory_limit") or 0
 
     def _add_loss(self, _: float, record: Mapping[str, Any]) -> None:

@@ -30,7 +30,7 @@ from roast_analyze.open.foreign import describe
 from roast_analyze.open.lines import OPENINGS, parse_record
 from roast_analyze.open.names import SUFFIXES
 from roast_schemas import SCHEMA_VERSION
-from roast_schemas.describe import kinds
+from roast_schemas.describe import is_valid, number_fields
 from roast_schemas.documentation import docs
 from roast_schemas.urls import is_like_url
 
@@ -48,9 +48,7 @@ _COMPRESSION_RATIO: Final = 12
 
 _HEADER_TEXTS: Final = ("trace_id", "schema_version")
 _HEADER_NUMBERS: Final = {
-    field.name: field.valid
-    for field in kinds()["header"].fields
-    if field.name in ("t", "segment")
+    name: number_fields("header")[name].valid for name in ("t", "segment")
 }
 
 
@@ -323,8 +321,7 @@ def _find_header(beginning: bytes) -> tuple[Identity, str | None]:
             and record["kind"] == "header"
             and all(isinstance(record.get(name), str) for name in _HEADER_TEXTS)
             and all(
-                isinstance(number := record.get(name), (int, float)) and low <= number <= high
-                for name, (low, high) in _HEADER_NUMBERS.items()
+                is_valid(record.get(name), valid) for name, valid in _HEADER_NUMBERS.items()
             )
         ):
             identity = Identity(record["trace_id"], round(record["segment"]))

@@ -1,5 +1,7 @@
 """Progress of a run from its records."""
 
+import pytest
+
 from roast_analyze.algorithms.progress import Progress
 
 
@@ -71,3 +73,24 @@ def test_records_that_cannot_be(task):
     odd += [{"t": 1.0, "kind": "chunk", "key": "a-1", "dataset": "d", "entry_stop": "x"}]
     odd += [{"t": 1.0, "kind": kind} for kind in ("trailer", "worker_removed", "__init__", 5)]
     assert followed(task("a-1"), *odd).tasks.total == 1
+
+
+@pytest.mark.parametrize("t", [2.0**33 + 1, 1.8e17, -1e10, True, "1.0", None, [1.0]])
+def test_a_time_that_check_rejects_is_none(task, t, write_trace, analyze):
+    """One definition: the declaration of the field."""
+    odd = {"kind": "event", "t": t, "topic": "x"}
+    progress = followed(task("a-1", 5.0), odd, {**odd, "kind": "unknown"}, task("a-2", 6.0))
+    assert (progress.start_t, progress.now, progress.tasks.total) == (5.0, 6.0, 2)
+    if isinstance(t, float):
+        code, printed, _ = analyze("check", write_trace(task("a-1", 5.0), odd))
+        assert (code, " t cannot be" in " ".join(printed.split())) == (1, True)
+
+
+def test_amounts_that_cannot_be_are_not_known(worker):
+    sample = {"kind": "worker_sample", "t": 2.0, "worker": "w1"}
+    progress = followed(
+        worker("w1", nthreads=2),
+        {**sample, "nthreads": 2**60, "memory_limit": -1, "metrics": {"memory": 2**60}},
+    )
+    [found] = progress.workers.values()
+    assert (found.nthreads, found.memory, found.memory_limit) == (2, 0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import math
 import os
 import select
@@ -20,7 +21,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from roast_analyze.errors import TraceError
+from roast_analyze.commands.trace_args import is_store
+from roast_analyze.errors import NotATrace, TraceError, TraceNotFound
+from roast_analyze.open.discover import group_by_trace, read_segment, segment_paths
+from roast_analyze.open.foreign import describe
+from roast_analyze.open.names import SUFFIXES
+from roast_analyze.output_paths import STDIN
 from roast_analyze.report import live as texts
 from roast_analyze.report import quantities as q
 from roast_analyze.safe_text import one_line
@@ -39,17 +45,26 @@ _ROWS: Final = 8
 _BAR: Final = 20
 
 
-def follow(path: Path) -> None:
-    """Show the progress of a run until its recording has ended or the user presses q."""
+def follow(name: str) -> None:
+    """Show the progress of a run until its recording has ended or the user presses q.
+
+    Raises
+    ------
+    TraceError
+        If the name is not that of one trace, or of one that can begin there.
+    """
     console = Console(highlight=False)
+    paths = paths_of(name)
     if not (console.is_terminal and sys.stdin.isatty()):
         raise TraceError("--follow needs a terminal: leave it out for a summary")
-    following = Following(path)
+    path, following = Path(name), Following(*paths)
     # What is there already was written before.
-    changed_at = time.monotonic() - _age_seconds(path)
+    changed_at = time.monotonic() - min(map(_age_seconds, paths))
     following.read(math.inf)
     with _keys(), Live(console=console, auto_refresh=False, screen=False) as live:
         while True:
+            if not following.progress.start_t:
+                require_record(paths)
             silence = following.silence(time.monotonic() - changed_at)
             live.update(page(path, following.progress, silence), refresh=True)
             has_ended = following.has_ended or silence.has_writer is False
@@ -59,6 +74,53 @@ def follow(path: Path) -> None:
             following.read(math.inf)
             if following.records > known:
                 changed_at = time.monotonic()
+
+
+def paths_of(name: str) -> tuple[Path, ...]:
+    """Return the paths of the only trace with a name; it need not exist yet.
+
+    Raises
+    ------
+    TraceError
+        If the name is that of something else, or of several traces.
+    """
+    path = Path(name)
+    if name == STDIN or path.is_fifo():
+        shown = "standard input" if name == STDIN else repr(name)
+        raise TraceError(
+            f"--follow cannot read {shown} as it grows: name the file that is recorded, or "
+            "leave --follow out"
+        )
+    if is_store(name):
+        raise TraceError(f"{name!r} is a store: name a trace that is recorded for --follow")
+    if not path.exists() and not glob.has_magic(name):
+        if not path.absolute().parent.is_dir():
+            raise TraceNotFound(
+                f"--follow waits for {name!r}, but the folder {str(path.parent)!r} does not "
+                "exist: create it, or correct the name"
+            )
+        return (path,)
+    entries = [path] if path.is_file() else [*path.iterdir()] if path.is_dir() else []
+    files = [file for file in entries if file == path or file.name.endswith(SUFFIXES)]
+    if path.exists() and not any(file.stat().st_size for file in files or entries):
+        return (path,)  # nothing was written yet
+    traces = group_by_trace([path])
+    if len(traces) > 1:
+        raise TraceError(
+            f"{name!r} is {len(traces)} traces: name one for --follow, such as "
+            f"{str(traces[-1][0])!r}"
+        )
+    return traces[0] if path.exists() else tuple(segment_paths(path))
+
+
+def require_record(paths: tuple[Path, ...]) -> None:
+    """Raise NotATrace if a file without a record is not the beginning of a trace."""
+    for path in paths:
+        if path.is_file():
+            segment = read_segment(path, path)
+            if segment.schema_version is None and not (segment.begins_well or segment.empty):
+                what = describe(path) or "contains no records: name a trace recorded by roast"
+                raise NotATrace(f"{str(path)!r} {what}")
 
 
 def _age_seconds(path: Path) -> float:
@@ -117,7 +179,10 @@ def _text(text: str, limit: int = 400) -> Text:
 def _facts(path: Path, run: Progress, silence: texts.Silence) -> Iterator[tuple[str, str]]:
     yield "Trace", path.name or str(path)
     if not run.start_t:
-        yield "", "no record yet; q leaves"
+        missing = (
+            "" if path.exists() or glob.has_magic(str(path)) else ": there is no such file"
+        )
+        yield "", f"no record yet{missing}; q leaves"
         return
     name, text = texts.state(run, silence)
     yield name, text if name == "Ended" else f"{text}; q leaves"

@@ -96,11 +96,10 @@ def run(options: argparse.Namespace) -> None:
         print_recent()
         return
     if options.follow:
-        if len(options.traces) > 1 or options.html is not None or options.open or options.json:
-            raise TraceError("--follow shows one trace in the terminal: leave out the others")
         from roast_analyze.commands.follow import follow
 
-        follow(Path(options.traces[0]))
+        _refuse_others(options)
+        follow(options.traces[0])
         return
     if options.open and options.html is None:
         options.html = True
@@ -146,6 +145,28 @@ def run(options: argparse.Namespace) -> None:
             print("\n".join(digest(trace)))
         else:
             print_out(*summarize(trace, is_complete=options.all))
+
+
+def _refuse_others(options: argparse.Namespace) -> None:
+    """Raise TraceError if a run is to be followed with an option that would have no effect."""
+    given = {
+        "--all": options.all,
+        "--from": options.start,
+        "--html": options.html,
+        "--json": options.json,
+        "--markdown": options.markdown,
+        "--open": options.open,
+        "--session": options.session,
+        "--title": options.title,
+        "--to": options.stop,
+    }
+    names = [name for name, value in given.items() if value is not None and value is not False]
+    names += [repr(name) for name in options.traces[1:]]
+    if names:
+        raise TraceError(
+            "--follow shows one trace in the terminal, from its first record on: leave out "
+            + ", ".join(names)
+        )
 
 
 def _show(page: Path, options: argparse.Namespace) -> None:

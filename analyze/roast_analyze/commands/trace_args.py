@@ -129,7 +129,8 @@ def traces_at_hand(options: argparse.Namespace) -> Iterator[None]:
             if given is None:
                 continue
             words = given if isinstance(given, list) else [given]
-            words = [_copied(word) for word in words]
+            if not getattr(options, "follow", False):  # the copy of a pipe does not grow
+                words = [_copied(word) for word in words]
             if not getattr(options, "reads_many", False):
                 words = [_downloaded(word, options, copies) for word in words]
             setattr(options, name, words if isinstance(given, list) else words[0])

@@ -109,7 +109,9 @@ class GrowingTrace:
                 except ValueError as error:
                     self._restarts += 1
                     if self._restarts > _MAX_RESTARTS:
-                        raise TraceError(f"cannot follow: {error}") from None
+                        raise TraceError(
+                            f"cannot follow: {error}: roast-analyze check lists the damage"
+                        ) from None
                     self._files = []
                     yield None
                     return

@@ -10,10 +10,13 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
 from roast_analyze.cli import main
+from roast_analyze.commands.follow import paths_of, require_record
+from roast_analyze.errors import NotATrace
 
 
 @pytest.fixture
@@ -109,3 +112,78 @@ def test_without_a_terminal(write_trace, capsys):
     assert main([str(write_trace()), "--follow"]) == 2
     assert "--follow needs a terminal" in capsys.readouterr().err
     assert main([str(write_trace()), "--follow", "--html"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--from", "1m"], "--from"),
+        (["--to", "-1m", "--session", "1"], "--session, --to"),
+        (["--session", "0"], "--session"),
+        (["--json"], "--json"),
+        (["--html"], "--html"),
+        (["--open", "--title", "x"], "--open, --title"),
+        (["--markdown", "--all"], "--all, --markdown"),
+        (["other.jsonl"], "'other.jsonl'"),
+    ],
+)
+def test_options_that_would_have_no_effect(write_trace, analyze, words, named):
+    code, _, error = analyze(write_trace(), "--follow", *words)
+    assert code == 2
+    assert error.splitlines()[-1].endswith(f"from its first record on: leave out {named}")
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("-", "cannot read standard input as it grows: name the file that is recorded"),
+        ("pipe", "cannot read 'pipe' as it grows"),
+        ("none/a.jsonl", "the folder 'none' does not exist: create it, or correct the name"),
+        ("two", "'two' is 2 traces: name one for --follow, such as 'two/b.jsonl'"),
+        ("two/*.jsonl", "'two/*.jsonl' is 2 traces"),
+        ("x*.jsonl", "no file matches 'x*.jsonl': name a trace file"),
+        ("kept", "'kept' is a store: name a trace"),
+        ("notes", "the folder 'notes' contains no trace: segments end in .jsonl"),
+    ],
+)
+def test_names_that_are_none_of_a_trace(
+    write_trace, analyze, tmp_path, monkeypatch, name, error
+):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    for trace in "ab":
+        write_trace(name=f"two/{trace}.jsonl", trace_id=trace)
+    (tmp_path / "kept" / "runs" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("x")
+    code, _, printed = analyze(name, "--follow")
+    assert (code, printed.count("\n")) == (2, 1)
+    assert error in printed
+
+
+def test_names_that_can_be_followed(write_trace, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for segment in (1, 2):
+        write_trace(name=f"c/00000{segment}.jsonl", segment=segment)
+    (tmp_path / "new").mkdir()
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "000001.jsonl.zst").touch()
+    (tmp_path / "empty.jsonl").touch()
+    for name in ("c", "new", "begun", "empty.jsonl", "later.jsonl", "c/000001.jsonl"):
+        assert paths_of(name) == (Path(name),)
+    assert paths_of("c/*.jsonl") == (Path("c/000001.jsonl"), Path("c/000002.jsonl"))
+
+
+@pytest.mark.parametrize("text", ["hi", '{"a":1}', '{"kind": "x"}\n', "PAR1"])
+def test_a_file_that_is_no_trace(tmp_path, text):
+    path = tmp_path / "a.jsonl"
+    path.write_text(text)
+    with pytest.raises(NotATrace, match=r"a\.jsonl' .*: (name|query)"):
+        require_record((path,))
+
+
+@pytest.mark.parametrize("text", ["", '{"kind":"hea', '{"kind": "header", "t": 1.0, '])
+def test_a_trace_whose_header_is_being_written(tmp_path, text):
+    path = tmp_path / "a.jsonl"
+    path.write_text(text)
+    require_record((path,))

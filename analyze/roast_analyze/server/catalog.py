@@ -172,7 +172,8 @@ class FolderCatalog(Catalog):
         super().__init__(cache_folder, read)
         self._folder = Folder(folder)
         self._source = partial(TraceSource, memory_limit=memory_limit, cache=cache)
-        self._stamps: dict[str, str] = {}
+        #: The traces as they were found last.
+        self._found: dict[str, FoundTrace] = {}
         #: Runs of which nothing was read.
         self._unseen: deque[tuple[Listed, Following]] = deque()
         #: When each live run was last seen to change, on the monotonic clock.
@@ -189,7 +190,7 @@ class FolderCatalog(Catalog):
         new, present = [], set()
         for found in self._folder.traces():
             present.add(found.id)
-            if self._stamps.get(found.id) != found.stamp:
+            if self._found.get(found.id) != found:
                 run = self._changed_run(found)
                 if run.live is None:
                     new.append(run)
@@ -198,8 +199,8 @@ class FolderCatalog(Catalog):
         with self._lock:
             self._remove_others(present)
             live = [run for run in self._runs.values() if run.live is not None]
-        for gone in self._stamps.keys() - present:
-            del self._stamps[gone], self._changed[gone]
+        for gone in self._found.keys() - present:
+            del self._found[gone], self._changed[gone]
         took = time.monotonic() - begin
         pause = min(max(INTERVAL_SECONDS, _PAUSE_RATIO * took), _MOST_PAUSE_SECONDS)
         are_read = [self._follow(run) for run in live]
@@ -210,8 +211,7 @@ class FolderCatalog(Catalog):
     def _changed_run(self, found: FoundTrace) -> Listed:
         """Add a trace that is new or has changed to the list."""
         known = self.find(found.id)
-        is_seen = found.id in self._stamps
-        self._stamps[found.id] = found.stamp
+        before, self._found[found.id] = self._found.get(found.id), found
         source = self._source(found.paths)
         run = Listed(
             id=found.id,
@@ -219,13 +219,18 @@ class FolderCatalog(Catalog):
             kept=Kept.of(self._cache_folder, source.key, found.stamp),
             name=found.name,
             place=found.place,
+            copy_of=found.copy_of,
             owner=_user_name(found.owner),
             nbytes=found.nbytes,
             changed_t=found.changed_t,
             error=found.error,
         )
-        age = 0.0 if is_seen else max(time.time() - found.changed_t, 0.0)
-        self._changed[run.id] = time.monotonic() - age
+        if before is None:
+            age = max(time.time() - found.changed_t, 0.0)
+            self._changed[run.id] = time.monotonic() - age
+        elif before.stamp != found.stamp:
+            self._changed[run.id] = time.monotonic()
+        age = time.monotonic() - self._changed[run.id]
         if not run.error:
             if known is not None and known.source == source:
                 run.live = known.live

@@ -1,12 +1,17 @@
-"""The traces below a folder that is served. Links are never followed."""
+"""The traces below a folder that is served. Links are never followed.
+
+Files in one folder with one ``trace_id`` and different segment numbers are one trace. Further
+files with the number of one of them are copies, which are traces of their own: the largest file
+of each number is that of the trace.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +42,8 @@ class FoundTrace:
     #: Name, size and time of the last change of each file.
     states: tuple[tuple[str, int, int], ...]
     owner: int
+    #: Place of the trace that it is a copy of, or of a part of it; empty if it is none.
+    copy_of: str = ""
     #: Reason for which it cannot be read; empty if none is known.
     error: str = ""
 
@@ -68,6 +75,7 @@ class _Head:
     inode: int
     nbytes: int
     trace_id: str
+    segment: int
     is_listed: bool
     error: str = ""
 
@@ -98,14 +106,20 @@ class Folder:
                 if head.is_listed:
                     by_trace.setdefault(head.trace_id or path.name, []).append((path, status))
             for trace_id, of_trace in by_trace.items():
-                is_alone = len(of_trace) == len(files)
-                yield self._found(folder, trace_id, of_trace, heads, is_alone=is_alone)
+                copy_of = ""
+                for part in _without_copies(of_trace, heads):
+                    is_alone = len(part) == len(files)
+                    # Which of several copies is the largest one can change.
+                    name = f"{trace_id}\0{part[0][0].name}" if copy_of else trace_id
+                    found = self._found(folder, name, part, heads, is_alone=is_alone)
+                    yield replace(found, copy_of=copy_of)
+                    copy_of = copy_of or found.place
         self._heads = heads
 
     def _found(
         self,
         folder: Path,
-        trace_id: str,
+        name: str,
         files: list[tuple[Path, os.stat_result]],
         heads: dict[Path, _Head],
         *,
@@ -117,7 +131,7 @@ class Folder:
             paths = (folder,)
         # The folder that is served can itself be one of segments.
         place = folder.name if paths[0] == self.path else paths[0].relative_to(self.path)
-        key = f"{folder.relative_to(self.path)}\0{trace_id}".encode(errors="surrogateescape")
+        key = f"{folder.relative_to(self.path)}\0{name}".encode(errors="surrogateescape")
         return FoundTrace(
             paths=paths,
             place=str(place),
@@ -159,13 +173,27 @@ class Folder:
             return known
         about = status.st_ino, status.st_size
         if not os.access(path, os.R_OK):
-            return _Head(*about, "", is_listed=False)  # of another user
+            return _Head(*about, "", 0, is_listed=False)  # of another user
         try:
             segment = read_segment(path, path)
         except TraceError as error:
-            return _Head(*about, "", is_listed=True, error=visible(str(error)))
+            return _Head(*about, "", 0, is_listed=True, error=visible(str(error)))
         if segment.schema_version is None:
             # Data of other programs is not listed; a trace with a damaged beginning is.
             is_listed = segment.begins_well and not segment.empty
-            return _Head(*about, "", is_listed=is_listed)
-        return _Head(*about, segment.identity.trace_id, is_listed=True)
+            return _Head(*about, "", 0, is_listed=is_listed)
+        return _Head(*about, *segment.identity, is_listed=True)
+
+
+def _without_copies(
+    files: list[tuple[Path, os.stat_result]], heads: Mapping[Path, _Head]
+) -> Iterator[list[tuple[Path, os.stat_result]]]:
+    """Yield the largest file of each segment, then the next largest ones, which are copies."""
+    rest = sorted(files, key=lambda file: (-file[1].st_size, file[0]))
+    while rest:
+        of_number: dict[int, tuple[Path, os.stat_result]] = {}
+        for file in rest:
+            of_number.setdefault(heads[file[0]].segment, file)
+        part = sorted(of_number.values())
+        yield part
+        rest = [file for file in rest if file not in part]

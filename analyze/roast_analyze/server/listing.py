@@ -68,6 +68,8 @@ class Listed:
     owner: str | None
     nbytes: int
     changed_t: float | None
+    #: Place of the trace that it is a copy of; empty if it is none.
+    copy_of: str = ""
     facts: Facts | None = None
     error: str = ""
     live: Following | None = None
@@ -113,7 +115,10 @@ def row(run: Listed) -> dict[str, Any]:
     else:
         cells = _unread_cells(run)
     place = one_line(run.place, 200)
-    named = {"run": Cell(run.title, place if place != run.title else "")}
+    below = [place] if place != run.title else []
+    if run.copy_of:
+        below.append(f"copy of {one_line(run.copy_of, 200)}")
+    named = {"run": Cell(run.title, ", ".join(below))}
     cells = named | cells
     filled = [cells.get(column.name, Cell(q.UNKNOWN)) for column in COLUMNS]
     datasets = run.facts.datasets if run.facts else ""

@@ -60,3 +60,27 @@ def test_a_run_that_is_damaged_while_it_is_recorded(catalog, lines, task):
     found = runs.find(listed["id"])
     assert found.live is None
     assert [name for name, _ in found.progress["facts"]] == ["Damaged"]
+
+
+def test_a_copy_is_a_row_that_says_so(catalog, lines, task):
+    folder, runs = catalog
+    whole = lines(task("a-1"), task("a-2"))
+    (folder / "full.jsonl").write_bytes(whole)
+    for path, when in (("full.jsonl", 3600), ("cut.jsonl", 7200)):
+        (folder / "cut.jsonl").write_bytes(whole[:300])
+        os.utime(folder / path, (time.time() - when,) * 2)
+    runs.renew()
+    cells = [row["cells"][0] for row in runs.changes(0)["rows"]]
+    assert sorted((cell["text"], cell["below"]) for cell in cells) == [
+        ("cut", "cut.jsonl, copy of full.jsonl"),
+        ("full", "full.jsonl"),
+    ]
+    # A run that becomes a copy was not written just now.
+    (folder / "more.jsonl").write_bytes(whole + b"\n")
+    os.utime(folder / "more.jsonl", (time.time() - 3600,) * 2)
+    runs.renew()
+    rows = {row["cells"][0]["below"]: row for row in runs.changes(0)["rows"]}
+    assert sorted(rows) == [
+        "cut.jsonl, copy of more.jsonl", "full.jsonl, copy of more.jsonl", "more.jsonl",
+    ]  # fmt: skip
+    assert rows["cut.jsonl, copy of more.jsonl"]["page"].startswith("report-")

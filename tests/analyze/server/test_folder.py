@@ -38,6 +38,50 @@ def test_segments_beside_other_traces(tmp_path, write_trace):
     }
 
 
+def copies(path) -> dict[str, tuple[tuple[str, ...], str]]:
+    """Return the files of each trace and what it is a copy of, by its place."""
+    found = Folder(path.resolve()).traces()
+    return {it.place: (tuple(path.name for path in it.paths), it.copy_of) for it in found}
+
+
+def test_a_copy_is_a_trace_of_its_own(tmp_path, write_trace, task):
+    """The largest file is the trace, whatever its name."""
+    whole = write_trace(task("a-1"), task("a-2"), name="z-full.jsonl")
+    (tmp_path / "a-partial.jsonl").write_bytes(whole.read_bytes()[:300])
+    (tmp_path / "m-same.jsonl").write_bytes(whole.read_bytes())
+    assert copies(tmp_path) == {
+        "m-same.jsonl": (("m-same.jsonl",), ""),
+        "z-full.jsonl": (("z-full.jsonl",), "m-same.jsonl"),
+        "a-partial.jsonl": (("a-partial.jsonl",), "m-same.jsonl"),
+    }
+    ids = {trace.id for trace in Folder(tmp_path.resolve()).traces()}
+    assert len(ids) == 3
+
+
+def test_copies_of_segments(tmp_path, write_trace, task):
+    segments = [
+        write_trace(task("a-1"), name=f"c/00000{number}.jsonl", segment=number)
+        for number in (1, 2, 3)
+    ]
+    for path in segments[:2]:
+        path.with_name(f"old-{path.name}").write_bytes(path.read_bytes()[:300])
+    assert copies(tmp_path) == {
+        "c/000001.jsonl": (("000001.jsonl", "000002.jsonl", "000003.jsonl"), ""),
+        "c/old-000001.jsonl": (("old-000001.jsonl", "old-000002.jsonl"), "c/000001.jsonl"),
+    }
+
+
+def test_a_copy_keeps_its_identity_and_that_of_the_trace(tmp_path, write_trace, task):
+    folder = Folder(tmp_path.resolve())
+    whole = write_trace(task("a-1"), name="full.jsonl")
+    [before] = folder.traces()
+    (tmp_path / "cut.jsonl").write_bytes(whole.read_bytes()[:300])
+    [after, copy] = folder.traces()
+    assert (after.id, after.stamp) == (before.id, before.stamp)
+    write_trace(task("a-1"), task("a-2"), name="full.jsonl")
+    assert [trace.id for trace in folder.traces()] == [before.id, copy.id]
+
+
 def test_what_is_not_listed(tmp_path, write_trace):
     kept = write_trace(name="inside/a.jsonl")
     (tmp_path / "inside" / "link.jsonl").symlink_to(kept)

@@ -144,7 +144,9 @@ def test_two_rows_in_the_history(trace, tmp_path):
     store = Store(tmp_path / "store")
     store.add([trace])
 
-    assert store.sql("SELECT program, user_name FROM runs").fetchall() == [(None, None)]
+    assert store.sql("SELECT program, user_name, is_shared FROM runs").fetchall() == [
+        ("fit.py, hist.py", None, True)
+    ]
     history = store.sql(
         "SELECT program, user_name, run_number, compute_hours * 3600 BETWEEN 3 AND 30, "
         "wall_seconds < 100, core_hours * 3600 < 200, failures FROM program_history"

@@ -83,7 +83,10 @@ class Progress:
     def __init__(self) -> None:
         self.header: dict[str, Any] = {}
         self.label: str | None = None
-        self.program: str | None = None
+        self._program: str | None = None
+        #: Programs that clients reported, and the clients that submitted tasks.
+        self._programs: dict[str, str] = {}
+        self._submitters: set[str] = set()
         self.end_reason: str | None = None
         #: Hosts of the scheduler and the recording client, one of which writes the trace.
         self.hosts: set[str] = set()
@@ -101,6 +104,12 @@ class Progress:
         #: When each task was assigned that a worker has now, the first one first.
         self.processing: dict[str, float] = {}
         self._tasks: dict[str, _Task] = {}
+
+    @property
+    def program(self) -> str | None:
+        """Return the program that records, or else the known ones that submitted tasks."""
+        known = {self._programs[client] for client in self._submitters & self._programs.keys()}
+        return self._program or ", ".join(sorted(known)) or None
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Add a record; one with values that cannot be is ignored.
@@ -136,7 +145,11 @@ class Progress:
         # A recorder that is attached from a shell is not the program.
         is_program = (record["section"], record["name"]) == ("client", "program")
         if is_program and record["value"] != "roast-record":
-            self.program = str(record["value"])
+            self._program = str(record["value"])
+
+    def _add_client_program(self, _: float, record: Mapping[str, Any]) -> None:
+        if record.get("name"):
+            self._programs[str(record["client"])] = str(record["name"])
 
     def _add_trailer(self, _: float, record: Mapping[str, Any]) -> None:
         if record["reason"] != "rotated":
@@ -146,6 +159,7 @@ class Progress:
         key, prefix = str(record["key"]), str(record.get("prefix") or "unknown")
         if key not in self._tasks:
             self.work_t = self.work_t or t
+            self._submitters.add(str(record.get("client")))
             self._tasks[key] = _Task(prefix)
             self.tasks.total += 1
             self.prefixes.setdefault(prefix, Amount()).total += 1

@@ -94,3 +94,15 @@ def test_amounts_that_cannot_be_are_not_known(worker):
     )
     [found] = progress.workers.values()
     assert (found.nthreads, found.memory, found.memory_limit) == (2, 0, 0)
+
+
+def test_programs_of_a_shared_scheduler(task):
+    reports = [
+        {"kind": "client_program", "t": 1.0, "client": client, "name": name}
+        for client, name in (("c", "hist.py"), ("d", "fit.py"), ("e", "idle.py"), ("f", None))
+    ]
+    work = [task(f"{client}-1", 1.0, client=client) for client in "dcf"]
+    own = {"kind": "environment", "t": 1.0, "section": "client", "name": "program"}
+    assert followed(*reports).program is None
+    assert followed(*reports, *work).program == "fit.py, hist.py"
+    assert followed(*reports, *work, {**own, "value": "mine.py"}).program == "mine.py"

@@ -33,6 +33,31 @@ def test_summary_and_page_of_a_store(analyze, store, tmp_path):
         assert (code, message in err) == (2, True), err
 
 
+def test_a_shared_scheduler_has_the_names_of_its_programs(
+    analyze, tmp_path, write_trace, worker, task, run
+):
+    def program(client: str, name: str, t: float) -> list[dict]:
+        about = {"t": t, "client": client}
+        reported = {"kind": "client_program", **about, "name": name, "host": "h", "pid": int(t)}
+        work = [task(f"{client}-1", t, client=client), *run(f"{client}-1", t, t + 5.0)]
+        return [{"kind": "client_added", **about}, {**reported, "value": {}}, *work]
+
+    records = [worker("w1"), *program("c", "hist.py", 10.0), *program("d", "fit.py", 40.0)]
+    store = Store(tmp_path / "runs")
+    store.add([
+        write_trace(*records, name="A.jsonl", trace_id="A"),
+        write_trace(*records[:5], name="B.jsonl", trace_id="B"),
+    ])  # fmt: skip
+
+    text = analyze(store.path)[1].replace("\N{NO-BREAK SPACE}", " ")
+    assert text.startswith("2 runs of 2 programs from")
+    assert re.search(r"^fit\.py, hist\.py +1 ", text, re.MULTILINE)
+    assert re.search(r"^hist\.py +1 ", text, re.MULTILINE)
+    assert "fit.py, hist.py" in analyze("store", "list", store.path)[1]
+    analyze(store.path, "--html")
+    assert "fit.py, hist.py" in (tmp_path / "runs.html").read_text()
+
+
 @pytest.mark.exhaustive
 def test_summary_and_report_of_one_run(analyze, store, tmp_path, own_cache):
     assert analyze(store, "B", "--no-cache")[1].startswith("Trace     B\n")

@@ -37,17 +37,25 @@ def test_the_program_of_a_scheduler(store: Store, write_traces, worker, task, ru
         # The program that records, and another one.
         [worker("w1"), *environment, *client("r", 0.0), *work("a-1", "r", 10.0),
          *client("c", 10.0, "fit.py", pid=3), *work("b-1", "c", 30.0)],
+        # One of two programs is known.
+        [worker("w1"), *client("c", 10.0, "fit.py", pid=1), *work("a-1", "c", 10.0),
+         *client("d", 20.0), *work("b-1", "d", 30.0)],
+        # One program, twice.
+        [worker("w1"), *client("c", 10.0, "fit.py", pid=1), *work("a-1", "c", 10.0),
+         *client("d", 20.0, "fit.py", pid=2), *work("b-1", "d", 30.0)],
     ]  # fmt: skip
     store.add(write_traces(*traces))
 
     runs = store.sql(
-        "SELECT trace_id, program, user_name FROM runs ORDER BY trace_id"
+        "SELECT trace_id, program, user_name, is_shared FROM runs ORDER BY trace_id"
     ).fetchall()
     assert runs == [
-        ("T0", None, "ada"),
-        ("T1", "fit.py", "ada"),
-        ("T2", None, None),
-        ("T3", "mine.py", None),
+        ("T0", "fit.py, hist.py", "ada", True),
+        ("T1", "fit.py", "ada", False),
+        ("T2", None, None, False),
+        ("T3", "mine.py", None, False),
+        ("T4", "fit.py, unknown", None, True),
+        ("T5", "fit.py", "ada", True),
     ]
     history = store.sql(
         "SELECT trace_id, program, user_name, git_commit, wall_seconds, core_hours * 3600, "
@@ -59,4 +67,7 @@ def test_the_program_of_a_scheduler(store: Store, write_traces, worker, task, ru
         ("T1", "fit.py", "ada", None, 100.0, 100, 12),
         ("T3", "fit.py", "ada", None, 90.0, 90, 6),
         ("T3", "mine.py", None, "abc", 100.0, 100, 6),
+        ("T4", "fit.py", "ada", None, 90.0, 90, 6),
+        ("T5", "fit.py", "ada", None, 80.0, 80, 6),
+        ("T5", "fit.py", "ada", None, 90.0, 90, 6),
     ]

@@ -125,15 +125,24 @@ def with_metrics(runs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def of_one_program(runs: pl.DataFrame) -> pl.DataFrame:
+    """Return the runs that are not recordings of a scheduler that several programs used."""
+    if "is_shared" not in runs.columns:
+        return runs
+    # All null, of another type, in a store that an older version has filled.
+    return runs.filter(pl.col("is_shared").cast(pl.String).ne_missing("true"))
+
+
 def find(runs: pl.DataFrame) -> tuple[list[Change], int]:
     """Return the changes of all programs, the newest first, and the number of series tested.
 
     Parameters
     ----------
     runs : polars.DataFrame
-        Rows of the view ``runs``, of which some columns can be missing.
+        Rows of the view ``runs``, of which some columns can be missing. The recording of a
+        shared scheduler is no run of a program.
     """
-    known = with_metrics(runs).drop_nulls(["program", "start_t"])
+    known = of_one_program(with_metrics(runs)).drop_nulls(["program", "start_t"])
     programs = known.sort("start_t", "trace_id").partition_by("program", maintain_order=True)
     series = [
         (program, metric, *values)

@@ -54,7 +54,10 @@ HOSTS: Final = _slow_query("host_history", "host")
 
 def _totals_query(names: str) -> str:
     return (
-        f"SELECT {names}, count(*) AS runs, count(DISTINCT program) AS programs, "
+        f"SELECT {names}, count(*) AS runs, "
+        # A recording of a shared scheduler is named after all of its programs.
+        "coalesce(len(list_filter(list_distinct(flatten(list(string_split(program, ', ')))), "
+        "lambda name: name <> 'unknown')), 0) AS programs, "
         "max(start_t) AS last_t, median(wall_seconds) AS median_wall_seconds, "
         "sum(core_hours) AS core_hours, sum(core_hours - kept_hours) AS wasted_hours, "
         "sum(core_hours - kept_hours) / nullif(sum(core_hours), 0) AS wasted_share, "

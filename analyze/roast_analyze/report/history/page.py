@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from roast_analyze.report import quantities as q
 from roast_analyze.report.columns import columns
-from roast_analyze.report.history import data, figures, sentences
+from roast_analyze.report.history import changes, data, figures, sentences
 from roast_analyze.report.listing import Listing
 from roast_analyze.report.section import Plot, Section
 from roast_analyze.report.shell import Page, roast_version
@@ -156,7 +156,9 @@ def _changes(history: History) -> Section:
         history,
         "changes",
         "Runs before and after a change",
-        figures.changes(history.runs, (worse or found)[:_PANELS], found),
+        figures.changes(
+            changes.of_one_program(history.runs), (worse or found)[:_PANELS], found
+        ),
         "FROM program_history",
         note="Lines are the medians before and after the change.",
     )
@@ -173,16 +175,18 @@ def _programs(history: History) -> Section:
     if history.programs.total == 0:
         return replace(section, empty="The store is empty.")
     rows = history.programs.rows
-    names = rows["program"].drop_nulls().head(figures.PROGRAM_LIMIT).to_list()
+    runs = changes.of_one_program(history.runs)
+    known = rows.filter(pl.col("program").is_in(runs["program"].drop_nulls().implode()))
+    names = known["program"].head(figures.PROGRAM_LIMIT).to_list()
     plots = []
     if names:
-        are_left_out = rows["program"].n_unique() > len(names)
+        are_left_out = known["program"].n_unique() > len(names)
         plots.append(
             _plot(
                 history,
                 "wall-time",
                 "Wall time relative to the median of the program",
-                figures.wall_time(history.runs, names),
+                figures.wall_time(runs, names),
                 "SELECT program, start_t, wall_seconds FROM program_history",
                 note="Programs with the most core-hours." if are_left_out else "",
             )

@@ -24,7 +24,9 @@ def totals(history: History) -> str:
     runs = history.runs
     if runs.is_empty():
         return "The store is empty."
-    known = runs["program"].drop_nulls()
+    # A recording of a shared scheduler is named after all of its programs.
+    names = runs["program"].drop_nulls().str.split(", ").explode()
+    known = names.filter(names != "unknown")
     first, last = (q.minute(t) for t in (runs["start_t"].min(), runs["start_t"].max()))  # type: ignore[arg-type]
     amount, unit = q.core_time(3600 * history.core_hours)
     # The program of a recording that was attached is unknown.

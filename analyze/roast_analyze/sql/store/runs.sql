@@ -44,13 +44,12 @@ inputs AS (
     GROUP BY trace_id
 ),
 programs AS (
-    -- Of several programs, none is that of the run; a recorder that is attached submits no tasks.
+    -- A recorder that is attached submits no tasks. A part of the programs is not all of them.
     SELECT
         trace_id,
-        if(
-            count(DISTINCT (program, user_name, host, pid)) = 1 AND bool_and(program IS NOT NULL),
-            min(program), NULL
-        ) AS program,
+        string_agg(DISTINCT program, ', ' ORDER BY program)
+            || if(bool_and(program IS NOT NULL), '', ', unknown') AS program,
+        count(DISTINCT (program, user_name, host, pid)) > 1 AS are_several,
         if(
             count(DISTINCT user_name) = 1 AND bool_and(user_name IS NOT NULL),
             min(user_name), NULL
@@ -132,6 +131,7 @@ SELECT
     recordings.recorder_version,
     recordings.schema_version,
     programs.user_name,
+    facts.program IS NULL AND coalesce(programs.are_several, false) AS is_shared,
     run.trace_id
 FROM run
 LEFT JOIN programs USING (trace_id)
@@ -144,7 +144,7 @@ LEFT JOIN batch_jobs USING (trace_id);
 COMMENT ON VIEW runs IS 'Runs in the store. One row per trace.';
 COMMENT ON COLUMN runs.start_t IS 'First record, in seconds since the epoch.';
 COMMENT ON COLUMN runs.stop_t IS 'Last record, in seconds since the epoch.';
-COMMENT ON COLUMN runs.program IS 'File name of the program of the recording client or, if a scheduler or roast-record attach recorded it, of the only program that submitted tasks, where clients report it.';
+COMMENT ON COLUMN runs.program IS 'File name of the program of the recording client or, if a scheduler or roast-record attach recorded it, names of the programs that submitted tasks, in alphabetical order, where clients report them: fit.py, hist.py. With unknown as the last one if not all of them are known.';
 COMMENT ON COLUMN runs.arguments IS 'Arguments of the program, as a JSON list.';
 COMMENT ON COLUMN runs.label IS 'Label that the user gave the recording.';
 COMMENT ON COLUMN runs.git_commit IS 'Commit of the working directory of the program.';
@@ -195,4 +195,5 @@ COMMENT ON COLUMN runs.uproot_version IS 'Version of uproot.';
 COMMENT ON COLUMN runs.recorder_version IS 'Version of the recorder.';
 COMMENT ON COLUMN runs.schema_version IS 'Version of the trace format.';
 COMMENT ON COLUMN runs.user_name IS 'User of the programs that submitted tasks, if it is the same and known of all.';
+COMMENT ON COLUMN runs.is_shared IS 'Whether several programs submitted tasks, and none of them recorded: program_history has a row for each that is known.';
 COMMENT ON COLUMN runs.trace_id IS 'ID of the trace.';

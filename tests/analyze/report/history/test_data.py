@@ -1,5 +1,6 @@
 """Changes, slow files and slow hosts in the history of planted runs."""
 
+import polars as pl
 import pytest
 
 from roast_analyze.report.history import figures
@@ -52,3 +53,12 @@ def test_a_change_names_what_changed_at_that_run(planted):
         "wall_seconds": pytest.approx(0.15, abs=0.04),
         "core_seconds_per_event": pytest.approx(0.15, abs=0.04),
     }
+
+
+@pytest.mark.parametrize("shared", [[True] * 1320, ["true"] * 1320])
+def test_recordings_of_shared_schedulers_are_no_runs_of_a_program(planted, shared):
+    assert planted(seed=0).changes
+    assert planted(seed=0, is_shared=[False] * 1320).changes
+    assert planted(seed=0, is_shared=pl.Series([None] * 1320, dtype=pl.String)).changes
+    history = planted(seed=0, is_shared=shared)
+    assert (history.changes, history.series) == ([], 0)

@@ -93,7 +93,8 @@ def paths_of(name: str) -> tuple[Path, ...]:
         )
     if is_store(name):
         raise TraceError(f"{name!r} is a store: name a trace that is recorded for --follow")
-    if not path.exists() and not glob.has_magic(name):
+    # Without a path, `http://` is no URL that is downloaded.
+    if not (path.exists() or glob.has_magic(name) or "://" in name):
         if not path.absolute().parent.is_dir():
             raise TraceNotFound(
                 f"--follow waits for {name!r}, but the folder {str(path.parent)!r} does not "

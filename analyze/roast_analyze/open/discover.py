@@ -209,6 +209,9 @@ def parts_of(name: Path) -> list[Path]:
 
 def _not_found(name: Path) -> str:
     """Return the error about a path that does not exist, with a similar one beside it."""
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]+:", str(name)):
+        url = f"{name}//"  # the path of such a URL has no slashes
+        return f"{url!r} names no trace: write the whole URL, or a path"
     if is_like_url(str(name)):
         return (
             f"{str(name)!r} does not exist: pass a URL as a text, not as a path, and with :// "

@@ -26,6 +26,7 @@ from roast_analyze.open.views import (
     create_time_range_views,
     time_range_tables,
 )
+from roast_analyze.safe_text import one_line
 
 if TYPE_CHECKING:
     import duckdb
@@ -52,6 +53,13 @@ SELECT client, start_t, stop_t
 FROM _client_presence
 WHERE trace_id = ?
 ORDER BY start_t, client
+"""
+
+#: Names of clients, as in the view ``sessions``: known ones are easier to recognize than IDs.
+_PROGRAMS: Final = """
+SELECT client, coalesce(program, name)
+FROM _client_programs
+WHERE trace_id = ? AND coalesce(program, name) IS NOT NULL
 """
 
 _COUNTS: Final = """
@@ -225,8 +233,10 @@ def _session_range(
     if not known:
         raise TraceError(f"the trace has no session {session}: it has no record of a client")
     if not 1 <= session <= len(known):
+        programs = dict(connection.execute(_PROGRAMS, [trace_id]).fetchall())
         names = [
-            f"{number} ({client}, {_format_seconds(round(begin - start_t, 1))} to "
+            f"{number} ({one_line(programs.get(client, client))}, "
+            f"{_format_seconds(round(begin - start_t, 1))} to "
             f"{_format_seconds(round(end - start_t, 1))} s)"
             for number, (client, begin, end) in enumerate(known[:_NAMED_SESSIONS], start=1)
         ]

@@ -107,10 +107,12 @@ class Location:
     @classmethod
     def of(cls, path: str, options: Mapping[str, str] | None = None) -> Location:
         """Return the location for the path or URL of a user."""
+        scheme, is_url, place = path.partition("://")
+        if is_url and not (place if scheme == "file" else place.strip("/")):
+            raise NotAStore(f"{path!r} names no store: write the whole URL, or a folder")
         # A local store is a folder for pyarrow and DuckDB.
         text = path.removeprefix("file://")
-        is_url = "://" in text
-        uri = text.rstrip("/") if is_url else str(Path(text).absolute())
+        uri = text.rstrip("/") if "://" in text else str(Path(text).absolute())
         return cls(uri, dict(options) if options else None)
 
     @property

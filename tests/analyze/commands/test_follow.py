@@ -142,6 +142,7 @@ def test_options_that_would_have_no_effect(write_trace, analyze, words, named):
         ("two", "'two' is 2 traces: name one for --follow, such as 'two/b.jsonl'"),
         ("two/*.jsonl", "'two/*.jsonl' is 2 traces"),
         ("x*.jsonl", "no file matches 'x*.jsonl': name a trace file"),
+        ("http://", "'http://' names no trace: write the whole URL, or a path"),
         ("kept", "'kept' is a store: name a trace"),
         ("notes", "the folder 'notes' contains no trace: segments end in .jsonl"),
     ],

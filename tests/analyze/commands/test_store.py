@@ -80,6 +80,8 @@ def test_an_invalid_call_is_explained(analyze, write_trace, tmp_path, monkeypatc
         "add t.jsonl --to t.jsonl": "t.jsonl/runs): name a folder or a URL that you can",
         "list s --most 5GB": "--most is an option of store remove, not of store list",
         "check no-store": "is not a store: create it with roast-analyze store add",
+        "list http://": "'http://' names no store: write the whole URL, or a folder",
+        "add t.jsonl --to file://": "'file://' names no store: write the whole URL",
         "add t --to s --workers 2 --scheduler x": "exclude each other",
         "add t --to s --tls-cert c.pem": "add --scheduler ADDRESS",
         "add t --to s --scheduler tcp://127.0.0.1:1": "cannot connect to the",

@@ -219,6 +219,12 @@ def test_every_name_must_be_a_trace(tmp_path, segment):
         Trace()
 
 
+@pytest.mark.parametrize("url", ["http://", "s3://", "file://"])
+def test_a_url_of_nothing(url):
+    with pytest.raises(TraceNotFound, match=f"^'{url}' names no trace: write the whole URL"):
+        Trace(url)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission(segment):
     path = segment("a.jsonl")

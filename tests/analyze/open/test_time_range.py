@@ -67,6 +67,17 @@ def test_an_unknown_session(limited, two_clients, session):
         limited(*two_clients, session=session)
 
 
+def test_an_unknown_session_lists_the_programs(limited, two_clients):
+    reported = {"kind": "client_program", "t": 11.0, "host": "h", "pid": 1, "value": {}}
+    programs = [
+        {**reported, "client": "A", "name": "fit.py"},
+        {**reported, "client": "B", "name": "\x1bhist.py"},
+    ]
+    message = r"use 1 \(fit\.py, 10 to 40 s\), 2 \(␛hist\.py, 50 to 100 s\)$"
+    with pytest.raises(TraceError, match=message):
+        limited(*two_clients, *programs, session=9)
+
+
 def test_a_session_without_clients_or_with_a_time_range(limited, worker, two_clients):
     with pytest.raises(TraceError, match="no session 1: it has no record of a client"):
         limited(worker("w1"), session=1)

@@ -169,7 +169,7 @@ class Place:
 
     def download(self, file: RemoteFile, target: Path, report: Callable[[int], None]) -> None:
         """Read a file once, from front to back; `report` is called with the bytes so far."""
-        with self._errors():
+        with self._errors(file.address):
             from fsspec.callbacks import Callback
 
             callback = Callback(hooks={"report": lambda _size, value, **_: report(value)})
@@ -256,12 +256,16 @@ class Place:
             is_beside = "/" not in unquote(name) and not {"?", "#"} & {*name}
             if is_beside and _is_segment(unquote(name)):
                 address = f"{place}{name}{mark}{query}"
-                infos.append({**self._system.info(address), "name": address})
+                with self._errors(address):
+                    infos.append({**self._system.info(address), "name": address})
         return True, self._segments(infos)
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Raise a TraceError in place of any error of the driver in the block."""
+    def _errors(self, address: str = "") -> Iterator[None]:
+        """Raise a TraceError in place of any error of the driver in the block.
+
+        It names the URL, or a file at an address in the folder.
+        """
         try:
             yield
         except TraceError:
@@ -270,7 +274,8 @@ class Place:
             # The next attempt finds credentials that were renewed; a client keeps its own.
             if "_opened" in vars(self):
                 type(self._system).clear_instance_cache()
-            raise _as_trace_error(self._url, self._driver, error) from None
+            url = address if "://" in address else f"{scheme_of(self._url)}://{address}"
+            raise _as_trace_error(url if address else self._url, self._driver, error) from None
 
 
 def _is_page(url: str) -> bool:

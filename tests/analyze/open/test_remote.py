@@ -223,6 +223,13 @@ def test_a_folder_at_a_web_server(web, segment):
     assert downloads == ["GET /run/", "GET /run/3.jsonl"]
 
 
+def test_a_segment_that_cannot_be_read_is_named(web):
+    web.page = '<a href="000001.jsonl.zst">x</a>'
+
+    with pytest.raises(TraceError, match=rf"cannot read '{web.url}/links/000001.jsonl.zst': "):
+        path_of(f"{web.url}/links/")
+
+
 def test_links_to_other_places_are_not_followed(web):
     web.page = """
         <a href="http://127.0.0.1:1/a.jsonl">x</a> <a href="/other/b.jsonl">x</a>

@@ -34,6 +34,7 @@ PLACES = {
     "computed/waits.py": {"memory", "unfinished"},
     "commands/summary_tables.py": {"erred", "retried", "lost", SKIPPED},  # columns
     "sql/tasks/_attempt_use.sql": {*OUTCOMES, SKIPPED},
+    "sql/tasks/_cancelled_prefixes.sql": {"memory", "erred"},  # and states of tasks
     "sql/tasks/_has_raised.sql": {"erred", "retried"},
     "sql/tasks/_is_failed.sql": {"erred", "retried", "lost", SKIPPED},
     "sql/tasks/_is_released.sql": {"rescheduled", "cancelled"},

@@ -3,7 +3,7 @@
 -- name, so that replacements of lost ones are not counted again. With the missing workers, each with the mean number
 -- of threads, the same work would take as much less time as there would be more threads, at most one per ready task.
 -- Workers that joined late have a rule of their own.
--- Applies: EXISTS (FROM raw.cluster_size)
+-- Applies: EXISTS (FROM cluster_sizes WHERE planned > joined)
 -- Missing threads: counted
 -- Source: dask-jobqueue, whose cluster objects do not notice jobs that wait or fail
 -- Documentation: https://jobqueue.dask.org/en/latest/debug.html

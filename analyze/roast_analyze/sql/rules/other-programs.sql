@@ -4,7 +4,7 @@
 -- takes as long in any other order, so no saving is stated. Programs are clients, or processes with several clients.
 -- Tasks of a program that had not ended may have computed, and do not count as waiting on their workers.
 -- Records: transition
--- Applies: (SELECT count(DISTINCT client) FROM _client_sessions) > 1
+-- Applies: EXISTS (SELECT trace_id FROM _client_sessions GROUP BY trace_id HAVING count(DISTINCT client) > 1)
 -- Source: priorities of distributed: user priority, then order of submission
 -- Documentation: https://distributed.dask.org/en/stable/priority.html
 -- $min_seconds = 5: longest time in which tasks of a program waited

@@ -4,7 +4,7 @@
 -- nothing to do. The cost is the time of free threads while ready tasks were queued on other workers. If work stealing
 -- is off, that is the reason (no-stealing).
 -- Records: transition
--- Applies: EXISTS (FROM _core_time WHERE use = 'imbalance')
+-- Applies: (SELECT sum(seconds) FROM _core_time WHERE use = 'imbalance') >= $min_share * (SELECT min(run_core_seconds) FROM _run_size)
 -- Explains: imbalance
 -- Source: workers of tasks and of their inputs; uses of core_time
 -- Documentation: https://distributed.dask.org/en/stable/locality.html

@@ -17,6 +17,7 @@ def runs(write_trace, task):
     ]
 
 
+@pytest.mark.exhaustive
 def test_rows_of_all_traces_in_their_order(runs, tmp_path):
     frame = each("SELECT count(*) AS n FROM tasks", runs)
 

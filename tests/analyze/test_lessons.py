@@ -147,6 +147,7 @@ def combined(worker, task, run):
     return combined
 
 
+@pytest.mark.exhaustive
 def test_transfers_lengthen_computing_too(cost, combined):
     """Five tasks wait for 15 s in all, and then compute for 4 s each instead of 2 s."""
     core_seconds, least, most = cost("transfers", *combined(2.0))

@@ -71,6 +71,7 @@ def test_a_cell_shows_losses(open_trace):
     assert "and 4 more in the view loss" in page.text
 
 
+@pytest.mark.exhaustive
 def test_findings_predictions_and_comparisons_are_displayed_as_html(
     write_trace, worker, task, run
 ):
@@ -210,6 +211,7 @@ def test_pages_of_nbconvert_have_the_timeline_of_a_recorded_cell(
     assert "<script>alert(1)" not in html
 
 
+@pytest.mark.exhaustive
 def test_a_cell_shows_the_report_in_a_frame(open_trace, worker, task, run):
     report = open_trace(worker("w1"), task("a"), *run("a", 10.0, 30.0)).report(title="My run")
 

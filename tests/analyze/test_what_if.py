@@ -274,6 +274,7 @@ def two_cores(write_trace, worker, process_facts, task, run):
     return two_cores
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("cpu_seconds", "waiting_seconds", "workers", "expected", "note"),
     [

@@ -165,6 +165,7 @@ def test_a_worker_a_prefix_and_the_scheduler_are_selected(page):
     workers.select_option("all workers")
 
 
+@pytest.mark.exhaustive
 def test_a_time_range_is_selected_and_cleared(page):
     drag(page, STRIP, 0.05, 0.45)
     assert shown(page) == "600 ms, 60 samples; 60 % of the total, from 0 s to 2 s."

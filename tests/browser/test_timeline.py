@@ -307,6 +307,7 @@ def test_a_link_shows_the_same_view_in_another_browser(page, chromium):
     other.close()
 
 
+@pytest.mark.exhaustive
 def test_dependencies_and_states_of_workers_are_drawn(open_page, report):
     first, second = task("a-1", 0.0, 2.0), task("b-1", 3.0, 4.0)
     second[0]["dependencies"] = ["a-1"]

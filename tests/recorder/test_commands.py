@@ -97,6 +97,7 @@ def only_trace(folder, err):
     return trace
 
 
+@pytest.mark.exhaustive
 def test_run_without_a_path_writes_a_new_file(tmp_path, read_lines):
     program = (
         "from distributed import Client; "

@@ -352,6 +352,7 @@ def record_in_this_process(trace):
         assert cluster.loop.asyncio_loop._default_executor is None
 
 
+@pytest.mark.exhaustive
 def test_event_loops_get_no_default_executor(trace, by_kind, in_another_process):
     """With Python 3.12, Dask's exit handler cannot shut it down, and prints a traceback."""
     in_another_process(record_in_this_process, trace)

@@ -33,6 +33,7 @@ def test_summary_and_page_of_a_store(analyze, store, tmp_path):
         assert (code, message in err) == (2, True), err
 
 
+@pytest.mark.exhaustive
 def test_a_shared_scheduler_has_the_names_of_its_programs(
     analyze, tmp_path, write_trace, worker, task, run
 ):

@@ -160,6 +160,7 @@ def test_queries_only_read_the_trace(traces, write_trace, task):
     assert not Path("/tmp/stolen.csv").exists()
 
 
+@pytest.mark.exhaustive
 def test_limits_of_rows_texts_and_time(monkeypatch, traces, write_trace, task):
     path = write_trace(task("a-1"))
     session = traces(path)

@@ -161,6 +161,7 @@ def test_nothing_else_is_served(server):
         assert server.ask("/runs.json", method)[0] == 405
 
 
+@pytest.mark.exhaustive
 def test_a_report_is_written_once(server):
     page = server.rows()["good.jsonl"]["page"]
     report = server.report(page)

@@ -147,6 +147,7 @@ def test_a_run_of_measured_chunks(summarize, worker, task, run, chunk):
     assert section(text, "Sections")[0][2:] == ["47", "500 ms", "DY", "jets"]
 
 
+@pytest.mark.exhaustive
 def test_kinds_of_work(summarize, worker, task, run):
     frames = [
         {"name": "work", "filename": "/home/ana/script.py", "line_number": 7},
@@ -315,6 +316,7 @@ def test_the_short_summary(summarize, worker, task, run, chunk):
     assert not any(name in short for name in left_out)
 
 
+@pytest.mark.exhaustive
 def test_losses_and_datasets_are_shown_even_if_they_do_not_fit(
     summarize, monkeypatch, worker, task, run, chunk
 ):

@@ -91,6 +91,7 @@ def test_exported_tables_are_the_views_of_the_range(analyze, tmp_path, name, sta
         assert 0 < attempts < whole.rows("SELECT task_runs FROM run")[0][0]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "start", "stop"), RANGES)
 def test_totals_of_text_formats_are_those_of_the_range(analyze, tmp_path, name, start, stop):
     path, options, ends = times(name, start, stop)

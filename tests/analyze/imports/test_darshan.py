@@ -152,6 +152,7 @@ def joined(worker, pid, t=0.0, host="node-1", **fields):
     }  # fmt: skip
 
 
+@pytest.mark.exhaustive
 def test_a_log_is_matched_to_the_worker_process_by_pid_time_and_host(rows):
     for workers, expected in [
         ([joined("w1", 7), joined("w2", 8)], ("w1", 1)),

@@ -286,6 +286,7 @@ def test_what_a_dump_lacks_and_logs_of_workers(convert, asked):
     ]
 
 
+@pytest.mark.exhaustive
 def test_a_trace_begins_with_the_log_of_the_scheduler(convert, asked, analyze):
     """Each log keeps the newest entries: the oldest one is no start of a worker or a task."""
     task = {"key": ["x", 0], "state": "memory", "who_has": ["<WorkerState 'w', name: 0>"]}

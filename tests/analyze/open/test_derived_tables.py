@@ -267,6 +267,7 @@ os._exit(9)
 """
 
 
+@pytest.mark.exhaustive
 def test_a_killed_session_leaves_no_table(path, files, own_cache):
     process = subprocess.run([sys.executable, "-c", KILLED, path], capture_output=True)
     assert (process.returncode, process.stdout) == (9, b"[(100.0,)]\n")
@@ -277,6 +278,7 @@ def test_a_killed_session_leaves_no_table(path, files, own_cache):
     assert not draft.exists()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("files")
 def test_a_time_range_has_its_own_rows_which_are_not_kept(path):
     query = "SELECT sum(seconds) FROM core_time"

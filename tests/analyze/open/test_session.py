@@ -295,6 +295,7 @@ def test_a_closed_trace_raises(write_trace):
 # -- threads -----------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_queries_from_many_threads(write_trace, task, run):
     tasks = [task(f"p{i % 7}-{i}") for i in range(2000)]
     runs = [record for i in range(2000) for record in run(f"p{i % 7}-{i}", i, i + 0.5)]

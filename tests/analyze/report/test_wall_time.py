@@ -37,6 +37,7 @@ def test_time_without_an_assigned_task(states, text):
     assert plain(wall_time.describe(states)) == text
 
 
+@pytest.mark.exhaustive
 def test_the_summary_and_the_report_have_it(
     open_trace, analyze, write_trace, worker, task, run
 ):

@@ -39,6 +39,7 @@ def test_names_of_tables_can_be_computed(store, write_run):
     assert len(store.sql("FROM query_table('task_' || 'runs')").fetchall()) == 5
 
 
+@pytest.mark.exhaustive
 def test_hours_of_runs_without_a_result_are_wasted(filled, write_trace, worker, task, run):
     client = {"kind": "environment", "t": 1.0, "section": "client", "name": "program"}
     records = [worker("w1"), {**client, "value": "p.py"}]

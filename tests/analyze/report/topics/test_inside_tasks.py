@@ -136,6 +136,7 @@ def test_time_that_is_not_known(sentences, records):
     )
 
 
+@pytest.mark.exhaustive
 def test_few_samples_are_drawn_without_a_sentence(section, records):
     few = inside_tasks.LEAST_SAMPLES - 1
     found = section("inside-tasks", *records, profile(cycle(2.0, own=few)))
@@ -144,6 +145,7 @@ def test_few_samples_are_drawn_without_a_sentence(section, records):
     assert section("inside-tasks", *records, profile(cycle(2.0, own=few + 1))).sentences
 
 
+@pytest.mark.exhaustive
 def test_without_samples_and_without_tasks(section, records, worker):
     found = section("inside-tasks", *records)
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from roast_analyze import Trace
 from roast_analyze.report import findings, unexplained
 
 #: Of two cores, with two workers that compute one task each.
@@ -247,9 +248,9 @@ def test_a_quota_is_raised_where_cores_are_free(apply_each, trace):
 LATE = {"event_loop_interval": 0.024}
 
 
-@pytest.mark.parametrize(
-    ("options", "is_loaded"),
-    [
+def test_samples_of_a_host_tell_its_load(write_traces, trace):
+    """Late event loops alone prove nothing where the host was sampled."""
+    cases = [
         ({}, True),
         ({"own": 1.95, "others": 0.05, "waiting": 0.1}, False),
         # More threads than cores, of the run itself.
@@ -263,20 +264,25 @@ LATE = {"event_loop_interval": 0.024}
         ({"threads_waiting_seconds": None, "own": 1.95, "others": 0.05, "executing": 2}, True),
         # Half of the time.
         ({"sampler": None, "executing": 0}, True),
-    ],
-)
-@pytest.mark.parametrize("late", [False, True])
-def test_samples_of_a_host_tell_its_load(rows, trace, options, is_loaded, late):
-    """Late event loops alone prove nothing where the host was sampled."""
-    records = [
-        {**record, "metrics": {**record["metrics"], **LATE}}
-        if late and record["kind"] in ("worker_sample", "scheduler_sample")
-        else record
-        for record in trace(**options)
     ]
-    assert rows("SELECT host, is_loaded, is_sampled FROM _host_load", *records) == [
-        ("h", is_loaded, True)
+    traces = [trace(**options) for options, _ in cases]
+    late = [
+        [
+            {**record, "metrics": {**record["metrics"], **LATE}}
+            if record["kind"] in ("worker_sample", "scheduler_sample")
+            else record
+            for record in records
+        ]
+        for records in traces
     ]
+
+    with Trace(*write_traces(*traces, *late)) as opened:
+        found = opened.rows("SELECT trace_id, host, is_loaded, is_sampled FROM _host_load")
+
+    expected = [is_loaded for _, is_loaded in cases] * 2
+    assert sorted(found) == sorted(
+        (f"T{number}", "h", is_loaded, True) for number, is_loaded in enumerate(expected)
+    )
 
 
 def test_a_host_that_was_not_sampled_is_judged_by_event_loops(rows, trace):

@@ -203,6 +203,7 @@ def test_damaged_profiles_are_no_samples(rows, attempt, damage):
     ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "fields",
     [

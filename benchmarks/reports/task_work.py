@@ -44,6 +44,7 @@ def smooth(number: int) -> float:
     "inside-tasks",
     entities="smooth",
     words="JIT|compil once|cache|module",
+    also="first-tasks",
 )
 def jit_in_tasks(run: Run) -> None:
     """Each task compiles its function with numba again."""
@@ -80,7 +81,7 @@ def apply_corrections(number: int, folder: str) -> list:
     "inside-tasks",
     entities="apply_corrections",
     words="import",
-    also="slow-worker long-tail",
+    also="first-tasks slow-worker long-tail",
 )
 def imports_in_tasks(run: Run) -> None:
     """The first task of each process imports a package of 60 modules."""

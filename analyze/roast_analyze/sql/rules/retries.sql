@@ -646,7 +646,12 @@ SELECT
         WHEN has_place AND attempted_elsewhere < $min_others
             THEN format(
                 'Find the cause of {}{}: too few {} were attempted to blame this one.{}{}',
-                named_error, if(hint = '', ' in the code that raised it (traceback in view failures)', ''),
+                named_error,
+                -- The code asks for a branch that is missing. Other hints are about files.
+                if(
+                    hint = '' OR contains(hint, 'this branch'),
+                    ' in the code that raised it (traceback in view failures)', ''
+                ),
                 replace(others, '{}', 's'), hint, fewer_retries
             )
         ELSE format('Find the cause of {}.{}{}', named_error, hint, fewer_retries)

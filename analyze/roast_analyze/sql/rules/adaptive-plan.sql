@@ -45,7 +45,8 @@ found AS (
 )
 SELECT
     NULL::VARCHAR AS entity,
-    'high' AS confidence,
+    -- Another worker could not compute tasks that only some workers may.
+    if(trace_id IN (SELECT trace_id FROM restrictions), 'medium', 'high') AS confidence,
     format(
         'Ready tasks waited for a thread for {:.1f} s, and adaptive scaling planned at most {} meanwhile{}.',
         found.seconds,

@@ -181,6 +181,19 @@ large_results AS (
     WINDOW of_trace AS (PARTITION BY trace_id)
     QUALIFY 2 * workers > all_workers
 ),
+-- Those that few of the other workers had: others show that such a result alone kills no worker.
+blamed_results AS (
+    SELECT large.*
+    FROM large_results AS large
+    LEFT JOIN _task_runs AS attempt
+        ON large.trace_id = attempt.trace_id
+        AND large.prefix = attempt.prefix
+        AND attempt.outcome = 'memory'
+        AND 2 * attempt.nbytes >= large.nbytes
+        AND (attempt.trace_id, attempt.worker) NOT IN (SELECT (trace_id, worker) FROM removed)
+    GROUP BY ALL
+    HAVING 2 * count(DISTINCT attempt.worker) <= workers
+),
 replaced AS (
     SELECT
         removed.*,
@@ -505,6 +518,6 @@ LEFT JOIN waited USING (trace_id)
 LEFT JOIN given_up USING (trace_id)
 LEFT JOIN survivors USING (trace_id)
 LEFT JOIN last_memory USING (trace_id)
-LEFT JOIN large_results AS large USING (trace_id)
+LEFT JOIN blamed_results AS large USING (trace_id)
 LEFT JOIN unbegun_prefixes AS unbegun USING (trace_id)
 LEFT JOIN _fatal_chunks AS fatal USING (trace_id);

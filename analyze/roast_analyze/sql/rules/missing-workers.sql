@@ -1,4 +1,4 @@
--- Planned workers that were never there.
+-- Planned workers that were not there.
 -- The cluster object planned more workers than were there, while ready tasks waited for a thread. Workers count by
 -- name, so that replacements of lost ones are not counted again. With the missing workers, each with the mean number
 -- of threads, the same work would take as much less time as there would be more threads, at most one per ready task.
@@ -12,10 +12,9 @@
 -- $least_saved = 0.6: part of the saving by the threads that is saved at least; assumed
 -- $most_saved = 1.1: ratio of the largest saving to it; assumed
 WITH joined AS (
-    SELECT
-        trace_id,
-        count(DISTINCT coalesce(name, process::VARCHAR)) AS joined
-    FROM _workers
+    -- Of the whole recording, also in a time range.
+    SELECT trace_id, count(DISTINCT coalesce(name, worker)) AS joined
+    FROM raw.worker_added
     GROUP BY trace_id
 ),
 found AS (
@@ -39,9 +38,11 @@ found AS (
 )
 SELECT
     NULL::VARCHAR AS entity,
-    'high' AS confidence,
+    -- Another worker could not compute tasks that only some workers may.
+    if(trace_id IN (SELECT trace_id FROM restrictions), 'medium', 'high') AS confidence,
     format(
-        '{} of {} workers that the cluster planned {} never there, while ready tasks waited for a thread for {:.1f} s.',
+        '{} of {} workers that the cluster planned {} not there during the recording, while ready tasks waited for a'
+        ' thread for {:.1f} s.',
         planned - joined, planned, if(planned - joined = 1, 'was', 'were'), found.seconds
     ) AS sentence,
     thread_seconds AS core_seconds,

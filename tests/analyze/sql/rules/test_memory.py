@@ -496,6 +496,17 @@ def test_results_that_were_used_for_lost_results(apply, worker, task, run, gone)
         "763 MiB."
     )
     assert change.startswith("Let sum return less, such as by reducing or writing the data ")
+    # Two other workers computed such a result, and were not killed.
+    others = [worker(f"x{n}", memory_limit=1000 * MB) for n in range(2)]
+    for number in range(2):
+        key = f"sum-{number}"
+        sums = run(key, 1.0, 2.0, f"x{number}", nbytes=800 * MB)
+        others += [{**task(key), "prefix": "sum"}, *sums]
+    [(sentence, change)] = apply(
+        "killed-workers", *records, *others, columns="sentence, change"
+    )
+    assert "had computed" not in sentence
+    assert change.startswith("Let a task need less memory")
 
 
 def removal(t, worker, stimulus_id="handle-worker-cleanup-1.0", **amounts):

@@ -62,19 +62,28 @@ def test_planned_workers_that_never_joined(apply_each, size, queue, worker, gone
 
     # With 3 threads, 59 s in which tasks were queued take a third; for the last of them one
     # task is left for two threads.
-    sentence = "2 of 3 workers that the cluster planned were never there, while ready tasks "
+    sentence = (
+        "2 of 3 workers that the cluster planned were not there during the recording, while "
+    )
     two = [
         (
-            f"{sentence}waited for a thread for 59.0 s.",
+            f"{sentence}ready tasks waited for a thread for 59.0 s.",
             pytest.approx(58 * 2 + 1),
             pytest.approx(1.1 * (58 * 2 / 3 + 1 / 2)),
         )
     ]
-    one = "1 of 2 workers that the cluster planned was never there, while ready tasks waited "
+    one = (
+        "1 of 2 workers that the cluster planned was not there during the recording, while "
+        "ready tasks "
+    )
     rows = dict(zip(cases, found, strict=True))
     assert rows["two missing"] == rows["two clients"] == two
     assert rows["planned later"] == [
-        (f"{one}for a thread for 29.0 s.", pytest.approx(29), pytest.approx(1.1 * 29 / 2))
+        (
+            f"{one}waited for a thread for 29.0 s.",
+            pytest.approx(29),
+            pytest.approx(1.1 * 29 / 2),
+        )
     ]
     assert rows["replaced"][0][0].startswith("1 of 3 workers that the cluster planned was ")
     assert rows["all there"] == rows["no queue"] == rows["unfinished"] == []
